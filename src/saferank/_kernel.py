@@ -1,0 +1,188 @@
+"""How a kernel is compiled, cached and dispatched. The only file that imports numba.
+
+Three things are offered to the rest of the package:
+
+* ``@kernel`` compiles a function on first use, releases the GIL while it runs, and keeps the machine code on disk.
+* ``verb(stub)`` makes a function that dispatches on the *type* of its first argument, in Python and in compiled code
+  alike; ``@implements(verb, SomeNamedTuple)`` adds a case. (Passing kernels as arguments would defeat the disk cache,
+  because their address becomes part of the type.)
+* ``announce_compilation(say)`` calls ``say`` once when something really has to be compiled.
+
+Numba notices an edit of the file in which a cached function stands, but not of the functions it calls: it would go on
+running the old code. So the cache folder is named by a digest of the whole package, and a kernel that runs a plug-in
+from elsewhere gets a folder named by the plug-in's source as well (``specialised``).
+
+With ``NUMBA_DISABLE_JIT=1`` every kernel is the plain Python function, steppable in a debugger, with equal results.
+"""
+
+import functools
+import hashlib
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import config, njit
+from numba.core import event
+from numba.extending import overload
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+JIT = not config.DISABLE_JIT
+PACKAGE = Path(__file__).parent
+STALE_SECONDS = 30 * 24 * 3600.0
+
+if not JIT:
+    # Interpreted xoshiro words wrap around like the compiled ones; numpy would warn about each.
+    np.seterr(over="ignore")
+
+
+def _digest(files: list[Path]) -> str:
+    sha = hashlib.sha256()
+    for file in files:
+        sha.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return sha.hexdigest()[:16]
+
+
+@functools.cache
+def _package_digest() -> str:
+    return _digest(sorted(PACKAGE.rglob("*.py")))
+
+
+def _cache_home() -> Path:
+    chosen = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    return Path(chosen or Path.home() / ".cache") / "saferank"
+
+
+def _forget_stale(home: Path) -> None:
+    """Remove compiled code of sources that nobody has run for a month."""
+    for folder in home.iterdir():
+        if folder.stat().st_mtime < time.time() - STALE_SECONDS:
+            for file in sorted(folder.rglob("*"), reverse=True):
+                file.unlink() if file.is_file() else file.rmdir()
+            folder.rmdir()
+
+
+@functools.cache
+def _cache_folder(digest: str) -> Path | None:
+    """The folder for compiled code of this digest; None, with a warning, where none can be written."""
+    folder = _cache_home() / digest
+    try:
+        fresh = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        if fresh:
+            _forget_stale(folder.parent)
+    except OSError as problem:
+        warnings.warn(
+            f"saferank compiles anew in every process: its cache cannot be kept in {folder} ({problem}). "
+            "Set NUMBA_CACHE_DIR to a writable folder.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+    return folder
+
+
+def _compiled(function: Callable[..., Any], digest: str | None) -> Callable[..., Any]:
+    folder = _cache_folder(digest) if digest else None
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(folder or "")
+    try:
+        return cast(Callable[..., Any], njit(cache=folder is not None, nogil=True, error_model="numpy", _nrt=False, forceinline=True)(function))
+    finally:
+        config.CACHE_DIR = before  # numba's setting is global; other packages keep theirs
+
+
+def _belongs_here(function: Callable[..., Any]) -> bool:
+    return PACKAGE in Path(function.__code__.co_filename).parents
+
+
+def kernel(function: F) -> F:
+    """Compile ``function`` on first use (interpreted when numba is disabled)."""
+    if not JIT or hasattr(function, "py_func"):
+        return function
+    return cast(F, _compiled(function, _package_digest() if _belongs_here(function) else None))
+
+
+_CASES: dict[Callable[..., Any], dict[type, Callable[..., Any]]] = {}
+
+
+def verb(stub: F, *, default: bool = False) -> F:
+    """Make a function that runs the implementation for the type of its first argument.
+
+    The stub states the signature and the meaning; its body is run only as the ``default`` of other types.
+    """
+    cases: dict[type, Callable[..., Any]] = {}
+    fallback = kernel(stub) if default else None
+
+    @functools.wraps(stub)
+    def dispatch(*arguments: Any) -> Any:
+        case = cases.get(type(arguments[0]), fallback)
+        if case is None:
+            raise TypeError(f"{stub.__name__}() is not implemented for {type(arguments[0]).__name__}")
+        return case(*arguments)
+
+    _CASES[dispatch] = cases
+    if JIT:
+
+        @overload(dispatch, strict=False, jit_options={"nogil": True, "error_model": "numpy", "_nrt": False, "forceinline": True})  # type: ignore[untyped-decorator, unused-ignore]
+        def typed(*arguments: Any) -> Callable[..., Any] | None:
+            case = cases.get(getattr(arguments[0], "instance_class", object), fallback)
+            return getattr(case, "py_func", case)
+
+    return cast(F, dispatch)
+
+
+def implements(of: Callable[..., Any], kind: type) -> Callable[[F], F]:
+    """Decorate the implementation of verb ``of`` for first arguments of type ``kind``."""
+
+    def register(function: F) -> F:
+        compiled = kernel(function)
+        _CASES[of][kind] = compiled
+        return compiled
+
+    return register
+
+
+def implemented(of: Callable[..., Any], kind: type) -> Callable[..., Any] | None:
+    """The implementation of verb ``of`` for ``kind``, or None."""
+    return _CASES[of].get(kind)
+
+
+@functools.cache
+def _specialised(function: Callable[..., Any], kinds: tuple[type, ...]) -> Callable[..., Any]:
+    foreign = [kind for kind in kinds if kind.__module__.partition(".")[0] != __package__]
+    if not foreign or not JIT:
+        return function
+    files = [getattr(sys.modules.get(kind.__module__), "__file__", None) for kind in foreign]
+    known = all(files) and all(kind.__module__ != "__main__" for kind in foreign)
+    digest = _package_digest() + _digest([Path(cast(str, file)) for file in files]) if known else None
+    return _compiled(function.py_func, digest)  # type: ignore[attr-defined]
+
+
+def specialised(function: F, *kinds: type) -> F:
+    """``function`` itself, or its twin with a cache of its own when some of ``kinds`` come from outside the package."""
+    return cast(F, _specialised(function, kinds))
+
+
+class _FirstCompilation(event.Listener):  # type: ignore[misc, unused-ignore]
+    def __init__(self, say: Callable[[], None]) -> None:
+        self.say: Callable[[], None] | None = say
+
+    def on_start(self, event: object) -> None:
+        if self.say:
+            say, self.say = self.say, None
+            say()
+
+    def on_end(self, event: object) -> None:
+        pass
+
+
+def announce_compilation(say: Callable[[], None]) -> None:
+    """Call ``say`` once, when the first kernel is compiled because the cache does not hold it."""
+    event.register("numba:compile", _FirstCompilation(say))

@@ -1,0 +1,112 @@
+r"""BubbleRank: safe re-ranking by adjacent swaps, with a random unranked item contending for the last position.
+
+The page is the leader with random swaps of adjacent pairs that are not decided; a pair that the clicks decide moves up
+for good. The challenger is drawn uniformly among the unranked items that the bottom item does not surely beat; when
+there is none, and when all items are ranked, the page is the leader alone.
+
+C. Li, B. Kveton, T. Lattimore, I. Markov, M. de Rijke, C. Szepesvari, M. Zoghi: BubbleRank: Safe Online Learning to
+Re-Rank via Implicit Click Feedback. UAI 2019.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saferank._kernel import implements, kernel
+from saferank.policies.bubble import NEW_BOTTOM, first_standing, promote, show_leader
+from saferank.policies.registry import Setup, given_rule, register
+from saferank.policies.room import duels_have_room, has_room
+from saferank.randomness import Words, below
+from saferank.statistics.duels import (
+    DenseDuels,
+    HashedDuels,
+    fight,
+    new_duels,
+    record,
+    record_and_certify,
+    surely_better,
+)
+from saferank.statistics.tournament import CANDIDATE
+from saferank.verbs import NOBODY, Impression, Ints, Items, choose, learn
+
+
+class BubbleRank(NamedTuple):
+    """Hyper-parameters: the decision rule as a table of leads by n."""
+
+    lead_needed: Ints
+
+
+class BubbleRankState(NamedTuple):
+    """The leader, the duels, and who may challenge."""
+
+    round: Ints  # [1] pages issued
+    learned: Ints  # [1] pages learnt from
+    horizon: Ints  # [1] how many may be learnt from before the rule's table must be longer
+    leader: Items
+    unsettled: Ints  # [1] a pair was decided, or the leader moved, since the last pass
+    standing: Ints  # by item
+    duels: DenseDuels | HashedDuels
+    eligible: Items  # unranked items that the bottom item does not beat, in candidate order
+    n_eligible: Ints  # [1]
+
+
+implements(record, BubbleRank)(record_and_certify)
+
+
+@implements(choose, BubbleRank)
+def _choose(policy: BubbleRank, state: BubbleRankState, rng: Words, impression: Impression) -> None:
+    challenger = NOBODY
+    if state.n_eligible[0] > 0:
+        challenger = np.int64(state.eligible[below(rng, state.n_eligible[0])])
+    show_leader(policy, state, challenger, rng, impression)
+
+
+@implements(learn, BubbleRank)
+def _learn(policy: BubbleRank, state: BubbleRankState, impression: Impression, clicks: Ints) -> None:
+    state.learned[0] += 1
+    decided = fight(policy, state, impression, clicks)
+    if decided:
+        state.unsettled[0] = 1
+    if promote(policy, state, impression.challenger[0]) == NEW_BOTTOM or decided:
+        list_eligible(policy, state)
+
+
+@kernel
+def list_eligible(policy: BubbleRank, state: BubbleRankState) -> None:
+    """Find the items that may challenge the present bottom item."""
+    size = 0
+    for item in range(len(state.standing)):
+        if state.standing[item] == CANDIDATE:
+            if not surely_better(state.duels, policy.lead_needed, state.leader[-1], item):
+                state.eligible[size] = item
+                size += 1
+    state.n_eligible[0] = size
+
+
+@implements(has_room, BubbleRank)
+def _has_room(policy: BubbleRank, state: BubbleRankState) -> bool:
+    return duels_have_room(state, len(state.leader))
+
+
+def _start(setup: Setup) -> tuple[BubbleRank, BubbleRankState]:
+    policy = BubbleRank(setup.rule.table(0))
+    state = BubbleRankState(
+        round=np.zeros(1, np.int64),
+        learned=np.zeros(1, np.int64),
+        horizon=np.zeros(1, np.int64),
+        leader=np.arange(setup.n_positions, dtype=np.uint32),
+        unsettled=np.zeros(1, np.int64),
+        standing=first_standing(setup.n_items, setup.n_positions),
+        duels=new_duels(setup.n_items, setup.n_positions),
+        eligible=np.zeros(setup.n_items, np.uint32),
+        n_eligible=np.zeros(1, np.int64),
+    )
+    list_eligible(policy, state)
+    return policy, state
+
+
+def _leader(state: Any) -> Ints:
+    return state.leader.astype(np.int64)  # type: ignore[no-any-return]
+
+
+register("bubble-rank", BubbleRank, start=_start, leader=_leader, certifies=True, rule=given_rule)

@@ -1,0 +1,111 @@
+r"""KL-UCB-BR: safe re-ranking with optimistic exploration of unranked items (the paper's Algorithm 1).
+
+The challenger for the last position of the leader is the unranked item
+
+    x = argmax_j  2 f((1 + s(j,b)/n(j,b)) / 2, n(j,b), t) - 1,      b the bottom item of the leader,
+
+with the KL-UCB index f and t the number of pages issued before under exactly this leader. The page is the leader with
+random swaps of adjacent pairs that are not decided, the pair of bottom item and challenger among them; a pair that the
+clicks decide moves up for good.
+
+H. Shiino, K. Ariu, K. Abe, R. Togashi: Exploration of Unranked Items in Safe Online Learning to Re-Rank. SIGIR 2023.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saferank._kernel import implements
+from saferank.policies.bubble import NEW_BOTTOM, first_standing, promote, show_leader
+from saferank.policies.registry import Setup, given_rule, register
+from saferank.policies.room import duels_have_room, has_room
+from saferank.randomness import Words
+from saferank.statistics.duels import DenseDuels, HashedDuels, fight, new_duels, record, record_and_certify
+from saferank.statistics.leaders import LeaderCounts, enthrone, leaders_full, new_leader_counts
+from saferank.statistics.tournament import (
+    Tournament,
+    champion,
+    new_clock,
+    new_opponent,
+    new_record,
+    new_tournament,
+)
+from saferank.verbs import NOBODY, Impression, Ints, Items, choose, learn
+
+
+class KlUcbBr(NamedTuple):
+    """Hyper-parameters: the decision rule as a table of leads by n."""
+
+    lead_needed: Ints
+
+
+class KlUcbBrState(NamedTuple):
+    """The leader, the duels, and who stands where."""
+
+    round: Ints  # [1] pages issued
+    learned: Ints  # [1] pages learnt from
+    horizon: Ints  # [1] how many may be learnt from before the rule's table must be longer
+    leader: Items
+    unsettled: Ints  # [1] a pair was decided, or the leader moved, since the last pass
+    moved_in: Ints  # [1] the newest round in which the leader moved
+    standing: Ints  # by item
+    duels: DenseDuels | HashedDuels
+    leaders: LeaderCounts
+    tournament: Tournament
+
+
+implements(record, KlUcbBr)(record_and_certify)
+
+
+@implements(choose, KlUcbBr)
+def _choose(policy: KlUcbBr, state: KlUcbBrState, rng: Words, impression: Impression) -> None:
+    leaders = state.leaders
+    issued = leaders.counts[leaders.current[0]]
+    leaders.counts[leaders.current[0]] += 1
+    challenger = champion(state.tournament, state.duels, state.standing, state.leader[-1], issued)
+    show_leader(policy, state, challenger, rng, impression)
+
+
+@implements(learn, KlUcbBr)
+def _learn(policy: KlUcbBr, state: KlUcbBrState, impression: Impression, clicks: Ints) -> None:
+    state.learned[0] += 1
+    if fight(policy, state, impression, clicks):
+        state.unsettled[0] = 1
+    moved = promote(policy, state, impression.challenger[0])
+    if moved:
+        state.moved_in[0] = state.round[0]
+        enthrone(state.leaders, state.leader)
+        new_clock(state.tournament)
+    if moved == NEW_BOTTOM or impression.round[0] <= state.moved_in[0]:
+        new_opponent(state.tournament)  # a page from before the move may have compared any pair
+    elif impression.challenger[0] != NOBODY:
+        new_record(state.tournament, state.duels, state.leader[-1], impression.challenger[0])
+
+
+@implements(has_room, KlUcbBr)
+def _has_room(policy: KlUcbBr, state: KlUcbBrState) -> bool:
+    return duels_have_room(state, len(state.leader)) and not leaders_full(state.leaders)
+
+
+def _start(setup: Setup) -> tuple[KlUcbBr, KlUcbBrState]:
+    state = KlUcbBrState(
+        round=np.zeros(1, np.int64),
+        learned=np.zeros(1, np.int64),
+        horizon=np.zeros(1, np.int64),
+        leader=np.arange(setup.n_positions, dtype=np.uint32),
+        unsettled=np.zeros(1, np.int64),
+        moved_in=np.zeros(1, np.int64),
+        standing=first_standing(setup.n_items, setup.n_positions),
+        duels=new_duels(setup.n_items, setup.n_positions),
+        leaders=new_leader_counts(setup.n_positions),
+        tournament=new_tournament(setup.n_items),
+    )
+    enthrone(state.leaders, state.leader)
+    return KlUcbBr(setup.rule.table(0)), state
+
+
+def _leader(state: Any) -> Ints:
+    return state.leader.astype(np.int64)  # type: ignore[no-any-return]
+
+
+register("kl-ucb-br", KlUcbBr, start=_start, leader=_leader, certifies=True, rule=given_rule)

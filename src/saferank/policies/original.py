@@ -1,0 +1,54 @@
+"""OriginalRank: shows the original ranking for ever. The yardstick of every other policy.
+
+    regret(T) = T (r* - r(original))
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saferank._kernel import implements
+from saferank.policies.registry import Setup, register
+from saferank.randomness import Words
+from saferank.verbs import Impression, Ints, Items, choose, learn
+
+
+class Original(NamedTuple):
+    """Hyper-parameters: the ranking."""
+
+    ranking: Items
+
+
+class OriginalState(NamedTuple):
+    """It only counts."""
+
+    round: Ints  # [1] pages issued
+    learned: Ints  # [1] pages answered
+    leader: Items
+
+
+@implements(choose, Original)
+def _choose(policy: Original, state: OriginalState, rng: Words, impression: Impression) -> None:
+    state.round[0] += 1
+    impression.round[0] = state.round[0]
+    impression.places[0] = len(state.leader)
+    for place in range(len(state.leader)):
+        impression.ranking[place] = state.leader[place]
+        impression.start[place], impression.end[place] = place, place + 1
+
+
+@implements(learn, Original)
+def _learn(policy: Original, state: OriginalState, impression: Impression, clicks: Ints) -> None:
+    state.learned[0] += 1
+
+
+def _start(setup: Setup) -> tuple[Original, OriginalState]:
+    ranking = np.arange(setup.n_positions, dtype=np.uint32)
+    return Original(ranking), OriginalState(np.zeros(1, np.int64), np.zeros(1, np.int64), ranking.copy())
+
+
+def _leader(state: Any) -> Ints:
+    return state.leader.astype(np.int64)  # type: ignore[no-any-return]
+
+
+register("original", Original, start=_start, leader=_leader)

@@ -1,0 +1,262 @@
+r"""UniRank: an ordered partition of all items as the leader, its neighbouring parts merged while optimism allows.
+
+With m = s/n and t the pages issued before under this leader, parts P_c and P_(c+1) are recommended as one while some
+item j of the lower part has a positive optimistic index 2 f((1 + m(j,i))/2, n, t) - 1 against an item i of the upper
+one; the part that reaches position K may take in one extra item from below. After t0 pages item i stays beside j in
+the new leader unless
+
+    m(i,j) + sqrt(log log(t0 + 3) / n(i,j)) < 0.
+
+No horizon, no delta, no original ranking.
+
+C.-S. Gauthier, R. Gaudel, E. Fromont: UniRank: Unimodal Bandit Algorithms for Online Ranking. ICML 2022.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saferank._kernel import implements, kernel
+from saferank.policies.partition import Partition, new_partition, rebuild, shuffle_page
+from saferank.policies.registry import Setup, register
+from saferank.policies.room import has_room
+from saferank.randomness import Words
+from saferank.statistics.duels import DenseDuels, fight, new_dense_duels, record
+from saferank.statistics.kl import FIRST_BUDGET, budget, duel_index, may_be_better
+from saferank.statistics.leaders import LeaderCounts, enthrone, leaders_full, new_leader_counts
+from saferank.verbs import NOBODY, Flags, Floats, Impression, Ints, choose, learn
+
+
+class UniRank(NamedTuple):
+    """Hyper-parameters: none of its own; the budgets of the first counts, because two logarithms a page are dear."""
+
+    budgets: Floats
+
+
+class UniRankState(NamedTuple):
+    """Duels, who surely stands below whom, and the parts that this makes."""
+
+    round: Ints  # [1] pages issued
+    learned: Ints  # [1] pages learnt from
+    duels: DenseDuels
+    below: Flags  # [L, L]: the first item stands below the second, by the log log bound
+    present: Flags  # by item
+    parts: Partition
+    part_of: Ints  # by item: where its part ends; the leader as a key
+    leaders: LeaderCounts
+    bound: Floats  # [3] log log(t0 + 3) lies between the first two while t0 is at most the third
+    wake: Floats  # [2] smallest m^2 n of a pair marked below, and the t0 at which the bound reaches it
+
+
+@kernel
+def _bound_at(t0: float) -> float:
+    return math.log(math.log(t0 + 3.0))
+
+
+@kernel
+def _stands_below(state: UniRankState, i: int, j: int) -> bool:
+    """Not ok(i, j): m(i,j) + sqrt(log log(t0 + 3) / n) < 0, the logarithms taken only when the case is close."""
+    wins, losses = float(state.duels.wins[i, j]), float(state.duels.wins[j, i])
+    if losses <= wins:
+        return False
+    n = wins + losses
+    strength = (losses - wins) * (losses - wins) / n
+    if strength < state.bound[0] * (1.0 - 1e-12):
+        return False
+    if strength < state.bound[1] * (1.0 + 1e-12):
+        if (wins - losses) / n + math.sqrt(_bound_at(float(state.learned[0])) / n) >= 0:
+            return False
+    if strength < state.wake[0]:
+        _wake_at(state, strength)
+    return True
+
+
+@kernel
+def _wake_at(state: UniRankState, strength: float) -> None:
+    """Remember when the growing bound will release the pair of this strength; a little early, never late."""
+    state.wake[0] = strength
+    state.wake[1] = math.exp(min(math.exp(min(strength, 6.0)), 600.0)) * (1.0 - 1e-9) - 5.0
+
+
+@implements(record, UniRank)
+def _record(policy: UniRank, state: UniRankState, winner: int, loser: int, now: int) -> bool:
+    state.duels.wins[winner, loser] += 1
+    up, down = _stands_below(state, winner, loser), _stands_below(state, loser, winner)
+    changed = up != state.below[winner, loser] or down != state.below[loser, winner]
+    state.below[winner, loser], state.below[loser, winner] = up, down
+    return changed
+
+
+@kernel
+def _follow_bound(state: UniRankState) -> None:
+    """Renew the bracket around log log(t0 + 3) when t0 has left it."""
+    t0 = float(state.learned[0])
+    if t0 > state.bound[2]:
+        state.bound[2] = math.floor(t0 * 1.02)
+        state.bound[0], state.bound[1] = _bound_at(t0), _bound_at(state.bound[2])
+
+
+@kernel
+def _review_all(state: UniRankState) -> bool:
+    """Look at every pair again, because the bound has grown over one of them."""
+    state.wake[0] = state.wake[1] = np.inf
+    changed, n_items = False, len(state.present)
+    for i in range(n_items):
+        for j in range(n_items):
+            stands = state.below[i, j] and _stands_below(state, i, j)
+            changed |= stands != state.below[i, j]
+            state.below[i, j] = stands
+    return changed
+
+
+@implements(learn, UniRank)
+def _learn(policy: UniRank, state: UniRankState, impression: Impression, clicks: Ints) -> None:
+    state.learned[0] += 1
+    _follow_bound(state)
+    changed = fight(policy, state, impression, clicks)
+    if state.learned[0] >= state.wake[1]:
+        changed |= _review_all(state)
+    if changed:
+        rebuild(state.parts, state.below, state.present)
+        _enthrone_parts(state)
+
+
+@kernel
+def _enthrone_parts(state: UniRankState) -> None:
+    for place in range(state.parts.size[0]):
+        state.part_of[state.parts.order[place]] = state.parts.end[place]
+    enthrone(state.leaders, state.part_of)
+
+
+@kernel
+def _merges(state: UniRankState, start: int, end: int, allowed: float) -> bool:
+    """True when some item of the next part may be better than some item of the part start..end-1."""
+    order, wins = state.parts.order, state.duels.wins
+    for a in range(start, end):
+        for b in range(end, state.parts.end[end]):
+            i, j = order[a], order[b]
+            if may_be_better(wins[j, i], wins[i, j], allowed):
+                return True
+    return False
+
+
+@kernel
+def _best_against(state: UniRankState, place: int, start: int, end: int, t: int, allowed: float) -> float:
+    """The largest optimistic index of the item at ``place`` against items of the part start..end-1; 0 if none is > 0."""
+    order, wins = state.parts.order, state.duels.wins
+    best, j = 0.0, order[place]
+    for a in range(start, end):
+        i = order[a]
+        if may_be_better(wins[j, i], wins[i, j], allowed):
+            best = max(best, duel_index(wins[j, i], wins[i, j], t))
+    return best
+
+
+@kernel
+def _extra(state: UniRankState, start: int, end: int, t: int, allowed: float) -> int:
+    """The place of the item to try beside the last part: the best of the first part below that has one, or NOBODY."""
+    place = end
+    while place < state.parts.size[0]:
+        best, found, last = 0.0, NOBODY, state.parts.end[place]
+        while place < last:
+            value = _best_against(state, place, start, end, t, allowed)
+            if value > best:
+                best, found = value, place
+            place += 1
+        if found != NOBODY:
+            return found
+    return NOBODY
+
+
+@kernel
+def _recommend(state: UniRankState, start: int, stop: int, extra: int, impression: Impression) -> None:
+    """Lay out the places start..stop-1 of the leader as one group; with an extra item, it takes the last of them."""
+    for place in range(start, stop):
+        impression.ranking[place] = state.parts.order[place]
+        impression.start[place], impression.end[place] = start, stop
+    if extra != NOBODY:
+        impression.ranking[stop - 1] = state.parts.order[extra]
+
+
+@implements(choose, UniRank)
+def _choose(policy: UniRank, state: UniRankState, rng: Words, impression: Impression) -> None:
+    leaders = state.leaders
+    t = leaders.counts[leaders.current[0]]
+    leaders.counts[leaders.current[0]] += 1
+    state.round[0] += 1
+    impression.round[0] = state.round[0]
+    shuffle_page(impression, rng, _recommend_parts(policy, state, t, impression))
+
+
+@kernel
+def _allowed(policy: UniRank, t: int) -> float:
+    if t < FIRST_BUDGET:
+        return np.inf
+    return policy.budgets[t] if t < len(policy.budgets) else budget(t)  # type: ignore[no-any-return]
+
+
+@kernel
+def _recommend_parts(policy: UniRank, state: UniRankState, t: int, impression: Impression) -> int:
+    """Lay out the recommended parts; returns how many places they take."""
+    n_positions, allowed = len(impression.shown), _allowed(policy, t)
+    start, end = 0, state.parts.end[0]
+    while end < n_positions:
+        stop = state.parts.end[end] if _merges(state, start, end, allowed) else end
+        _recommend(state, start, stop, NOBODY, impression)
+        start = stop
+        if start >= n_positions:
+            return start
+        end = state.parts.end[start]
+    extra = _extra(state, start, end, t, allowed)
+    stop = end + np.int64(extra != NOBODY)
+    _recommend(state, start, stop, extra, impression)
+    return stop
+
+
+@kernel
+def _fill_budgets(budgets: Floats) -> None:
+    for t in range(FIRST_BUDGET, len(budgets)):
+        budgets[t] = budget(t)
+
+
+@implements(has_room, UniRank)
+def _has_room(policy: UniRank, state: UniRankState) -> bool:
+    return not leaders_full(state.leaders)
+
+
+def _start(setup: Setup) -> tuple[UniRank, UniRankState]:
+    state = UniRankState(
+        round=np.zeros(1, np.int64),
+        learned=np.zeros(1, np.int64),
+        duels=new_dense_duels(setup.n_items),
+        below=np.zeros((setup.n_items, setup.n_items), np.bool_),
+        present=np.ones(setup.n_items, np.bool_),
+        parts=new_partition(setup.n_items),
+        part_of=np.zeros(setup.n_items, np.int64),
+        leaders=new_leader_counts(setup.n_items, 256),
+        bound=np.array([-np.inf, -np.inf, -np.inf]),
+        wake=np.array([np.inf, np.inf]),
+    )
+    rebuild(state.parts, state.below, state.present)
+    _enthrone_parts(state)
+    return UniRank(_first_budgets()), state
+
+
+_BUDGETS = np.zeros(0)
+
+
+def _first_budgets() -> Floats:
+    global _BUDGETS  # noqa: PLW0603 (a table computed once, on first use, always the same)
+    if len(_BUDGETS) == 0:
+        table = np.zeros(1 << 16)
+        _fill_budgets(table)
+        _BUDGETS = table
+    return _BUDGETS
+
+
+def _leader(state: Any) -> Ints:
+    return state.parts.order.astype(np.int64)  # type: ignore[no-any-return]
+
+
+register("uni-rank", UniRank, start=_start, leader=_leader, largest_catalogue=4096)

@@ -1,0 +1,1 @@
+"""Simulated users against policies: the compiled loop, repetitions, results."""

@@ -1,0 +1,1 @@
+"""Compiled maths without policies: the KL index, duels, decision rules, leader counts."""

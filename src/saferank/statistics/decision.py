@@ -1,0 +1,156 @@
+"""Decision rules: when is a pair of items decided?
+
+A rule says for every n how large a lead ``s = wins - losses`` must be. For whole numbers ``s > x`` means
+``s >= floor(x) + 1``, so a rule is a table of whole numbers by n, extended on demand; kernels see only the table.
+
+* ``paper:DELTA``: ``s > 2 sqrt(n log(1/delta))``.
+* ``anytime:ALPHA``: with w wins and l losses, and the prior Beta(10, 10) cut to p > 1/2,
+  ``M = 2^n B(10+w, 10+l) [1 - I_1/2(10+w, 10+l)] / (B(10,10)/2) >= 1/alpha``. Under every p <= 1/2 the process M is a
+  non-negative supermartingale, so the chance of *ever* deciding a pair wrongly is at most alpha (Ville's inequality),
+  whatever the horizon.
+* TopRank's own: ``s >= sqrt(2 n log(3.43 sqrt(n) / delta))``. The constant is the published one; its formula
+  4 sqrt(2/pi)/erf(sqrt 2) evaluates to 3.3437, which would decide a little earlier.
+"""
+
+import functools
+import math
+import threading
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from saferank.verbs import Floats, Ints
+
+NEVER = np.iinfo(np.int64).max // 4
+"""A lead that no pair reaches: what the table says at n = 0."""
+
+FIRST_LENGTH = 4096
+TOP_RANK_CONSTANT = 3.43
+
+
+class DecisionRule(ABC):
+    """A rule on (s, n). Equal names are equal rules."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, level: float) -> None:
+        if not 0 < level < 1:
+            raise ValueError(f"the level of a decision rule must lie between 0 and 1, not {level!r}")
+        self.level = level
+        self._table = np.full(1, NEVER, np.int64)
+        self._extending = threading.Lock()
+
+    @abstractmethod
+    def _leads(self, n: Ints) -> Ints:
+        """The lead needed at each n >= 1."""
+
+    def table(self, largest_n: int) -> Ints:
+        """The lead needed for n = 0, 1, ..., at least ``largest_n``: a shared array, not to be written."""
+        with self._extending:
+            known = len(self._table)
+            if largest_n >= known:
+                length = max(FIRST_LENGTH, 1 << (largest_n + 1).bit_length())
+                leads = self._leads(np.arange(known, length))
+                self._table = np.concatenate([self._table, leads])
+                self._table.flags.writeable = False
+            return self._table
+
+    def decides(self, s: int, n: int) -> bool:
+        """True when a lead of ``s`` in ``n`` informative comparisons decides the pair.
+
+        >>> decision_rule("paper:1e-5").decides(47, 47), decision_rule("paper:1e-5").decides(46, 46)
+        (True, False)
+        """
+        if n < 0 or abs(s) > n or (s + n) % 2:
+            raise ValueError(f"impossible duel: s={s}, n={n}; |s| is at most n and s + n is even")
+        return bool(s >= self.table(n)[n])
+
+    @property
+    def name(self) -> str:
+        """The name that ``decision_rule`` understands."""
+        return f"{self.kind}:{self.level!r}"
+
+    def __repr__(self) -> str:
+        return f"decision_rule({self.name!r})"
+
+
+class PaperRule(DecisionRule):
+    """The paper's rule: s > 2 sqrt(n log(1/delta))."""
+
+    kind = "paper"
+
+    def _leads(self, n: Ints) -> Ints:
+        return np.floor(2 * np.sqrt(n * math.log(1 / self.level))).astype(np.int64) + 1
+
+
+class AnytimeRule(DecisionRule):
+    """The boundary of a Beta mixture martingale: wrong with probability at most alpha over all time."""
+
+    kind = "anytime"
+    prior = 10.0
+
+    def _log_martingale(self, s: Floats, n: Floats) -> Floats:
+        from scipy.special import betainc, betaln
+
+        a = self.prior + (n + s) / 2
+        b = self.prior + (n - s) / 2
+        above_half = np.log(betainc(b, a, 0.5))  # 1 - I_1/2(a, b)
+        constant = math.log(2) - betaln(self.prior, self.prior)
+        return np.asarray(n * math.log(2) + betaln(a, b) + above_half + constant)
+
+    def _leads(self, n: Ints) -> Ints:
+        """The smallest s of the parity of n that reaches 1/alpha, by bisection on all n at once."""
+        no, yes = np.floor(n / 2).astype(np.int64), n + 1  # wins that are too few; wins that are enough
+        target = -math.log(self.level)
+        while np.any(yes - no > 1):
+            wins = (no + yes) // 2
+            enough = self._log_martingale((2 * wins - n).astype(float), n.astype(float)) >= target
+            yes, no = np.where(enough, wins, yes), np.where(enough, no, wins)
+        return np.where(yes > n, NEVER, 2 * yes - n)
+
+
+class TopRankRule(DecisionRule):
+    """TopRank's rule: s >= sqrt(2 n log(3.43 sqrt(n) / delta))."""
+
+    kind = "top-rank"
+
+    def _leads(self, n: Ints) -> Ints:
+        return np.ceil(np.sqrt(2 * n * np.log(TOP_RANK_CONSTANT * np.sqrt(n) / self.level))).astype(np.int64)
+
+
+RULES: dict[str, type[DecisionRule]] = {rule.kind: rule for rule in (PaperRule, AnytimeRule)}
+
+
+def decision_rule(name: str, horizon: int | None = None) -> DecisionRule:
+    """The rule called ``paper:DELTA`` or ``anytime:ALPHA``; ``1/T`` stands for one over the horizon.
+
+    >>> decision_rule("anytime:1e-3").decides(23, 23)
+    True
+    >>> decision_rule("paper:1/T", horizon=1000).level
+    0.001
+    """
+    kind, colon, level = name.partition(":")
+    if kind not in RULES or not colon:
+        raise ValueError(f"unknown decision rule {name!r}; write paper:DELTA or anytime:ALPHA, for example paper:1e-5")
+    if level == "1/T":
+        if horizon is None:
+            raise ValueError(f"{name!r} needs a horizon; give a number instead, for example {kind}:1e-5")
+        return _shared_rule(RULES[kind], 1 / max(2, horizon))
+    try:
+        number = float(level)
+    except ValueError:
+        raise ValueError(f"the level of decision rule {name!r} is not a number") from None
+    if not 0 < number < 1:
+        raise ValueError(f"the level of decision rule {name!r} must lie between 0 and 1")
+    return _shared_rule(RULES[kind], number)
+
+
+def top_rank_rule(delta: float) -> DecisionRule:
+    """TopRank's confidence rule at ``delta``."""
+    return _shared_rule(TopRankRule, delta)
+
+
+@functools.cache
+def _shared_rule(kind: type[DecisionRule], level: float) -> DecisionRule:
+    return kind(level)

@@ -1,0 +1,298 @@
+"""Duels: for every pair of items, how often each was clicked when the other, compared with it, was not.
+
+With ``wins[i, j]`` such rounds for i over j, the paper's statistics are ``n = wins[i,j] + wins[j,i]`` and
+``s[i,j] = wins[i,j] - wins[j,i]``. Two stores hold them: a dense matrix for small catalogues, and a hash table whose
+memory grows with the pairs that were compared. Both also remember which pairs were ever *certified*, that is declared
+decided by the rule, and in which round.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saferank._kernel import implements, kernel, verb
+from saferank.verbs import Flags, Impression, Ints
+
+DENSE_LIMIT = 256
+"""Up to this many items a matrix is faster and not larger than the hash table."""
+
+_EMPTY = -1
+
+
+class Certificates(NamedTuple):
+    """Pairs that were declared decided, in the order in which it happened; each direction of a pair at most once."""
+
+    better: Ints
+    worse: Ints
+    round: Ints
+    count: Ints  # [1]
+
+
+class DenseDuels(NamedTuple):
+    """Every pair in a matrix."""
+
+    wins: Ints  # [L, L]
+    beaten_by: Flags  # [L, L]: the first item was ever declared worse than the second
+    certificates: Certificates
+
+
+class HashedDuels(NamedTuple):
+    """Only the pairs that met, by linear probing; at most half of the slots are used."""
+
+    low: Ints  # smaller item of the pair, or -1
+    high: Ints
+    wins: Ints  # [capacity, 2]: of the smaller item, of the larger one
+    certified: Flags  # [capacity, 2]
+    certificates: Certificates
+    count: Ints  # [1] slots in use
+
+
+def new_certificates(capacity: int) -> Certificates:
+    """No certificate yet."""
+    return Certificates(*(np.zeros(capacity, np.int64) for _ in range(3)), np.zeros(1, np.int64))
+
+
+def new_dense_duels(n_items: int) -> DenseDuels:
+    """No duel fought yet, room for all."""
+    shape = (n_items, n_items)
+    return DenseDuels(np.zeros(shape, np.int64), np.zeros(shape, np.bool_), new_certificates(n_items * (n_items - 1)))
+
+
+def new_hashed_duels(capacity: int) -> HashedDuels:
+    """No duel fought yet; ``capacity`` is a power of two."""
+    return HashedDuels(
+        low=np.full(capacity, _EMPTY, np.int64),
+        high=np.full(capacity, _EMPTY, np.int64),
+        wins=np.zeros((capacity, 2), np.int64),
+        certified=np.zeros((capacity, 2), np.bool_),
+        certificates=new_certificates(capacity),
+        count=np.zeros(1, np.int64),
+    )
+
+
+def new_duels(n_items: int, n_positions: int) -> DenseDuels | HashedDuels:
+    """The store that suits the size of the catalogue."""
+    if n_items <= DENSE_LIMIT:
+        return new_dense_duels(n_items)
+    return new_hashed_duels(1 << max(12, (4 * n_positions).bit_length()))
+
+
+@verb
+def wins_of(duels: Any, i: int, j: int) -> int:
+    """How often i was clicked when j, compared with it, was not."""
+    raise NotImplementedError
+
+
+@verb
+def count_win(duels: Any, i: int, j: int) -> int:
+    """Add a win of i over j; returns how often j has won over i."""
+    raise NotImplementedError
+
+
+@verb
+def certify(duels: Any, i: int, j: int) -> bool:
+    """Mark i as declared better than j; True when it was not marked before."""
+    raise NotImplementedError
+
+
+@verb
+def is_certified(duels: Any, i: int, j: int) -> bool:
+    """True when i was ever declared better than j."""
+    raise NotImplementedError
+
+
+@implements(wins_of, DenseDuels)
+def _dense_wins_of(duels: DenseDuels, i: int, j: int) -> int:
+    return duels.wins[i, j]  # type: ignore[no-any-return]
+
+
+@implements(count_win, DenseDuels)
+def _dense_count_win(duels: DenseDuels, i: int, j: int) -> int:
+    duels.wins[i, j] += 1
+    return duels.wins[j, i]  # type: ignore[no-any-return]
+
+
+@implements(certify, DenseDuels)
+def _dense_certify(duels: DenseDuels, i: int, j: int) -> bool:
+    if duels.beaten_by[j, i]:
+        return False
+    duels.beaten_by[j, i] = True
+    return True
+
+
+@implements(is_certified, DenseDuels)
+def _dense_is_certified(duels: DenseDuels, i: int, j: int) -> bool:
+    return duels.beaten_by[j, i]  # type: ignore[return-value]
+
+
+@kernel
+def _slot_of(duels: HashedDuels, i: int, j: int) -> int:
+    """The slot that holds the pair, or the free slot where it belongs."""
+    low, high = min(i, j), max(i, j)
+    mask = len(duels.low) - 1
+    mixed = np.uint64(low) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(high) * np.uint64(0xC2B2AE3D27D4EB4F)
+    slot = np.int64(mixed >> np.uint64(32)) & mask
+    while duels.low[slot] != _EMPTY and (duels.low[slot] != low or duels.high[slot] != high):
+        slot = (slot + 1) & mask
+    return slot  # type: ignore[no-any-return]
+
+
+@kernel
+def _claim_slot(duels: HashedDuels, i: int, j: int) -> int:
+    slot = _slot_of(duels, i, j)
+    if duels.low[slot] == _EMPTY:
+        duels.low[slot] = min(i, j)
+        duels.high[slot] = max(i, j)
+        duels.count[0] += 1
+    return slot
+
+
+@implements(wins_of, HashedDuels)
+def _hashed_wins_of(duels: HashedDuels, i: int, j: int) -> int:
+    return duels.wins[_slot_of(duels, i, j), np.int64(i > j)]  # type: ignore[no-any-return]
+
+
+@implements(count_win, HashedDuels)
+def _hashed_count_win(duels: HashedDuels, i: int, j: int) -> int:
+    slot = _claim_slot(duels, i, j)
+    duels.wins[slot, np.int64(i > j)] += 1
+    return duels.wins[slot, np.int64(i < j)]  # type: ignore[no-any-return]
+
+
+@implements(certify, HashedDuels)
+def _hashed_certify(duels: HashedDuels, i: int, j: int) -> bool:
+    slot, side = _claim_slot(duels, i, j), np.int64(i > j)
+    if duels.certified[slot, side]:
+        return False
+    duels.certified[slot, side] = True
+    return True
+
+
+@implements(is_certified, HashedDuels)
+def _hashed_is_certified(duels: HashedDuels, i: int, j: int) -> bool:
+    return duels.certified[_slot_of(duels, i, j), np.int64(i > j)]  # type: ignore[return-value]
+
+
+@kernel
+def surely_better(duels: Any, lead_needed: Ints, i: int, j: int) -> bool:
+    """The decision rule: beats(i, j) on the present statistics, false for a pair that never met."""
+    wins, losses = wins_of(duels, i, j), wins_of(duels, j, i)
+    return wins - losses >= lead_needed[wins + losses]  # type: ignore[no-any-return]
+
+
+@verb
+def record(policy: Any, state: Any, winner: int, loser: int, now: int) -> bool:
+    """Count a win in round ``now``; True when it changes what the policy believes of the pair."""
+    raise NotImplementedError
+
+
+@kernel
+def record_and_certify(policy: Any, state: Any, winner: int, loser: int, now: int) -> bool:
+    """Count a win; when it leaves the pair decided keep the certificate.
+
+    True when the pair became decided by it, or open again.
+    """
+    lead_needed = policy.lead_needed
+    losses = count_win(state.duels, winner, loser)
+    wins = wins_of(state.duels, winner, loser)
+    lead, n = wins - losses, wins + losses
+    if lead < lead_needed[n]:
+        return 1 - lead >= lead_needed[n - 1]  # type: ignore[no-any-return]
+    if certify(state.duels, winner, loser):
+        _keep(state.duels.certificates, winner, loser, now)
+    return lead - 1 < lead_needed[n - 1]  # type: ignore[no-any-return]
+
+
+@kernel
+def _keep(certificates: Certificates, winner: int, loser: int, now: int) -> None:
+    entry = certificates.count[0]
+    certificates.better[entry], certificates.worse[entry], certificates.round[entry] = winner, loser, now
+    certificates.count[0] += 1
+
+
+@kernel
+def fight(policy: Any, state: Any, impression: Impression, clicks: Ints) -> bool:
+    """Record every duel of a page: pairs of one group of which exactly one item was clicked.
+
+    True when a record changed what the policy believes of a pair.
+    """
+    ranking, now = impression.ranking, impression.round[0]
+    n_positions, changed = len(clicks), False
+    for a in range(n_positions):
+        if clicks[a]:
+            for b in range(impression.start[a], impression.end[a]):
+                if b >= n_positions or not clicks[b]:
+                    changed |= record(policy, state, ranking[a], ranking[b], now)
+    return changed
+
+
+@verb
+def crowded(duels: Any, n_new: int) -> bool:
+    """True when ``n_new`` more pairs might not fit."""
+    raise NotImplementedError
+
+
+@implements(crowded, DenseDuels)
+def _dense_crowded(duels: DenseDuels, n_new: int) -> bool:
+    return False
+
+
+@implements(crowded, HashedDuels)
+def _hashed_crowded(duels: HashedDuels, n_new: int) -> bool:
+    return 2 * (duels.count[0] + n_new) > len(duels.low)  # type: ignore[no-any-return]
+
+
+@kernel
+def _copy_slots(old: HashedDuels, new: HashedDuels) -> None:
+    for slot in range(len(old.low)):
+        if old.low[slot] != _EMPTY:
+            target = _claim_slot(new, old.low[slot], old.high[slot])
+            for side in range(2):
+                new.wins[target, side] = old.wins[slot, side]
+                new.certified[target, side] = old.certified[slot, side]
+
+
+def with_more_slots(duels: HashedDuels) -> HashedDuels:
+    """The same duels in a table of twice the size."""
+    bigger = new_hashed_duels(2 * len(duels.low))
+    _copy_slots(duels, bigger)
+    _copy_certificates(duels.certificates, bigger.certificates)
+    return bigger
+
+
+def _copy_certificates(old: Certificates, new: Certificates) -> None:
+    size = int(old.count[0])
+    for source, target in zip(old[:3], new[:3], strict=True):
+        target[:size] = source[:size]
+    new.count[0] = size
+
+
+def with_more_items(duels: DenseDuels | HashedDuels, n_items: int) -> DenseDuels | HashedDuels:
+    """The same duels with room for ``n_items`` items."""
+    if isinstance(duels, HashedDuels):
+        return duels
+    before = len(duels.wins)
+    if n_items > DENSE_LIMIT:
+        return _as_hashed(duels)
+    bigger = new_dense_duels(n_items)
+    bigger.wins[:before, :before] = duels.wins
+    bigger.beaten_by[:before, :before] = duels.beaten_by
+    _copy_certificates(duels.certificates, bigger.certificates)
+    return bigger
+
+
+def _as_hashed(duels: DenseDuels) -> HashedDuels:
+    met = np.argwhere(np.triu(duels.wins + duels.wins.T))
+    hashed = new_hashed_duels(1 << max(12, (4 * len(met)).bit_length()))
+    for i, j in met:
+        slot = _claim_slot(hashed, int(i), int(j))
+        hashed.wins[slot] = duels.wins[i, j], duels.wins[j, i]
+        hashed.certified[slot] = duels.beaten_by[j, i], duels.beaten_by[i, j]
+    _copy_certificates(duels.certificates, hashed.certificates)
+    return hashed
+
+
+def most_fought(duels: DenseDuels | HashedDuels) -> int:
+    """The largest n of any pair."""
+    both = duels.wins + duels.wins.T if isinstance(duels, DenseDuels) else duels.wins.sum(axis=1)
+    return int(both.max(initial=0))
