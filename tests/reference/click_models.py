@@ -72,9 +72,8 @@ class CM:
     def simulate(self, shown: list[int], rng: Xoshiro) -> list[int]:
         clicks = [0] * len(shown)
         for k, item in enumerate(shown):
-            if rng.uniform() < self.attraction[item]:
+            if rng.uniform() < self.attraction[item] and 1 not in clicks:
                 clicks[k] = 1
-                return clicks
         return clicks
 
 

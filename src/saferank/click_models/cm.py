@@ -12,6 +12,8 @@ Craswell et al., "An experimental comparison of click position-bias models", WSD
 
 from typing import NamedTuple
 
+import numpy as np
+
 from saferank._kernel import implements
 from saferank.click_models.shapes import PerItem
 from saferank.randomness import Words, uniform
@@ -26,12 +28,11 @@ class CM(NamedTuple):
 
 @implements(click, CM)
 def _click(model: CM, shown: Items, rng: Words, clicks: Ints) -> None:
-    """One uniform per position down to the first click; nothing is drawn below it."""
-    clicks[:] = 0
+    """One uniform per position, also below the click: leaving the loop at a random place costs more than the draws."""
+    looking = 1
     for k in range(len(clicks)):
-        if uniform(rng) < model.attraction[shown[k]]:
-            clicks[k] = 1
-            return
+        clicks[k] = looking & np.int64(uniform(rng) < model.attraction[shown[k]])
+        looking -= clicks[k]
 
 
 @implements(expected_clicks, CM)

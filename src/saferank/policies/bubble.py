@@ -24,45 +24,50 @@ def show_leader(policy: Any, state: Any, challenger: int, rng: Words, impression
     """Issue a page: the leader followed by the challenger, undecided pairs swapped with probability 1/2.
 
     In odd rounds the first place stands alone and the pairs are (2,3), (4,5), ...; in even rounds (1,2), (3,4), ...
-    A pair whose upper item is surely the better one keeps its order.
+    A pair whose upper item is surely the better one keeps its order. One random word serves 64 pairs, its highest bit
+    first.
     """
     state.round[0] += 1
-    places = len(state.leader) + np.int64(challenger != NOBODY)
-    impression.round[0], impression.places[0], impression.challenger[0] = state.round[0], places, challenger
-    parity = state.round[0] & 1
-    _put(state, challenger, 0, impression)
-    coins, tossed = np.uint64(0), 0
-    for upper in range(parity, places - 1, 2):
-        if tossed & 63 == 0:
+    leader, now, last = state.leader, state.round[0], len(state.leader) - 1
+    places = last + 1 + np.int64(challenger != NOBODY)
+    impression.round[0], impression.places[0], impression.challenger[0] = now, places, challenger
+    _place_alone(impression, 0, leader[0])
+    coins, upper = np.uint64(0), now & 1
+    while upper < last:
+        if (upper >> 1) & 63 == 0:
             coins = word(rng)
-        _put_pair(policy, state, challenger, upper, coins >> _LAST_BIT, impression)
+        _place_pair(impression, upper, leader[upper], leader[upper + 1], np.int64(coins >> _LAST_BIT) & state.open[upper])
         coins <<= np.uint64(1)
-        tossed += 1
-    if (places - parity) & 1:
-        _put(state, challenger, places - 1, impression)
+        upper += 2
+    if upper + 1 < places:
+        if (upper >> 1) & 63 == 0:
+            coins = word(rng)
+        open_pair = np.int64(not surely_better(state.duels, policy.lead_needed, leader[last], challenger))
+        _place_pair(impression, last, leader[last], np.uint32(challenger), np.int64(coins >> _LAST_BIT) & open_pair)
+    elif upper < places:
+        _place_alone(impression, upper, leader[last] if upper == last else np.uint32(challenger))
 
 
 @kernel
-def _item_at(state: Any, challenger: int, place: int) -> np.uint32:
-    return state.leader[place] if place < len(state.leader) else np.uint32(challenger)  # type: ignore[no-any-return]
+def _place_alone(impression: Impression, place: int, item: np.uint32) -> None:
+    impression.ranking[place], impression.start[place], impression.end[place] = item, place, place + 1
 
 
 @kernel
-def _put(state: Any, challenger: int, place: int, impression: Impression) -> None:
-    """A place that stands alone."""
-    impression.ranking[place] = _item_at(state, challenger, place)
-    impression.start[place], impression.end[place] = place, place + 1
-
-
-@kernel
-def _put_pair(policy: Any, state: Any, challenger: int, upper: int, coin: np.uint64, impression: Impression) -> None:
-    """Two places that are compared, exchanged by arithmetic: a branch on a coin would be guessed wrong half the time."""
-    i, j = _item_at(state, challenger, upper), _item_at(state, challenger, upper + 1)
-    undecided = not surely_better(state.duels, policy.lead_needed, i, j)
-    change = (i ^ j) * np.uint32(np.uint32(coin) & np.uint32(undecided))
+def _place_pair(impression: Impression, upper: int, i: np.uint32, j: np.uint32, swap: int) -> None:
+    """Two places to compare, exchanged by arithmetic: a branch on a coin would be guessed wrong half the time."""
+    change = (i ^ j) * swap
     impression.ranking[upper], impression.ranking[upper + 1] = i ^ change, j ^ change
     impression.start[upper], impression.start[upper + 1] = upper, upper
     impression.end[upper], impression.end[upper + 1] = upper + 2, upper + 2
+
+
+@kernel
+def mark_open(policy: Any, state: Any) -> None:
+    """Note for every place of the leader whether its item and the next one are still to be compared both ways."""
+    for place in range(len(state.leader) - 1):
+        decided = surely_better(state.duels, policy.lead_needed, state.leader[place], state.leader[place + 1])
+        state.open[place] = np.int64(not decided)
 
 
 @kernel
@@ -84,13 +89,16 @@ def promote(policy: Any, state: Any, challenger: int) -> int:
     A pass over a leader that the last pass left alone can only find something new when a pair was decided since:
     that is what ``unsettled`` remembers.
     """
-    moved = _bubble_up(policy, state) if state.unsettled[0] else STANDS
+    unsettled = state.unsettled[0]
+    moved = _bubble_up(policy, state) if unsettled else STANDS
     bottom = state.leader[-1]
     if challenger != NOBODY and surely_better(state.duels, policy.lead_needed, challenger, bottom):
         if state.standing[challenger] == CANDIDATE:
             state.leader[-1] = challenger
             state.standing[challenger], state.standing[bottom] = RANKED, CANDIDATE
             moved = NEW_BOTTOM
+    if unsettled or moved:
+        mark_open(policy, state)
     state.unsettled[0] = moved
     return moved
 

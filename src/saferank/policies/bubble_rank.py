@@ -44,6 +44,7 @@ class BubbleRankState(NamedTuple):
     horizon: Ints  # [1] how many may be learnt from before the rule's table must be longer
     leader: Items
     unsettled: Ints  # [1] a pair was decided, or the leader moved, since the last pass
+    open: Ints  # by place: 1 while its item is not surely better than the next one
     standing: Ints  # by item
     duels: DenseDuels | HashedDuels
     eligible: Items  # unranked items that the bottom item does not beat, in candidate order
@@ -96,6 +97,7 @@ def _start(setup: Setup) -> tuple[BubbleRank, BubbleRankState]:
         horizon=np.zeros(1, np.int64),
         leader=np.arange(setup.n_positions, dtype=np.uint32),
         unsettled=np.zeros(1, np.int64),
+        open=np.ones(setup.n_positions, np.int64),
         standing=first_standing(setup.n_items, setup.n_positions),
         duels=new_duels(setup.n_items, setup.n_positions),
         eligible=np.zeros(setup.n_items, np.uint32),

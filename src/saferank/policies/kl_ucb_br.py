@@ -48,6 +48,7 @@ class KlUcbBrState(NamedTuple):
     leader: Items
     unsettled: Ints  # [1] a pair was decided, or the leader moved, since the last pass
     moved_in: Ints  # [1] the newest round in which the leader moved
+    open: Ints  # by place: 1 while its item is not surely better than the next one
     standing: Ints  # by item
     duels: DenseDuels | HashedDuels
     leaders: LeaderCounts
@@ -95,6 +96,7 @@ def _start(setup: Setup) -> tuple[KlUcbBr, KlUcbBrState]:
         leader=np.arange(setup.n_positions, dtype=np.uint32),
         unsettled=np.zeros(1, np.int64),
         moved_in=np.zeros(1, np.int64),
+        open=np.ones(setup.n_positions, np.int64),
         standing=first_standing(setup.n_items, setup.n_positions),
         duels=new_duels(setup.n_items, setup.n_positions),
         leaders=new_leader_counts(setup.n_positions),

@@ -72,22 +72,30 @@ def _write_row(tally: Tally, regret: float, violations: int) -> None:
 
 
 @kernel
+def _next_checkpoint(tally: Tally) -> int:
+    return tally.checkpoints[tally.filled[0]] if tally.filled[0] < len(tally.checkpoints) else -1  # type: ignore[no-any-return]
+
+
+@kernel
 def play(policy: Any, state: Any, world: World, table: Table, tally: Tally, until: int) -> None:
     """Play up to round ``until``, or less when the state has no room for another page.
 
     The running sums are local variables: in arrays they would be stored and loaded again every round.
     """
-    shown, rounds, regret, violations = table.impression.shown, tally.rounds[0], tally.regret[0], tally.violations[0]
+    shown, judge, certificates = table.impression.shown, world.judge, table.certificates
+    rounds, regret, violations = tally.rounds[0], tally.regret[0], tally.violations[0]
+    seen, checkpoint = tally.certificates[0], _next_checkpoint(tally)
     while rounds < until and has_room(policy, state):
         choose(policy, state, table.policy_rng, table.impression)
         click(world.model, shown, table.user_rng, table.clicks)
+        regret += world.best - expected_clicks(world.model, shown)
+        violations += np.int64(violates(judge, shown))
         learn(policy, state, table.impression, table.clicks)
         rounds += 1
-        regret += world.best - expected_clicks(world.model, shown)
-        violations += np.int64(violates(world.judge, shown))
-        if tally.certificates[0] < table.certificates.count[0]:
-            tally.certificates[1] += _wrong_since(world.judge, table.certificates, tally.certificates[0])
-            tally.certificates[0] = table.certificates.count[0]
-        if rounds == tally.checkpoints[tally.filled[0]]:
+        if seen < certificates.count[0]:
+            tally.certificates[1] += _wrong_since(judge, certificates, seen)
+            seen = certificates.count[0]
+        if rounds == checkpoint:
             _write_row(tally, regret, violations)
-    tally.rounds[0], tally.regret[0], tally.violations[0] = rounds, regret, violations
+            checkpoint = _next_checkpoint(tally)
+    tally.rounds[0], tally.regret[0], tally.violations[0], tally.certificates[0] = rounds, regret, violations, seen

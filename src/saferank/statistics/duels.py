@@ -177,7 +177,7 @@ def _hashed_is_certified(duels: HashedDuels, i: int, j: int) -> bool:
 def surely_better(duels: Any, lead_needed: Ints, i: int, j: int) -> bool:
     """The decision rule: beats(i, j) on the present statistics, false for a pair that never met."""
     wins, losses = wins_of(duels, i, j), wins_of(duels, j, i)
-    return wins - losses >= lead_needed[wins + losses]  # type: ignore[no-any-return]
+    return wins - losses >= lead_needed[np.uint32(wins + losses)]  # type: ignore[no-any-return]
 
 
 @verb
@@ -195,7 +195,7 @@ def record_and_certify(policy: Any, state: Any, winner: int, loser: int, now: in
     lead_needed = policy.lead_needed
     losses = count_win(state.duels, winner, loser)
     wins = wins_of(state.duels, winner, loser)
-    lead, n = wins - losses, wins + losses
+    lead, n = wins - losses, np.uint32(wins + losses)
     if lead < lead_needed[n]:
         return 1 - lead >= lead_needed[n - 1]  # type: ignore[no-any-return]
     if certify(state.duels, winner, loser):
