@@ -1,6 +1,7 @@
 """What BubbleRank and KL-UCB-BR share: coins on adjacent pairs, and the pass that moves the leader.
 
-They differ in one thing only, who challenges for the last position.
+They differ in one thing only, who challenges for the last position. Their states hold a *row* of K + 1 places: the
+leader, and at the hidden place the challenger of the newest page.
 """
 
 from typing import Any
@@ -11,7 +12,7 @@ from saferank._kernel import kernel
 from saferank.randomness import Words, word
 from saferank.statistics.duels import surely_better
 from saferank.statistics.tournament import CANDIDATE, RANKED
-from saferank.verbs import NOBODY, Impression, Ints
+from saferank.verbs import NOBODY, Impression, Ints, Items
 
 STANDS, NEW_ORDER, NEW_BOTTOM = 0, 1, 2
 """What a pass did to the leader: nothing, moved items above the same bottom item, brought a new one."""
@@ -20,7 +21,7 @@ _LAST_BIT = np.uint64(63)
 
 
 @kernel
-def show_leader(policy: Any, state: Any, challenger: int, rng: Words, impression: Impression) -> None:
+def show_row(state: Any, challenger: int, rng: Words, impression: Impression) -> None:
     """Issue a page: the leader followed by the challenger, undecided pairs swapped with probability 1/2.
 
     In odd rounds the first place stands alone and the pairs are (2,3), (4,5), ...; in even rounds (1,2), (3,4), ...
@@ -28,24 +29,19 @@ def show_leader(policy: Any, state: Any, challenger: int, rng: Words, impression
     first.
     """
     state.round[0] += 1
-    leader, now, last = state.leader, state.round[0], len(state.leader) - 1
-    places = last + 1 + np.int64(challenger != NOBODY)
+    row, now = state.row, state.round[0]
+    places = len(row) - np.int64(challenger == NOBODY)
     impression.round[0], impression.places[0], impression.challenger[0] = now, places, challenger
-    _place_alone(impression, 0, leader[0])
+    _place_alone(impression, 0, row[0])
     coins, upper = np.uint64(0), now & 1
-    while upper < last:
+    while upper + 1 < places:
         if (upper >> 1) & 63 == 0:
             coins = word(rng)
-        _place_pair(impression, upper, leader[upper], leader[upper + 1], np.int64(coins >> _LAST_BIT) & state.open[upper])
+        _place_pair(impression, upper, row[upper], row[upper + 1], np.int64(coins >> _LAST_BIT) & state.open[upper])
         coins <<= np.uint64(1)
         upper += 2
-    if upper + 1 < places:
-        if (upper >> 1) & 63 == 0:
-            coins = word(rng)
-        open_pair = np.int64(not surely_better(state.duels, policy.lead_needed, leader[last], challenger))
-        _place_pair(impression, last, leader[last], np.uint32(challenger), np.int64(coins >> _LAST_BIT) & open_pair)
-    elif upper < places:
-        _place_alone(impression, upper, leader[last] if upper == last else np.uint32(challenger))
+    if upper < places:
+        _place_alone(impression, upper, row[upper])
 
 
 @kernel
@@ -65,19 +61,19 @@ def _place_pair(impression: Impression, upper: int, i: np.uint32, j: np.uint32, 
 @kernel
 def mark_open(policy: Any, state: Any) -> None:
     """Note for every place of the leader whether its item and the next one are still to be compared both ways."""
-    for place in range(len(state.leader) - 1):
-        decided = surely_better(state.duels, policy.lead_needed, state.leader[place], state.leader[place + 1])
+    for place in range(len(state.row) - 2):
+        decided = surely_better(state.duels, policy.lead_needed, state.row[place], state.row[place + 1])
         state.open[place] = np.int64(not decided)
 
 
 @kernel
 def _bubble_up(policy: Any, state: Any) -> int:
     """One pass down the leader, in place: whoever surely beats the item above moves up."""
-    leader, moved = state.leader, 0
-    last = len(leader) - 1
+    row, moved = state.row, 0
+    last = len(row) - 2
     for place in range(last):
-        if surely_better(state.duels, policy.lead_needed, leader[place + 1], leader[place]):
-            leader[place], leader[place + 1] = leader[place + 1], leader[place]
+        if surely_better(state.duels, policy.lead_needed, row[place + 1], row[place]):
+            row[place], row[place + 1] = row[place + 1], row[place]
             moved = NEW_BOTTOM if place + 1 == last else max(moved, NEW_ORDER)
     return moved
 
@@ -91,10 +87,10 @@ def promote(policy: Any, state: Any, challenger: int) -> int:
     """
     unsettled = state.unsettled[0]
     moved = _bubble_up(policy, state) if unsettled else STANDS
-    bottom = state.leader[-1]
+    bottom = state.row[-2]
     if challenger != NOBODY and surely_better(state.duels, policy.lead_needed, challenger, bottom):
         if state.standing[challenger] == CANDIDATE:
-            state.leader[-1] = challenger
+            state.row[-2] = challenger
             state.standing[challenger], state.standing[bottom] = RANKED, CANDIDATE
             moved = NEW_BOTTOM
     if unsettled or moved:
@@ -108,3 +104,13 @@ def first_standing(n_items: int, n_positions: int) -> Ints:
     standing = np.full(n_items, CANDIDATE, np.int64)
     standing[:n_positions] = RANKED
     return standing
+
+
+def first_row(n_positions: int) -> Items:
+    """The original ranking, and nobody yet at the hidden place."""
+    return np.arange(n_positions + 1, dtype=np.uint32)
+
+
+def leader_of(state: Any) -> Ints:
+    """The leader of a state with a row."""
+    return state.row[:-1].astype(np.int64)  # type: ignore[no-any-return]

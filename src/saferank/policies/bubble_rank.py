@@ -8,12 +8,12 @@ C. Li, B. Kveton, T. Lattimore, I. Markov, M. de Rijke, C. Szepesvari, M. Zoghi:
 Re-Rank via Implicit Click Feedback. UAI 2019.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from saferank._kernel import implements, kernel
-from saferank.policies.bubble import NEW_BOTTOM, first_standing, promote, show_leader
+from saferank.policies.bubble import NEW_BOTTOM, first_row, first_standing, leader_of, promote, show_row
 from saferank.policies.registry import Setup, given_rule, register
 from saferank.policies.room import duels_have_room, has_room
 from saferank.randomness import Words, below
@@ -42,9 +42,9 @@ class BubbleRankState(NamedTuple):
     round: Ints  # [1] pages issued
     learned: Ints  # [1] pages learnt from
     horizon: Ints  # [1] how many may be learnt from before the rule's table must be longer
-    leader: Items
+    row: Items  # the leader, then the newest challenger
     unsettled: Ints  # [1] a pair was decided, or the leader moved, since the last pass
-    open: Ints  # by place: 1 while its item is not surely better than the next one
+    open: Ints  # by place of the row: 1 while its item is not surely better than the next one
     standing: Ints  # by item
     duels: DenseDuels | HashedDuels
     eligible: Items  # unranked items that the bottom item does not beat, in candidate order
@@ -59,7 +59,8 @@ def _choose(policy: BubbleRank, state: BubbleRankState, rng: Words, impression: 
     challenger = NOBODY
     if state.n_eligible[0] > 0:
         challenger = np.int64(state.eligible[below(rng, state.n_eligible[0])])
-    show_leader(policy, state, challenger, rng, impression)
+        state.row[-1] = challenger  # open to comparison, or it would not be eligible
+    show_row(state, challenger, rng, impression)
 
 
 @implements(learn, BubbleRank)
@@ -78,7 +79,7 @@ def list_eligible(policy: BubbleRank, state: BubbleRankState) -> None:
     size = 0
     for item in range(len(state.standing)):
         if state.standing[item] == CANDIDATE:
-            if not surely_better(state.duels, policy.lead_needed, state.leader[-1], item):
+            if not surely_better(state.duels, policy.lead_needed, state.row[-2], item):
                 state.eligible[size] = item
                 size += 1
     state.n_eligible[0] = size
@@ -86,7 +87,7 @@ def list_eligible(policy: BubbleRank, state: BubbleRankState) -> None:
 
 @implements(has_room, BubbleRank)
 def _has_room(policy: BubbleRank, state: BubbleRankState) -> bool:
-    return duels_have_room(state, len(state.leader))
+    return duels_have_room(state, len(state.row))
 
 
 def _start(setup: Setup) -> tuple[BubbleRank, BubbleRankState]:
@@ -95,7 +96,7 @@ def _start(setup: Setup) -> tuple[BubbleRank, BubbleRankState]:
         round=np.zeros(1, np.int64),
         learned=np.zeros(1, np.int64),
         horizon=np.zeros(1, np.int64),
-        leader=np.arange(setup.n_positions, dtype=np.uint32),
+        row=first_row(setup.n_positions),
         unsettled=np.zeros(1, np.int64),
         open=np.ones(setup.n_positions, np.int64),
         standing=first_standing(setup.n_items, setup.n_positions),
@@ -107,8 +108,4 @@ def _start(setup: Setup) -> tuple[BubbleRank, BubbleRankState]:
     return policy, state
 
 
-def _leader(state: Any) -> Ints:
-    return state.leader.astype(np.int64)  # type: ignore[no-any-return]
-
-
-register("bubble-rank", BubbleRank, start=_start, leader=_leader, certifies=True, rule=given_rule)
+register("bubble-rank", BubbleRank, start=_start, leader=leader_of, certifies=True, rule=given_rule)

@@ -11,16 +11,16 @@ clicks decide moves up for good.
 H. Shiino, K. Ariu, K. Abe, R. Togashi: Exploration of Unranked Items in Safe Online Learning to Re-Rank. SIGIR 2023.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from saferank._kernel import implements
-from saferank.policies.bubble import NEW_BOTTOM, first_standing, promote, show_leader
+from saferank.policies.bubble import NEW_BOTTOM, first_row, first_standing, leader_of, promote, show_row
 from saferank.policies.registry import Setup, given_rule, register
 from saferank.policies.room import duels_have_room, has_room
 from saferank.randomness import Words
-from saferank.statistics.duels import DenseDuels, HashedDuels, fight, new_duels, record, record_and_certify
+from saferank.statistics.duels import DenseDuels, HashedDuels, fight, new_duels, record, record_and_certify, surely_better
 from saferank.statistics.leaders import LeaderCounts, enthrone, leaders_full, new_leader_counts
 from saferank.statistics.tournament import (
     Tournament,
@@ -45,10 +45,10 @@ class KlUcbBrState(NamedTuple):
     round: Ints  # [1] pages issued
     learned: Ints  # [1] pages learnt from
     horizon: Ints  # [1] how many may be learnt from before the rule's table must be longer
-    leader: Items
+    row: Items  # the leader, then the newest challenger
     unsettled: Ints  # [1] a pair was decided, or the leader moved, since the last pass
     moved_in: Ints  # [1] the newest round in which the leader moved
-    open: Ints  # by place: 1 while its item is not surely better than the next one
+    open: Ints  # by place of the row: 1 while its item is not surely better than the next one
     standing: Ints  # by item
     duels: DenseDuels | HashedDuels
     leaders: LeaderCounts
@@ -63,8 +63,11 @@ def _choose(policy: KlUcbBr, state: KlUcbBrState, rng: Words, impression: Impres
     leaders = state.leaders
     issued = leaders.counts[leaders.current[0]]
     leaders.counts[leaders.current[0]] += 1
-    challenger = champion(state.tournament, state.duels, state.standing, state.leader[-1], issued)
-    show_leader(policy, state, challenger, rng, impression)
+    challenger = champion(state.tournament, state.duels, state.standing, state.row[-2], issued)
+    if challenger != NOBODY:
+        state.row[-1] = challenger
+        state.open[-1] = np.int64(not surely_better(state.duels, policy.lead_needed, state.row[-2], challenger))
+    show_row(state, challenger, rng, impression)
 
 
 @implements(learn, KlUcbBr)
@@ -75,17 +78,17 @@ def _learn(policy: KlUcbBr, state: KlUcbBrState, impression: Impression, clicks:
     moved = promote(policy, state, impression.challenger[0])
     if moved:
         state.moved_in[0] = state.round[0]
-        enthrone(state.leaders, state.leader)
+        enthrone(state.leaders, state.row[:-1])
         new_clock(state.tournament)
     if moved == NEW_BOTTOM or impression.round[0] <= state.moved_in[0]:
         new_opponent(state.tournament)  # a page from before the move may have compared any pair
     elif impression.challenger[0] != NOBODY:
-        new_record(state.tournament, state.duels, state.leader[-1], impression.challenger[0])
+        new_record(state.tournament, state.duels, state.row[-2], impression.challenger[0])
 
 
 @implements(has_room, KlUcbBr)
 def _has_room(policy: KlUcbBr, state: KlUcbBrState) -> bool:
-    return duels_have_room(state, len(state.leader)) and not leaders_full(state.leaders)
+    return duels_have_room(state, len(state.row)) and not leaders_full(state.leaders)
 
 
 def _start(setup: Setup) -> tuple[KlUcbBr, KlUcbBrState]:
@@ -93,7 +96,7 @@ def _start(setup: Setup) -> tuple[KlUcbBr, KlUcbBrState]:
         round=np.zeros(1, np.int64),
         learned=np.zeros(1, np.int64),
         horizon=np.zeros(1, np.int64),
-        leader=np.arange(setup.n_positions, dtype=np.uint32),
+        row=first_row(setup.n_positions),
         unsettled=np.zeros(1, np.int64),
         moved_in=np.zeros(1, np.int64),
         open=np.ones(setup.n_positions, np.int64),
@@ -102,12 +105,8 @@ def _start(setup: Setup) -> tuple[KlUcbBr, KlUcbBrState]:
         leaders=new_leader_counts(setup.n_positions),
         tournament=new_tournament(setup.n_items),
     )
-    enthrone(state.leaders, state.leader)
+    enthrone(state.leaders, state.row[:-1])
     return KlUcbBr(setup.rule.table(0)), state
 
 
-def _leader(state: Any) -> Ints:
-    return state.leader.astype(np.int64)  # type: ignore[no-any-return]
-
-
-register("kl-ucb-br", KlUcbBr, start=_start, leader=_leader, certifies=True, rule=given_rule)
+register("kl-ucb-br", KlUcbBr, start=_start, leader=leader_of, certifies=True, rule=given_rule)
