@@ -32,7 +32,7 @@ from numba.extending import overload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-JIT = not config.DISABLE_JIT
+JIT = not getattr(config, "DISABLE_JIT")  # noqa: B009 (numba makes its settings at run time)
 PACKAGE = Path(__file__).parent
 STALE_SECONDS = 30 * 24 * 3600.0
 
@@ -88,14 +88,22 @@ def _cache_folder(digest: str) -> Path | None:
     return folder
 
 
+_OPTIONS: Any = {
+    "nogil": True,
+    "error_model": "numpy",
+    "forceinline": True,  # a call would pass hundreds of array fields
+    "_nrt": False,  # kernels allocate nothing, so nothing needs counting; counting made a round eight times slower
+}
+
+
 def _compiled(function: Callable[..., Any], digest: str | None) -> Callable[..., Any]:
     folder = _cache_folder(digest) if digest else None
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(folder or "")
+    settings: Any = config  # global, and other packages have theirs
+    before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder or "")
     try:
-        return cast(Callable[..., Any], njit(cache=folder is not None, nogil=True, error_model="numpy", _nrt=False, forceinline=True)(function))
+        return cast(Callable[..., Any], njit(cache=folder is not None, **_OPTIONS)(function))
     finally:
-        config.CACHE_DIR = before  # numba's setting is global; other packages keep theirs
+        settings.CACHE_DIR = before
 
 
 def _belongs_here(function: Callable[..., Any]) -> bool:
@@ -130,7 +138,7 @@ def verb(stub: F, *, default: bool = False) -> F:
     _CASES[dispatch] = cases
     if JIT:
 
-        @overload(dispatch, strict=False, jit_options={"nogil": True, "error_model": "numpy", "_nrt": False, "forceinline": True})  # type: ignore[untyped-decorator, unused-ignore]
+        @overload(dispatch, strict=False, jit_options=_OPTIONS)
         def typed(*arguments: Any) -> Callable[..., Any] | None:
             case = cases.get(getattr(arguments[0], "instance_class", object), fallback)
             return getattr(case, "py_func", case)
@@ -170,7 +178,7 @@ def specialised(function: F, *kinds: type) -> F:
     return cast(F, _specialised(function, kinds))
 
 
-class _FirstCompilation(event.Listener):  # type: ignore[misc, unused-ignore]
+class _FirstCompilation(event.Listener):
     def __init__(self, say: Callable[[], None]) -> None:
         self.say: Callable[[], None] | None = say
 
@@ -185,4 +193,5 @@ class _FirstCompilation(event.Listener):  # type: ignore[misc, unused-ignore]
 
 def announce_compilation(say: Callable[[], None]) -> None:
     """Call ``say`` once, when the first kernel is compiled because the cache does not hold it."""
-    event.register("numba:compile", _FirstCompilation(say))
+    listen: Any = event.register
+    listen("numba:compile", _FirstCompilation(say))

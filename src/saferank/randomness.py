@@ -30,7 +30,7 @@ def stream(seed: int, *key: str | int) -> Words:
     """
     text = "\0".join(f"{type(part).__name__}:{part}" for part in key)
     entropy = int.from_bytes(hashlib.sha256(text.encode()).digest(), "little")
-    return np.random.SeedSequence([seed, entropy]).generate_state(4, np.uint64)
+    return np.random.SeedSequence([seed, entropy]).generate_state(4, np.uint64).astype(np.uint64)
 
 
 @kernel
@@ -46,7 +46,7 @@ def word(rng: Words) -> np.uint64:
     rng[0] = s0 ^ s3
     rng[2] = s2 ^ shifted
     rng[3] = (s3 << _45) | (s3 >> _19)
-    return result  # type: ignore[no-any-return, unused-ignore]
+    return np.uint64(result)
 
 
 @kernel
@@ -64,11 +64,11 @@ def below(rng: Words, n: int) -> int:
         short = (np.uint64(1) << _32) % bound
         while (product & _LOW) < short:
             product = (word(rng) >> _32) * bound
-    return np.int64(product >> _32)  # type: ignore[return-value]
+    return int(np.int64(product >> _32))
 
 
 @kernel
-def shuffle_front(rng: Words, items: NDArray[np.int64], start: int, stop: int, end: int) -> None:
+def shuffle_front(rng: Words, items: NDArray[np.uint32], start: int, stop: int, end: int) -> None:
     """Fill places start..stop-1 with a uniform draw without replacement from items[start:end], in place."""
     for place in range(start, min(stop, end - 1)):
         other = place + below(rng, end - place)

@@ -2,5 +2,6 @@
 
 from saferank.checks.click_model import check_click_model
 from saferank.checks.contract import ContractError
+from saferank.checks.policy import check_policy
 
-__all__ = ["ContractError", "check_click_model"]
+__all__ = ["ContractError", "check_click_model", "check_policy"]

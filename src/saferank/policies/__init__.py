@@ -5,7 +5,7 @@ from saferank.policies import kl_ucb_br as kl_ucb_br
 from saferank.policies import original as original
 from saferank.policies import top_rank as top_rank
 from saferank.policies import uni_rank as uni_rank
-from saferank.policies.registry import POLICIES, PolicyKind, Setup, policy_kind, register
+from saferank.policies.registry import POLICIES, Outlook, PolicyKind, Setup, policy_kind, register
 from saferank.policies.room import has_room, make_room
 
-__all__ = ["POLICIES", "PolicyKind", "Setup", "has_room", "make_room", "policy_kind", "register"]
+__all__ = ["POLICIES", "Outlook", "PolicyKind", "Setup", "has_room", "make_room", "policy_kind", "register"]

@@ -4,15 +4,16 @@ They differ in one thing only, who challenges for the last position. Their state
 leader, and at the hidden place the challenger of the newest page.
 """
 
+import itertools
 from typing import Any
 
 import numpy as np
 
 from saferank._kernel import kernel
 from saferank.randomness import Words, word
-from saferank.statistics.duels import surely_better
-from saferank.statistics.tournament import CANDIDATE, RANKED
-from saferank.verbs import NOBODY, Impression, Ints, Items
+from saferank.statistics.duels import surely_better, with_more_items
+from saferank.statistics.tournament import ABSENT, CANDIDATE, RANKED
+from saferank.verbs import NOBODY, Flags, Impression, Ints, Items
 
 STANDS, NEW_ORDER, NEW_BOTTOM = 0, 1, 2
 """What a pass did to the leader: nothing, moved items above the same bottom item, brought a new one."""
@@ -30,7 +31,7 @@ def show_row(state: Any, challenger: int, rng: Words, impression: Impression) ->
     """
     state.round[0] += 1
     row, now = state.row, state.round[0]
-    places = len(row) - np.int64(challenger == NOBODY)
+    places = len(row) - int(challenger == NOBODY)
     impression.round[0], impression.places[0], impression.challenger[0] = now, places, challenger
     _place_alone(impression, 0, row[0])
     coins, upper = np.uint64(0), now & 1
@@ -63,7 +64,7 @@ def mark_open(policy: Any, state: Any) -> None:
     """Note for every place of the leader whether its item and the next one are still to be compared both ways."""
     for place in range(len(state.row) - 2):
         decided = surely_better(state.duels, policy.lead_needed, state.row[place], state.row[place + 1])
-        state.open[place] = np.int64(not decided)
+        state.open[place] = int(not decided)
 
 
 @kernel
@@ -79,6 +80,14 @@ def _bubble_up(policy: Any, state: Any) -> int:
 
 
 @kernel
+def _unseats(policy: Any, state: Any, challenger: int, bottom: int) -> bool:
+    """True when the challenger of a page, if still unranked, surely beats the bottom item."""
+    if challenger == NOBODY or not surely_better(state.duels, policy.lead_needed, challenger, bottom):
+        return False
+    return bool(state.standing[challenger] == CANDIDATE)
+
+
+@kernel
 def promote(policy: Any, state: Any, challenger: int) -> int:
     """The pass over the leader followed by the challenger. Returns STANDS, NEW_ORDER or NEW_BOTTOM.
 
@@ -88,27 +97,49 @@ def promote(policy: Any, state: Any, challenger: int) -> int:
     unsettled = state.unsettled[0]
     moved = _bubble_up(policy, state) if unsettled else STANDS
     bottom = state.row[-2]
-    if challenger != NOBODY and surely_better(state.duels, policy.lead_needed, challenger, bottom):
-        if state.standing[challenger] == CANDIDATE:
-            state.row[-2] = challenger
-            state.standing[challenger], state.standing[bottom] = RANKED, CANDIDATE
-            moved = NEW_BOTTOM
+    if _unseats(policy, state, challenger, bottom):
+        state.row[-2] = challenger
+        state.standing[challenger], state.standing[bottom] = RANKED, CANDIDATE
+        moved = NEW_BOTTOM
     if unsettled or moved:
         mark_open(policy, state)
     state.unsettled[0] = moved
     return moved
 
 
-def first_standing(n_items: int, n_positions: int) -> Ints:
-    """The first ``n_positions`` items are ranked, the others candidates."""
-    standing = np.full(n_items, CANDIDATE, np.int64)
-    standing[:n_positions] = RANKED
-    return standing
-
-
 def first_row(n_positions: int) -> Items:
     """The original ranking, and nobody yet at the hidden place."""
     return np.arange(n_positions + 1, dtype=np.uint32)
+
+
+def first_standing(n_items: int, n_positions: int) -> Ints:
+    """The first ``n_positions`` items are ranked, the others candidates."""
+    return standing_of(np.arange(n_positions), np.ones(n_items, np.bool_))
+
+
+def standing_of(leader: Ints | Items, present: Flags) -> Ints:
+    """Where every item stands, given who leads and who is here."""
+    standing = np.where(present, CANDIDATE, ABSENT).astype(np.int64)
+    standing[leader] = RANKED
+    return standing
+
+
+def close_ranks(leader: Ints | Items, present: Flags) -> Items:
+    """The leader without absent items, filled up from below with the others in candidate order."""
+    staying = [int(item) for item in leader if present[item]]
+    others = (int(item) for item in np.flatnonzero(present) if item not in staying)
+    return np.array([*staying, *itertools.islice(others, len(leader) - len(staying))], np.uint32)
+
+
+def regroup_row(policy: Any, state: Any, present: Flags) -> Any:
+    """The state of a bubble policy for another set of items, apart from what it knows of its challengers."""
+    leader = close_ranks(state.row[:-1], present)
+    row = np.append(leader, leader[-1:])  # nobody challenges until the next page
+    duels = with_more_items(state.duels, len(present))
+    state = state._replace(row=row, duels=duels, standing=standing_of(leader, present))
+    state.unsettled[0] = 1
+    mark_open(policy, state)
+    return state
 
 
 def leader_of(state: Any) -> Ints:

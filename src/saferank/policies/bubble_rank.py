@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from saferank._kernel import implements, kernel
-from saferank.policies.bubble import NEW_BOTTOM, first_row, first_standing, leader_of, promote, show_row
-from saferank.policies.registry import Setup, given_rule, register
+from saferank.policies.bubble import NEW_BOTTOM, first_row, first_standing, leader_of, promote, regroup_row, show_row
+from saferank.policies.registry import Outlook, Setup, given_rule, register
 from saferank.policies.room import duels_have_room, has_room
 from saferank.randomness import Words, below
 from saferank.statistics.duels import (
@@ -27,7 +27,7 @@ from saferank.statistics.duels import (
     surely_better,
 )
 from saferank.statistics.tournament import CANDIDATE
-from saferank.verbs import NOBODY, Impression, Ints, Items, choose, learn
+from saferank.verbs import NOBODY, Flags, Impression, Ints, Items, choose, learn
 
 
 class BubbleRank(NamedTuple):
@@ -58,7 +58,7 @@ implements(record, BubbleRank)(record_and_certify)
 def _choose(policy: BubbleRank, state: BubbleRankState, rng: Words, impression: Impression) -> None:
     challenger = NOBODY
     if state.n_eligible[0] > 0:
-        challenger = np.int64(state.eligible[below(rng, state.n_eligible[0])])
+        challenger = int(np.int64(state.eligible[below(rng, state.n_eligible[0])]))
         state.row[-1] = challenger  # open to comparison, or it would not be eligible
     show_row(state, challenger, rng, impression)
 
@@ -78,10 +78,10 @@ def list_eligible(policy: BubbleRank, state: BubbleRankState) -> None:
     """Find the items that may challenge the present bottom item."""
     size = 0
     for item in range(len(state.standing)):
-        if state.standing[item] == CANDIDATE:
-            if not surely_better(state.duels, policy.lead_needed, state.row[-2], item):
-                state.eligible[size] = item
-                size += 1
+        beaten = surely_better(state.duels, policy.lead_needed, state.row[-2], item)
+        if state.standing[item] == CANDIDATE and not beaten:
+            state.eligible[size] = item
+            size += 1
     state.n_eligible[0] = size
 
 
@@ -108,4 +108,26 @@ def _start(setup: Setup) -> tuple[BubbleRank, BubbleRankState]:
     return policy, state
 
 
-register("bubble-rank", BubbleRank, start=_start, leader=leader_of, certifies=True, rule=given_rule)
+def _regroup(policy: BubbleRank, state: BubbleRankState, present: Flags) -> BubbleRankState:
+    state = regroup_row(policy, state, present)._replace(eligible=np.zeros(len(present), np.uint32))
+    list_eligible(policy, state)
+    return state
+
+
+def _outlook(policy: BubbleRank, state: BubbleRankState) -> Outlook:
+    size = int(state.n_eligible[0])
+    return Outlook(
+        f"the challenger is drawn at random among {size} unranked items" if size else "no item may challenge"
+    )
+
+
+register(
+    "bubble-rank",
+    BubbleRank,
+    start=_start,
+    leader=leader_of,
+    certifies=True,
+    rule=given_rule,
+    regroup=_regroup,
+    outlook=_outlook,
+)

@@ -16,12 +16,22 @@ from typing import NamedTuple
 import numpy as np
 
 from saferank._kernel import implements
-from saferank.policies.bubble import NEW_BOTTOM, first_row, first_standing, leader_of, promote, show_row
-from saferank.policies.registry import Setup, given_rule, register
+from saferank.policies.bubble import NEW_BOTTOM, first_row, first_standing, leader_of, promote, regroup_row, show_row
+from saferank.policies.registry import Outlook, Setup, given_rule, register
 from saferank.policies.room import duels_have_room, has_room
 from saferank.randomness import Words
-from saferank.statistics.duels import DenseDuels, HashedDuels, fight, new_duels, record, record_and_certify, surely_better
-from saferank.statistics.leaders import LeaderCounts, enthrone, leaders_full, new_leader_counts
+from saferank.statistics.duels import (
+    DenseDuels,
+    HashedDuels,
+    fight,
+    new_duels,
+    record,
+    record_and_certify,
+    surely_better,
+    wins_of,
+)
+from saferank.statistics.kl import duel_index
+from saferank.statistics.leaders import LeaderCounts, enthrone, leaders_full, new_leader_counts, with_more_leaders
 from saferank.statistics.tournament import (
     Tournament,
     champion,
@@ -30,7 +40,7 @@ from saferank.statistics.tournament import (
     new_record,
     new_tournament,
 )
-from saferank.verbs import NOBODY, Impression, Ints, Items, choose, learn
+from saferank.verbs import NOBODY, Flags, Impression, Ints, Items, choose, learn
 
 
 class KlUcbBr(NamedTuple):
@@ -66,7 +76,7 @@ def _choose(policy: KlUcbBr, state: KlUcbBrState, rng: Words, impression: Impres
     challenger = champion(state.tournament, state.duels, state.standing, state.row[-2], issued)
     if challenger != NOBODY:
         state.row[-1] = challenger
-        state.open[-1] = np.int64(not surely_better(state.duels, policy.lead_needed, state.row[-2], challenger))
+        state.open[-1] = int(not surely_better(state.duels, policy.lead_needed, state.row[-2], challenger))
     show_row(state, challenger, rng, impression)
 
 
@@ -109,4 +119,31 @@ def _start(setup: Setup) -> tuple[KlUcbBr, KlUcbBrState]:
     return KlUcbBr(setup.rule.table(0)), state
 
 
-register("kl-ucb-br", KlUcbBr, start=_start, leader=leader_of, certifies=True, rule=given_rule)
+def _regroup(policy: KlUcbBr, state: KlUcbBrState, present: Flags) -> KlUcbBrState:
+    state = regroup_row(policy, state, present)._replace(tournament=new_tournament(len(present)))
+    if leaders_full(state.leaders):
+        state = state._replace(leaders=with_more_leaders(state.leaders))
+    enthrone(state.leaders, state.row[:-1])
+    state.moved_in[0] = state.round[0]
+    return state
+
+
+def _outlook(policy: KlUcbBr, state: KlUcbBrState) -> Outlook:
+    bottom, issued = state.row[-2], state.leaders.counts[state.leaders.current[0]]
+    x = champion(state.tournament, state.duels, state.standing, bottom, issued)
+    if x == NOBODY:
+        return Outlook("no item is left to challenge")
+    index = duel_index(wins_of(state.duels, x, bottom), wins_of(state.duels, bottom, x), issued)
+    return Outlook(f"the largest optimistic index after {issued} pages under this leader", int(x), float(index))
+
+
+register(
+    "kl-ucb-br",
+    KlUcbBr,
+    start=_start,
+    leader=leader_of,
+    certifies=True,
+    rule=given_rule,
+    regroup=_regroup,
+    outlook=_outlook,
+)

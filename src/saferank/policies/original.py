@@ -1,6 +1,6 @@
 """OriginalRank: shows the original ranking for ever. The yardstick of every other policy.
 
-    regret(T) = T (r* - r(original))
+regret(T) = T (r* - r(original))
 """
 
 from typing import Any, NamedTuple
@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import implements
-from saferank.policies.registry import Setup, register
+from saferank.policies.registry import Outlook, Setup, register
 from saferank.randomness import Words
-from saferank.verbs import Impression, Ints, Items, choose, learn
+from saferank.verbs import Flags, Impression, Ints, Items, choose, learn
 
 
 class Original(NamedTuple):
@@ -51,4 +51,12 @@ def _leader(state: Any) -> Ints:
     return state.leader.astype(np.int64)  # type: ignore[no-any-return]
 
 
-register("original", Original, start=_start, leader=_leader)
+def _regroup(policy: Original, state: OriginalState, present: Flags) -> OriginalState:
+    return state._replace(leader=np.flatnonzero(present)[: len(state.leader)].astype(np.uint32))
+
+
+def _outlook(policy: Original, state: OriginalState) -> Outlook:
+    return Outlook("nothing is explored")
+
+
+register("original", Original, start=_start, leader=_leader, regroup=_regroup, outlook=_outlook)

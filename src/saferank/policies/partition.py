@@ -1,7 +1,7 @@
 """Ordered partitions of the items: TopRank's blocks and UniRank's parts.
 
-The items stand in a row, part after part and in item order within a part; ``start[place]`` and ``end[place]`` are the extent of
-the part of that place, as on a page.
+The items stand in a row, part after part and in item order within a part; ``start[place]`` and ``end[place]`` are the
+extent of the part of that place, as on a page.
 """
 
 from typing import NamedTuple
@@ -11,6 +11,9 @@ import numpy as np
 from saferank._kernel import kernel
 from saferank.randomness import Words, shuffle_front
 from saferank.verbs import Flags, Impression, Ints, Items
+
+LARGEST_CATALOGUE = 4096
+"""Who partitions all items compares all pairs: beyond this the matrices would not fit a sensible memory."""
 
 
 class Partition(NamedTuple):
@@ -47,7 +50,7 @@ def _count_blockers(partition: Partition, below: Flags, present: Flags) -> int:
             size += 1
             blockers[item] = 0
             for other in range(len(present)):
-                blockers[item] += np.int64(below[item, other] and present[other])
+                blockers[item] += int(below[item, other] and present[other])
     return size
 
 
@@ -81,7 +84,7 @@ def rebuild(partition: Partition, below: Flags, present: Flags) -> None:
         for seat in range(start, end):
             for item in range(len(present)):
                 if partition.blockers[item] != _PLACED:
-                    partition.blockers[item] -= np.int64(below[item, partition.order[seat]])
+                    partition.blockers[item] -= int(below[item, partition.order[seat]])
         start = end
 
 
@@ -95,3 +98,15 @@ def shuffle_page(impression: Impression, rng: Words, places: int) -> None:
         end = impression.end[start]
         shuffle_front(rng, impression.ranking, start, min(end, n_positions), end)
         start = end
+
+
+def row_of(partition: Partition) -> Ints:
+    """All placed items, best part first, in item order within a part."""
+    return partition.order[: partition.size[0]].astype(np.int64)
+
+
+def sizes_in_words(partition: Partition) -> str:
+    """The sizes of the parts, for people: "1, 3 and 6"."""
+    ends = np.unique(partition.end[: partition.size[0]])
+    sizes = [str(size) for size in np.diff(ends, prepend=0)]
+    return " and ".join([*([", ".join(sizes[:-1])] if sizes[:-1] else []), sizes[-1]])

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from saferank.statistics.decision import DecisionRule, decision_rule
-from saferank.verbs import Ints
+from saferank.verbs import NOBODY, Flags, Ints
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,15 @@ class Setup:
 
 
 @dataclass(frozen=True)
+class Outlook:
+    """What a policy would explore next, in words and, where it has one, with the optimistic index."""
+
+    note: str
+    challenger: int = NOBODY
+    index: float | None = None
+
+
+@dataclass(frozen=True)
 class PolicyKind:
     """An algorithm by name."""
 
@@ -28,7 +37,14 @@ class PolicyKind:
     leader: Callable[[Any], Ints]  # its current best guess, n_positions items, from a state
     certifies: bool = False  # its state has duels with certificates
     rule: Callable[[Setup], DecisionRule] | None = None  # the rule behind its field lead_needed, if it has one
+    compares_all: bool = False  # a page may compare items that are not shown, any number of them
     largest_catalogue: int | None = None  # more items than this are refused; None: no limit
+    regroup: Callable[[Any, Any, Flags], Any] | None = None  # the state for these items, of which the flagged are here
+    outlook: Callable[[Any, Any], Outlook] | None = None  # for explanations
+
+    def places(self, setup: Setup) -> int:
+        """How many places a page may compare: all items, or the shown ones and the hidden one."""
+        return setup.n_items if self.compares_all else setup.n_positions + 1
 
 
 def given_rule(setup: Setup) -> DecisionRule:
@@ -47,10 +63,16 @@ def register(
     leader: Callable[[Any], Ints],
     certifies: bool = False,
     rule: Callable[[Setup], DecisionRule] | None = None,
+    compares_all: bool = False,
     largest_catalogue: int | None = None,
+    regroup: Callable[[Any, Any, Flags], Any] | None = None,
+    outlook: Callable[[Any, Any], Outlook] | None = None,
 ) -> PolicyKind:
-    """Make an algorithm known under ``name``; registering the same name again replaces it."""
-    kind = PolicyKind(name, policy, start, leader, certifies, rule, largest_catalogue)
+    """Make an algorithm known under ``name``; registering the same name again replaces it.
+
+    The optional parts give a live ranker more: ``regroup`` lets items come and go, ``outlook`` lets it explain itself.
+    """
+    kind = PolicyKind(name, policy, start, leader, certifies, rule, compares_all, largest_catalogue, regroup, outlook)
     POLICIES[name] = kind
     return kind
 

@@ -15,12 +15,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import implements
-from saferank.policies.partition import Partition, new_partition, rebuild, shuffle_page
-from saferank.policies.registry import Setup, register
+from saferank.policies.partition import (
+    LARGEST_CATALOGUE,
+    Partition,
+    new_partition,
+    rebuild,
+    row_of,
+    shuffle_page,
+    sizes_in_words,
+)
+from saferank.policies.registry import Outlook, Setup, register
 from saferank.policies.room import duels_have_room, has_room
 from saferank.randomness import Words
 from saferank.statistics.decision import DecisionRule, PaperRule, top_rank_rule
-from saferank.statistics.duels import DenseDuels, fight, new_dense_duels, record, record_and_certify
+from saferank.statistics.duels import DenseDuels, fight, new_dense_duels, record, record_and_certify, with_larger_matrix
 from saferank.verbs import Flags, Impression, Ints, choose, learn
 
 
@@ -86,11 +94,35 @@ def _rule(setup: Setup) -> DecisionRule:
         return top_rank_rule(1 / max(2, setup.horizon))
     if isinstance(setup.rule, PaperRule):
         return top_rank_rule(setup.rule.level)
-    raise ValueError(f"top-rank has a rule of its own and takes only its delta: write paper:DELTA, not {setup.rule.name}")
+    raise ValueError(
+        f"top-rank has a rule of its own and takes only its delta: write paper:DELTA, not {setup.rule.name}"
+    )
+
+
+def _regroup(policy: TopRank, state: TopRankState, present: Flags) -> TopRankState:
+    duels = with_larger_matrix(state.duels, len(present))
+    state = state._replace(duels=duels, present=present, blocks=new_partition(len(present)))
+    rebuild(state.blocks, state.duels.beaten_by, state.present)
+    return state
+
+
+def _outlook(policy: TopRank, state: TopRankState) -> Outlook:
+    return Outlook(f"shuffles inside blocks of {sizes_in_words(state.blocks)} items")
 
 
 def _leader(state: Any) -> Ints:
-    return state.blocks.order.astype(np.int64)  # type: ignore[no-any-return]
+    return row_of(state.blocks)
 
 
-register("top-rank", TopRank, start=_start, leader=_leader, certifies=True, rule=_rule, largest_catalogue=4096)
+register(
+    "top-rank",
+    TopRank,
+    start=_start,
+    leader=_leader,
+    certifies=True,
+    rule=_rule,
+    compares_all=True,
+    largest_catalogue=LARGEST_CATALOGUE,
+    regroup=_regroup,
+    outlook=_outlook,
+)

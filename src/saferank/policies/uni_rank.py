@@ -18,14 +18,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import implements, kernel
-from saferank.policies.partition import Partition, new_partition, rebuild, shuffle_page
-from saferank.policies.registry import Setup, register
+from saferank.policies.partition import (
+    LARGEST_CATALOGUE,
+    Partition,
+    new_partition,
+    rebuild,
+    row_of,
+    shuffle_page,
+    sizes_in_words,
+)
+from saferank.policies.registry import Outlook, Setup, register
 from saferank.policies.room import has_room
 from saferank.randomness import Words
-from saferank.statistics.duels import DenseDuels, fight, new_dense_duels, record
-from saferank.statistics.kl import FIRST_BUDGET, budget, duel_index, may_be_better
+from saferank.statistics.duels import DenseDuels, fight, new_dense_duels, record, with_larger_matrix
+from saferank.statistics.kl import FIRST_BUDGET, budget, entropy, evidence, may_be_better, optimistic, rounds_within
 from saferank.statistics.leaders import LeaderCounts, enthrone, leaders_full, new_leader_counts
 from saferank.verbs import NOBODY, Flags, Floats, Impression, Ints, choose, learn
+
+_LOG_2 = math.log(2.0)
 
 
 class UniRank(NamedTuple):
@@ -46,6 +56,7 @@ class UniRankState(NamedTuple):
     part_of: Ints  # by item: where its part ends; the leader as a key
     leaders: LeaderCounts
     bound: Floats  # [3] log log(t0 + 3) lies between the first two while t0 is at most the third
+    extra: Ints  # [3] place of the last extra item, start of the part it was for, count at which to choose again
     wake: Floats  # [2] smallest m^2 n of a pair marked below, and the t0 at which the bound reaches it
 
 
@@ -64,9 +75,9 @@ def _stands_below(state: UniRankState, i: int, j: int) -> bool:
     strength = (losses - wins) * (losses - wins) / n
     if strength < state.bound[0] * (1.0 - 1e-12):
         return False
-    if strength < state.bound[1] * (1.0 + 1e-12):
-        if (wins - losses) / n + math.sqrt(_bound_at(float(state.learned[0])) / n) >= 0:
-            return False
+    close = strength < state.bound[1] * (1.0 + 1e-12)
+    if close and (wins - losses) / n + math.sqrt(_bound_at(float(state.learned[0])) / n) >= 0:
+        return False
     if strength < state.wake[0]:
         _wake_at(state, strength)
     return True
@@ -82,10 +93,12 @@ def _wake_at(state: UniRankState, strength: float) -> None:
 @implements(record, UniRank)
 def _record(policy: UniRank, state: UniRankState, winner: int, loser: int, now: int) -> bool:
     state.duels.wins[winner, loser] += 1
+    if state.part_of[winner] != state.part_of[loser]:
+        state.extra[2] = 0
     up, down = _stands_below(state, winner, loser), _stands_below(state, loser, winner)
     changed = up != state.below[winner, loser] or down != state.below[loser, winner]
     state.below[winner, loser], state.below[loser, winner] = up, down
-    return changed
+    return bool(changed)
 
 
 @kernel
@@ -127,6 +140,7 @@ def _enthrone_parts(state: UniRankState) -> None:
     for place in range(state.parts.size[0]):
         state.part_of[state.parts.order[place]] = state.parts.end[place]
     enthrone(state.leaders, state.part_of)
+    state.extra[2] = 0
 
 
 @kernel
@@ -142,31 +156,74 @@ def _merges(state: UniRankState, start: int, end: int, allowed: float) -> bool:
 
 
 @kernel
-def _best_against(state: UniRankState, place: int, start: int, end: int, t: int, allowed: float) -> float:
-    """The largest optimistic index of the item at ``place`` against items of the part start..end-1; 0 if none is > 0."""
+def _best_of_part(state: UniRankState, start: int, end: int, first: int, allowed: float) -> tuple[int, float]:
+    """Of the part that begins at place ``first``, the place with the largest positive index against start..end-1.
+
+    Returns that place, or NOBODY, and its index as x = -log(1 - q); infinite for an index of 1.
+    """
     order, wins = state.parts.order, state.duels.wins
-    best, j = 0.0, order[place]
-    for a in range(start, end):
-        i = order[a]
-        if may_be_better(wins[j, i], wins[i, j], allowed):
-            best = max(best, duel_index(wins[j, i], wins[i, j], t))
-    return best
+    found, x, log_q, mean_needed = NOBODY, 0.0, 0.0, 0.5
+    best_won, best_lost = -1, -1
+    for place in range(first, state.parts.end[first]):
+        for beside in range(start, end):
+            won, lost = wins[order[place], order[beside]], wins[order[beside], order[place]]
+            if lost == 0:
+                return place, np.inf
+            if (won == best_won and lost == best_lost) or not may_be_better(won, lost, allowed):
+                continue
+            larger = won > (won + lost) * mean_needed or evidence(float(won), float(lost), x, log_q) < allowed
+            if found == NOBODY or larger:
+                found, best_won, best_lost = place, won, lost
+                x = optimistic(float(won), float(lost), entropy(float(won), float(lost)), allowed)
+                log_q, mean_needed = math.log1p(-math.exp(-x)), -math.expm1(-x)
+    return found, x
+
+
+@kernel
+def _passed_at(state: UniRankState, start: int, end: int, found: int, x: float) -> float:
+    """The budget up to which no other item of that part reaches the index x of the item at place ``found``."""
+    order, wins = state.parts.order, state.duels.wins
+    log_q, earliest = math.log1p(-math.exp(-x)), np.inf
+    for place in range(state.parts.start[found], state.parts.end[found]):
+        for beside in range(start, end):
+            won, lost = float(wins[order[place], order[beside]]), float(wins[order[beside], order[place]])
+            if place != found:
+                earliest = min(earliest, evidence(won, lost, x, log_q))
+    return earliest
+
+
+@kernel
+def _hopeful_at(state: UniRankState, start: int, end: int, first: int) -> float:
+    """The budget up to which no item of the part that begins at ``first`` has a positive index."""
+    order, wins, earliest = state.parts.order, state.duels.wins, np.inf
+    for place in range(first, state.parts.end[first]):
+        for beside in range(start, end):
+            won, lost = float(wins[order[place], order[beside]]), float(wins[order[beside], order[place]])
+            earliest = min(earliest, evidence(won, lost, _LOG_2, -_LOG_2))
+    return earliest
 
 
 @kernel
 def _extra(state: UniRankState, start: int, end: int, t: int, allowed: float) -> int:
-    """The place of the item to try beside the last part: the best of the first part below that has one, or NOBODY."""
-    place = end
-    while place < state.parts.size[0]:
-        best, found, last = 0.0, NOBODY, state.parts.end[place]
-        while place < last:
-            value = _best_against(state, place, start, end, t, allowed)
-            if value > best:
-                best, found = value, place
-            place += 1
-        if found != NOBODY:
-            return found
-    return NOBODY
+    """The place of the item to try beside the last part: the best of the first part below that has one, or NOBODY.
+
+    The choice stands while the budget stays below what would change it, no duel across parts is recorded and the
+    leader stays: ``extra`` remembers it, because most pages ask again.
+    """
+    if state.extra[1] == start and t < state.extra[2]:
+        return int(state.extra[0])
+    if t < FIRST_BUDGET:
+        return end if end < state.parts.size[0] else NOBODY
+    first, found, until = end, NOBODY, np.inf
+    while first < state.parts.size[0] and found == NOBODY:
+        found, x = _best_of_part(state, start, end, first, allowed)
+        if found == NOBODY:
+            until = min(until, _hopeful_at(state, start, end, first))
+        elif x < np.inf:
+            until = min(until, _passed_at(state, start, end, found, x))
+        first = state.parts.end[first]
+    state.extra[0], state.extra[1], state.extra[2] = found, start, t + 1 + rounds_within(t, allowed, until)
+    return found
 
 
 @kernel
@@ -193,7 +250,7 @@ def _choose(policy: UniRank, state: UniRankState, rng: Words, impression: Impres
 def _allowed(policy: UniRank, t: int) -> float:
     if t < FIRST_BUDGET:
         return np.inf
-    return policy.budgets[t] if t < len(policy.budgets) else budget(t)  # type: ignore[no-any-return]
+    return float(policy.budgets[t] if t < len(policy.budgets) else budget(t))
 
 
 @kernel
@@ -206,12 +263,12 @@ def _recommend_parts(policy: UniRank, state: UniRankState, t: int, impression: I
         _recommend(state, start, stop, NOBODY, impression)
         start = stop
         if start >= n_positions:
-            return start
+            return int(start)
         end = state.parts.end[start]
     extra = _extra(state, start, end, t, allowed)
-    stop = end + np.int64(extra != NOBODY)
+    stop = end + int(extra != NOBODY)
     _recommend(state, start, stop, extra, impression)
-    return stop
+    return int(stop)
 
 
 @kernel
@@ -236,6 +293,7 @@ def _start(setup: Setup) -> tuple[UniRank, UniRankState]:
         part_of=np.zeros(setup.n_items, np.int64),
         leaders=new_leader_counts(setup.n_items, 256),
         bound=np.array([-np.inf, -np.inf, -np.inf]),
+        extra=np.zeros(3, np.int64),
         wake=np.array([np.inf, np.inf]),
     )
     rebuild(state.parts, state.below, state.present)
@@ -255,8 +313,39 @@ def _first_budgets() -> Floats:
     return _BUDGETS
 
 
+def _regroup(policy: UniRank, state: UniRankState, present: Flags) -> UniRankState:
+    """For other items. Another set of items has leaders of its own, so counts begin anew."""
+    n_items, before = len(present), len(state.present)
+    below = np.zeros((n_items, n_items), np.bool_)
+    below[:before, :before] = state.below
+    state = state._replace(
+        duels=with_larger_matrix(state.duels, n_items),
+        below=below,
+        present=present,
+        parts=new_partition(n_items),
+        part_of=np.zeros(n_items, np.int64),
+        leaders=new_leader_counts(n_items, 256),
+    )
+    rebuild(state.parts, state.below, state.present)
+    _enthrone_parts(state)
+    return state
+
+
+def _outlook(policy: UniRank, state: UniRankState) -> Outlook:
+    return Outlook(f"shuffles and merges neighbouring parts of {sizes_in_words(state.parts)} items")
+
+
 def _leader(state: Any) -> Ints:
-    return state.parts.order.astype(np.int64)  # type: ignore[no-any-return]
+    return row_of(state.parts)
 
 
-register("uni-rank", UniRank, start=_start, leader=_leader, largest_catalogue=4096)
+register(
+    "uni-rank",
+    UniRank,
+    start=_start,
+    leader=_leader,
+    compares_all=True,
+    largest_catalogue=LARGEST_CATALOGUE,
+    regroup=_regroup,
+    outlook=_outlook,
+)

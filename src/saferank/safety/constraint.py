@@ -45,7 +45,7 @@ def _right_pairs(grade: Ints, shown: Items) -> int:
     right = 0
     for lower in range(len(shown)):
         for upper in range(lower):
-            right += np.int64(grade[shown[upper]] < grade[shown[lower]])
+            right += int(grade[shown[upper]] < grade[shown[lower]])
     return right
 
 

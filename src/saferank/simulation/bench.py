@@ -6,7 +6,7 @@ timed in turn, and each keeps its fastest lap.
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from saferank._kernel import kernel
 from saferank.instances import Instance
 from saferank.randomness import Words, stream, uniform
-from saferank.simulation.experiment import Cell, Plan, cells_of, compile_loops, run
+from saferank.simulation.experiment import Cell, Plan, cells_of, compile_loops, run, simulate
 from saferank.verbs import Floats, Ints
 
 
@@ -69,6 +69,31 @@ def time_policies(instances: list[Instance], plan: Plan, laps: int = 5) -> Itera
     for model in dict.fromkeys(instance.model_name for instance in instances):
         of_model = [instance for instance in instances if instance.model_name == model]
         for policy in plan.policies:
-            cells = [cell for cell in cells_of(of_model, plan) if cell.kind.name == policy]
+            cells = cells_of(of_model, replace(plan, policies=(policy,)))
             compile_loops(cells)
             yield _time_cells(cells, laps)
+
+
+@dataclass(frozen=True)
+class SpeedUp:
+    """Seconds of the same experiment on one thread and on several."""
+
+    jobs: int
+    seconds_alone: float
+    seconds_together: float
+
+    @property
+    def factor(self) -> float:
+        """How many times faster the threads are together."""
+        return self.seconds_alone / self.seconds_together
+
+
+def time_jobs(instances: list[Instance], plan: Plan, jobs: int = 2, laps: int = 3) -> SpeedUp:
+    """Time the same cells on one thread and on ``jobs``, in turn; each keeps its fastest lap."""
+    cells = cells_of(instances, plan)
+    compile_loops(cells)
+    alone, together = [], []
+    for _ in range(laps):
+        alone.append(_seconds(lambda: simulate(cells, jobs=1)))
+        together.append(_seconds(lambda: simulate(cells, jobs=jobs)))
+    return SpeedUp(jobs, min(alone), min(together))

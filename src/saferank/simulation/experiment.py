@@ -6,8 +6,9 @@ what is played, never on threads, on order or on what else is in the experiment.
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,10 +26,15 @@ from saferank.statistics.decision import decision_rule
 from saferank.statistics.duels import DENSE_LIMIT, new_certificates
 from saferank.verbs import Floats, Ints, new_impression
 
-SEGMENT = 1 << 18
-"""Rounds per call of the compiled loop: short enough for a bar that moves and an interrupt that is heard."""
+FIRST_SEGMENT = 1 << 14
+"""Rounds in the first call of the compiled loop; later calls last about SEGMENT_SECONDS."""
+
+SEGMENT_SECONDS = 0.05
+"""Short enough for a bar that moves and an interrupt that is heard, however slow a round of the policy is."""
 
 OnRounds = Callable[[int], None]
+Task = tuple[int, int]
+"""The number of a cell and a repetition of it."""
 
 
 def _unheard(rounds: int) -> None:
@@ -104,10 +110,17 @@ class Cell:
 
 def cells_of(instances: list[Instance], plan: Plan) -> list[Cell]:
     """Every policy on every instance, the policies of an instance together."""
-    return [_cell(instance, policy_kind(name), plan) for instance in instances for name in plan.policies]
+    kinds = [policy_kind(name) for name in plan.policies]
+    worlds = [(instance, _world(instance, plan.n_positions)) for instance in instances]
+    return [_cell(instance, kind, plan, world) for instance, world in worlds for kind in kinds]
 
 
-def _cell(instance: Instance, kind: PolicyKind, plan: Plan) -> Cell:
+def _world(instance: Instance, n_positions: int) -> World:
+    judge = judge_of(instance.model.attraction, np.arange(n_positions, dtype=np.uint32))
+    return World(instance.model, best_reward(instance.model, n_positions).value, judge)
+
+
+def _cell(instance: Instance, kind: PolicyKind, plan: Plan, world: World) -> Cell:
     n_items = len(instance.items)
     if kind.largest_catalogue is not None and n_items > kind.largest_catalogue:
         raise ValueError(
@@ -115,10 +128,7 @@ def _cell(instance: Instance, kind: PolicyKind, plan: Plan) -> Cell:
             f"{kind.largest_catalogue}"
         )
     rule = decision_rule(plan.rule, plan.rounds)
-    setup = Setup(n_items, plan.n_positions, rule, plan.rounds)
-    judge = judge_of(instance.model.attraction, np.arange(plan.n_positions, dtype=np.uint32))
-    world = World(instance.model, best_reward(instance.model, plan.n_positions).value, judge)
-    return Cell(instance, kind, setup, world, plan)
+    return Cell(instance, kind, Setup(n_items, plan.n_positions, rule, plan.rounds), world, plan)
 
 
 def run(cell: Cell, repetition: int, on_rounds: OnRounds = _unheard) -> Floats:
@@ -126,17 +136,20 @@ def run(cell: Cell, repetition: int, on_rounds: OnRounds = _unheard) -> Floats:
     kind, setup = cell.kind, cell.setup
     policy, state = kind.start(setup)
     policy_rng, user_rng = cell.streams(repetition)
-    impression = new_impression(setup.n_positions, min(setup.n_items, kind.largest_catalogue or setup.n_positions + 1))
+    impression = new_impression(setup.n_positions, kind.places(setup))
     clicks = np.zeros(setup.n_positions, np.int64)
     tally = new_tally(cell.plan.checkpoint_rounds())
     loop = specialised(play, kind.policy, type(cell.world.model))
+    segment = FIRST_SEGMENT
     while tally.rounds[0] < cell.plan.rounds:
         policy, state = make_room(kind, setup, policy, state)
         certificates = state.duels.certificates if kind.certifies else new_certificates(0)
         table = Table(impression, clicks, certificates, policy_rng, user_rng)
-        before = int(tally.rounds[0])
-        loop(policy, state, cell.world, table, tally, min(before + SEGMENT, cell.plan.rounds))
-        on_rounds(int(tally.rounds[0]) - before)
+        before, started = int(tally.rounds[0]), time.perf_counter()
+        loop(policy, state, cell.world, table, tally, min(before + segment, cell.plan.rounds))
+        played = int(tally.rounds[0]) - before
+        segment = 1 + int(played * SEGMENT_SECONDS / (time.perf_counter() - started))
+        on_rounds(played)
     return tally.rows
 
 
@@ -174,38 +187,47 @@ def simulate(cells: list[Cell], jobs: int = 1, on_rounds: OnRounds = _unheard) -
     ``on_rounds`` hears of rounds as they are played, on any thread; what it raises ends the experiment.
     """
     compile_loops(cells)
-    rows = {number: np.zeros((cell.plan.repetitions, len(cell.plan.checkpoint_rounds()), 3)) for number, cell in enumerate(cells)}
     stop = threading.Event()
-
-    def play_one(number: int, repetition: int) -> None:
-        rows[number][repetition] = run(cells[number], repetition, heard)
 
     def heard(rounds: int) -> None:
         if stop.is_set():
             raise _Stopped
         on_rounds(rounds)
 
+    def play_one(task: Task) -> tuple[Task, Floats]:
+        return task, run(cells[task[0]], task[1], heard)
+
     tasks = ((number, repetition) for number, cell in enumerate(cells) for repetition in range(cell.plan.repetitions))
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        try:
-            _feed(pool, play_one, tasks, ahead=2 * jobs)
-        except BaseException:
-            stop.set()
-            raise
-    return [result_of(cell, rows[number]) for number, cell in enumerate(cells)]
+    pool = ThreadPoolExecutor(max_workers=jobs)
+    try:
+        return _gather(cells, _played(pool, play_one, tasks, ahead=2 * jobs))
+    finally:
+        stop.set()
+        pool.shutdown(cancel_futures=True)
 
 
 class _Stopped(Exception):  # noqa: N818 (no error: the experiment is being stopped)
     """Ends a run from inside."""
 
 
-def _feed(
-    pool: ThreadPoolExecutor, play_one: Callable[[int, int], None], tasks: Iterator[tuple[int, int]], ahead: int
-) -> None:
-    """Keep a few tasks waiting, so that an interrupt finds no long queue; the first failure is raised."""
-    waiting: set[Future[None]] = {pool.submit(play_one, *task) for task in itertools.islice(tasks, ahead)}
+def _played(
+    pool: ThreadPoolExecutor, play_one: Callable[[Task], tuple[Task, Floats]], tasks: Iterator[Task], ahead: int
+) -> Iterator[tuple[Task, Floats]]:
+    """Tasks as they are done; only a few wait, so that an interrupt finds no long queue. A failure is raised."""
+    waiting = {pool.submit(play_one, task) for task in itertools.islice(tasks, ahead)}
     while waiting:
         done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-        for future in done:
-            future.result()
-        waiting |= {pool.submit(play_one, *task) for task in itertools.islice(tasks, len(done))}
+        waiting |= {pool.submit(play_one, task) for task in itertools.islice(tasks, len(done))}
+        yield from (future.result() for future in done)
+
+
+def _gather(cells: list[Cell], played: Iterable[tuple[Task, Floats]]) -> list[Result]:
+    """The results in the order of the cells; the runs of a cell are forgotten once all of them are there."""
+    runs: dict[int, dict[int, Floats]] = {number: {} for number in range(len(cells))}
+    results: dict[int, Result] = {}
+    for (number, repetition), rows in played:
+        runs[number][repetition] = rows
+        if len(runs[number]) == cells[number].plan.repetitions:
+            of_cell = runs.pop(number)
+            results[number] = result_of(cells[number], np.array([of_cell[r] for r in sorted(of_cell)]))
+    return [results[number] for number in range(len(cells))]

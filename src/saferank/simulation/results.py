@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import shlex
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -52,7 +53,7 @@ def provenance(command: list[str], seed: int, seconds: float) -> dict[str, Any]:
     """Where results come from: version, command line, seed, seconds, machine."""
     return {
         "version": __version__,
-        "command": " ".join([Path(command[0]).name, *command[1:]]),
+        "command": shlex.join([Path(command[0]).name, *command[1:]]),
         "seed": seed,
         "seconds": round(seconds, 3),
         "machine": {

@@ -59,8 +59,8 @@ def new_tally(checkpoints: Ints) -> Tally:
 def _wrong_since(judge: Judge, certificates: Certificates, seen: int) -> int:
     """How many of the certificates after the first ``seen`` are wrong."""
     wrong = 0
-    for entry in range(seen, certificates.count[0]):
-        wrong += np.int64(judge.grade[certificates.better[entry]] > judge.grade[certificates.worse[entry]])
+    for entry in range(seen, certificates.given[0]):
+        wrong += int(judge.grade[certificates.better[entry]] > judge.grade[certificates.worse[entry]])
     return wrong
 
 
@@ -73,7 +73,7 @@ def _write_row(tally: Tally, regret: float, violations: int) -> None:
 
 @kernel
 def _next_checkpoint(tally: Tally) -> int:
-    return tally.checkpoints[tally.filled[0]] if tally.filled[0] < len(tally.checkpoints) else -1  # type: ignore[no-any-return]
+    return int(tally.checkpoints[tally.filled[0]] if tally.filled[0] < len(tally.checkpoints) else -1)
 
 
 @kernel
@@ -89,12 +89,12 @@ def play(policy: Any, state: Any, world: World, table: Table, tally: Tally, unti
         choose(policy, state, table.policy_rng, table.impression)
         click(world.model, shown, table.user_rng, table.clicks)
         regret += world.best - expected_clicks(world.model, shown)
-        violations += np.int64(violates(judge, shown))
+        violations += int(violates(judge, shown))
         learn(policy, state, table.impression, table.clicks)
         rounds += 1
-        if seen < certificates.count[0]:
+        if seen < certificates.given[0]:
             tally.certificates[1] += _wrong_since(judge, certificates, seen)
-            seen = certificates.count[0]
+            seen = certificates.given[0]
         if rounds == checkpoint:
             _write_row(tally, regret, violations)
             checkpoint = _next_checkpoint(tally)

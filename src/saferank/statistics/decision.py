@@ -1,4 +1,4 @@
-"""Decision rules: when is a pair of items decided?
+"""Decision rules: when a pair of items is decided.
 
 A rule says for every n how large a lead ``s = wins - losses`` must be. For whole numbers ``s > x`` means
 ``s >= floor(x) + 1``, so a rule is a table of whole numbers by n, extended on demand; kernels see only the table.
@@ -69,7 +69,7 @@ class DecisionRule(ABC):
     @property
     def name(self) -> str:
         """The name that ``decision_rule`` understands."""
-        return f"{self.kind}:{self.level!r}"
+        return f"{self.kind}:{self.level!r}".replace("e-0", "e-")
 
     def __repr__(self) -> str:
         return f"decision_rule({self.name!r})"
@@ -81,7 +81,7 @@ class PaperRule(DecisionRule):
     kind = "paper"
 
     def _leads(self, n: Ints) -> Ints:
-        return np.floor(2 * np.sqrt(n * math.log(1 / self.level))).astype(np.int64) + 1
+        return np.asarray(np.floor(2 * np.sqrt(n * math.log(1 / self.level))), np.int64) + 1
 
 
 class AnytimeRule(DecisionRule):
@@ -107,7 +107,7 @@ class AnytimeRule(DecisionRule):
             wins = (no + yes) // 2
             enough = self._log_martingale((2 * wins - n).astype(float), n.astype(float)) >= target
             yes, no = np.where(enough, wins, yes), np.where(enough, no, wins)
-        return np.where(yes > n, NEVER, 2 * yes - n)
+        return np.asarray(np.where(yes > n, NEVER, 2 * yes - n))
 
 
 class TopRankRule(DecisionRule):

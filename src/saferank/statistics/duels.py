@@ -25,7 +25,7 @@ class Certificates(NamedTuple):
     better: Ints
     worse: Ints
     round: Ints
-    count: Ints  # [1]
+    given: Ints  # [1] how many
 
 
 class DenseDuels(NamedTuple):
@@ -44,12 +44,13 @@ class HashedDuels(NamedTuple):
     wins: Ints  # [capacity, 2]: of the smaller item, of the larger one
     certified: Flags  # [capacity, 2]
     certificates: Certificates
-    count: Ints  # [1] slots in use
+    used: Ints  # [1] slots in use
 
 
 def new_certificates(capacity: int) -> Certificates:
     """No certificate yet."""
-    return Certificates(*(np.zeros(capacity, np.int64) for _ in range(3)), np.zeros(1, np.int64))
+    better, worse, rounds = np.zeros((3, capacity), np.int64)
+    return Certificates(better, worse, rounds, np.zeros(1, np.int64))
 
 
 def new_dense_duels(n_items: int) -> DenseDuels:
@@ -66,7 +67,7 @@ def new_hashed_duels(capacity: int) -> HashedDuels:
         wins=np.zeros((capacity, 2), np.int64),
         certified=np.zeros((capacity, 2), np.bool_),
         certificates=new_certificates(capacity),
-        count=np.zeros(1, np.int64),
+        used=np.zeros(1, np.int64),
     )
 
 
@@ -103,13 +104,13 @@ def is_certified(duels: Any, i: int, j: int) -> bool:
 
 @implements(wins_of, DenseDuels)
 def _dense_wins_of(duels: DenseDuels, i: int, j: int) -> int:
-    return duels.wins[i, j]  # type: ignore[no-any-return]
+    return int(duels.wins[i, j])
 
 
 @implements(count_win, DenseDuels)
 def _dense_count_win(duels: DenseDuels, i: int, j: int) -> int:
     duels.wins[i, j] += 1
-    return duels.wins[j, i]  # type: ignore[no-any-return]
+    return int(duels.wins[j, i])
 
 
 @implements(certify, DenseDuels)
@@ -122,7 +123,7 @@ def _dense_certify(duels: DenseDuels, i: int, j: int) -> bool:
 
 @implements(is_certified, DenseDuels)
 def _dense_is_certified(duels: DenseDuels, i: int, j: int) -> bool:
-    return duels.beaten_by[j, i]  # type: ignore[return-value]
+    return bool(duels.beaten_by[j, i])
 
 
 @kernel
@@ -134,7 +135,7 @@ def _slot_of(duels: HashedDuels, i: int, j: int) -> int:
     slot = np.int64(mixed >> np.uint64(32)) & mask
     while duels.low[slot] != _EMPTY and (duels.low[slot] != low or duels.high[slot] != high):
         slot = (slot + 1) & mask
-    return slot  # type: ignore[no-any-return]
+    return int(slot)
 
 
 @kernel
@@ -143,25 +144,25 @@ def _claim_slot(duels: HashedDuels, i: int, j: int) -> int:
     if duels.low[slot] == _EMPTY:
         duels.low[slot] = min(i, j)
         duels.high[slot] = max(i, j)
-        duels.count[0] += 1
+        duels.used[0] += 1
     return slot
 
 
 @implements(wins_of, HashedDuels)
 def _hashed_wins_of(duels: HashedDuels, i: int, j: int) -> int:
-    return duels.wins[_slot_of(duels, i, j), np.int64(i > j)]  # type: ignore[no-any-return]
+    return int(duels.wins[_slot_of(duels, i, j), int(i > j)])
 
 
 @implements(count_win, HashedDuels)
 def _hashed_count_win(duels: HashedDuels, i: int, j: int) -> int:
     slot = _claim_slot(duels, i, j)
-    duels.wins[slot, np.int64(i > j)] += 1
-    return duels.wins[slot, np.int64(i < j)]  # type: ignore[no-any-return]
+    duels.wins[slot, int(i > j)] += 1
+    return int(duels.wins[slot, int(i < j)])
 
 
 @implements(certify, HashedDuels)
 def _hashed_certify(duels: HashedDuels, i: int, j: int) -> bool:
-    slot, side = _claim_slot(duels, i, j), np.int64(i > j)
+    slot, side = _claim_slot(duels, i, j), int(i > j)
     if duels.certified[slot, side]:
         return False
     duels.certified[slot, side] = True
@@ -170,14 +171,14 @@ def _hashed_certify(duels: HashedDuels, i: int, j: int) -> bool:
 
 @implements(is_certified, HashedDuels)
 def _hashed_is_certified(duels: HashedDuels, i: int, j: int) -> bool:
-    return duels.certified[_slot_of(duels, i, j), np.int64(i > j)]  # type: ignore[return-value]
+    return bool(duels.certified[_slot_of(duels, i, j), int(i > j)])
 
 
 @kernel
 def surely_better(duels: Any, lead_needed: Ints, i: int, j: int) -> bool:
     """The decision rule: beats(i, j) on the present statistics, false for a pair that never met."""
     wins, losses = wins_of(duels, i, j), wins_of(duels, j, i)
-    return wins - losses >= lead_needed[np.uint32(wins + losses)]  # type: ignore[no-any-return]
+    return bool(wins - losses >= lead_needed[np.uint32(wins + losses)])
 
 
 @verb
@@ -197,17 +198,17 @@ def record_and_certify(policy: Any, state: Any, winner: int, loser: int, now: in
     wins = wins_of(state.duels, winner, loser)
     lead, n = wins - losses, np.uint32(wins + losses)
     if lead < lead_needed[n]:
-        return 1 - lead >= lead_needed[n - 1]  # type: ignore[no-any-return]
+        return bool(1 - lead >= lead_needed[n - 1])
     if certify(state.duels, winner, loser):
         _keep(state.duels.certificates, winner, loser, now)
-    return lead - 1 < lead_needed[n - 1]  # type: ignore[no-any-return]
+    return bool(lead - 1 < lead_needed[n - 1])
 
 
 @kernel
 def _keep(certificates: Certificates, winner: int, loser: int, now: int) -> None:
-    entry = certificates.count[0]
+    entry = certificates.given[0]
     certificates.better[entry], certificates.worse[entry], certificates.round[entry] = winner, loser, now
-    certificates.count[0] += 1
+    certificates.given[0] += 1
 
 
 @kernel
@@ -239,7 +240,7 @@ def _dense_crowded(duels: DenseDuels, n_new: int) -> bool:
 
 @implements(crowded, HashedDuels)
 def _hashed_crowded(duels: HashedDuels, n_new: int) -> bool:
-    return 2 * (duels.count[0] + n_new) > len(duels.low)  # type: ignore[no-any-return]
+    return bool(2 * (duels.used[0] + n_new) > len(duels.low))
 
 
 @kernel
@@ -261,20 +262,22 @@ def with_more_slots(duels: HashedDuels) -> HashedDuels:
 
 
 def _copy_certificates(old: Certificates, new: Certificates) -> None:
-    size = int(old.count[0])
+    size = int(old.given[0])
     for source, target in zip(old[:3], new[:3], strict=True):
         target[:size] = source[:size]
-    new.count[0] = size
+    new.given[0] = size
 
 
 def with_more_items(duels: DenseDuels | HashedDuels, n_items: int) -> DenseDuels | HashedDuels:
     """The same duels with room for ``n_items`` items."""
     if isinstance(duels, HashedDuels):
         return duels
-    before = len(duels.wins)
-    if n_items > DENSE_LIMIT:
-        return _as_hashed(duels)
-    bigger = new_dense_duels(n_items)
+    return with_larger_matrix(duels, n_items) if n_items <= DENSE_LIMIT else _as_hashed(duels)
+
+
+def with_larger_matrix(duels: DenseDuels, n_items: int) -> DenseDuels:
+    """The same duels in a matrix for ``n_items`` items."""
+    before, bigger = len(duels.wins), new_dense_duels(n_items)
     bigger.wins[:before, :before] = duels.wins
     bigger.beaten_by[:before, :before] = duels.beaten_by
     _copy_certificates(duels.certificates, bigger.certificates)

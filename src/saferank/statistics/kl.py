@@ -21,14 +21,14 @@ FIRST_BUDGET = 3
 
 @kernel
 def budget(t: int) -> float:
-    """log t + 3 log log t, for t >= 3."""
+    """The budget log t + 3 log log t, for t >= 3."""
     logarithm = math.log(t)
     return logarithm + 3.0 * math.log(logarithm)
 
 
 @kernel
 def entropy(wins: float, losses: float) -> float:
-    """wins log(wins/n) + losses log(losses/n): minus n times the entropy of the empirical coin."""
+    """The sum wins log(wins/n) + losses log(losses/n): minus n times the entropy of the empirical coin."""
     n = wins + losses
     total = 0.0
     if wins > 0:
@@ -36,6 +36,22 @@ def entropy(wins: float, losses: float) -> float:
     if losses > 0:
         total += losses * math.log(losses / n)
     return total
+
+
+@kernel
+def evidence(wins: float, losses: float, x: float, log_q: float) -> float:
+    """The value n kl(mu, q), with x = -log(1 - q): the budget that brings the index up to q."""
+    return entropy(wins, losses) + losses * x - wins * log_q
+
+
+@kernel
+def rounds_within(t: int, allowed: float, until: float) -> int:
+    """For how many more counts after t the budget, now ``allowed``, surely stays within ``until``.
+
+    The budget is concave, so its tangent at t lies above it.
+    """
+    slope = (1.0 + 3.0 / math.log(t)) / t
+    return int(min(max((until - allowed) / slope * (1.0 - 1e-9), 0.0), 1e15))
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""How often has exactly this leader been the leader?
+"""Leader counts: how often exactly this leader has been the leader.
 
 KL-UCB-BR and UniRank measure time by the pages that were issued under the current leader, in total and not in a row.
 The table keeps every leader that ever was (they are few: each costs a certified change) and compares them in full, so
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saferank._kernel import kernel
-from saferank.verbs import Ints
+from saferank.verbs import Ints, Items
 
 
 class LeaderCounts(NamedTuple):
@@ -35,7 +35,7 @@ def new_leader_counts(width: int, capacity: int = 64) -> LeaderCounts:
 
 
 @kernel
-def _hash(leader: Ints) -> np.uint64:
+def _hash(leader: Ints | Items) -> np.uint64:
     mixed = np.uint64(0xCBF29CE484222325)
     for k in range(len(leader)):
         mixed = (mixed ^ np.uint64(leader[k])) * np.uint64(0x100000001B3)
@@ -44,7 +44,7 @@ def _hash(leader: Ints) -> np.uint64:
 
 
 @kernel
-def _same(known: Ints, leader: Ints) -> bool:
+def _same(known: Ints, leader: Ints | Items) -> bool:
     for k in range(len(leader)):  # noqa: SIM110 (numba compiles loops, not generators)
         if known[k] != leader[k]:
             return False
@@ -52,7 +52,7 @@ def _same(known: Ints, leader: Ints) -> bool:
 
 
 @kernel
-def enthrone(leaders: LeaderCounts, leader: Ints) -> None:
+def enthrone(leaders: LeaderCounts, leader: Ints | Items) -> None:
     """Make ``leader`` the current one; it is remembered with its count if it was the leader before."""
     mask = len(leaders.slots) - 1
     slot = np.int64(_hash(leader) >> np.uint64(20)) & mask
@@ -69,7 +69,7 @@ def enthrone(leaders: LeaderCounts, leader: Ints) -> None:
 @kernel
 def leaders_full(leaders: LeaderCounts) -> bool:
     """True when a new leader would find no place."""
-    return leaders.size[0] >= len(leaders.counts)  # type: ignore[no-any-return]
+    return bool(leaders.size[0] >= len(leaders.counts))
 
 
 def with_more_leaders(leaders: LeaderCounts) -> LeaderCounts:

@@ -21,14 +21,13 @@ import numpy as np
 
 from saferank._kernel import kernel
 from saferank.statistics.duels import wins_of
-from saferank.statistics.kl import FIRST_BUDGET, budget, entropy, optimistic
+from saferank.statistics.kl import FIRST_BUDGET, budget, entropy, optimistic, rounds_within
 from saferank.verbs import NOBODY, Floats, Ints
 
 CANDIDATE, RANKED, ABSENT = 0, 1, 2
 """The standing of an item: may be explored, is in the leader, has been removed."""
 
 _ALWAYS = np.inf
-_FAR = np.iinfo(np.int64).max // 4
 
 
 class Tournament(NamedTuple):
@@ -43,7 +42,7 @@ class Tournament(NamedTuple):
     plain: Floats  # entropy(wins, losses)
     index_at: Floats  # budget for which the next three were computed, -1 for none
     index_x: Floats  # -log(1 - index)
-    index: Floats
+    index_q: Floats  # the index itself
     index_log: Floats  # log(index)
     generation: Ints  # [1]
     good_until: Ints  # [1] the root needs no look while the leader's count is below this
@@ -62,7 +61,7 @@ def new_tournament(n_items: int) -> Tournament:
         plain=np.zeros(n_items),
         index_at=np.full(n_items, -1.0),
         index_x=np.zeros(n_items),
-        index=np.zeros(n_items),
+        index_q=np.zeros(n_items),
         index_log=np.zeros(n_items),
         generation=np.ones(1, np.int64),
         good_until=np.zeros(1, np.int64),
@@ -85,9 +84,9 @@ def new_clock(tournament: Tournament) -> None:
 @kernel
 def new_record(tournament: Tournament, duels: Any, bottom: int, item: int) -> None:
     """A duel between ``item`` and the bottom item may have been recorded: if so, its path is outdated."""
-    if tournament.wins[item] == wins_of(duels, item, bottom):
-        if tournament.losses[item] == wins_of(duels, bottom, item):
-            return
+    known = tournament.wins[item] == wins_of(duels, item, bottom)
+    if known and tournament.losses[item] == wins_of(duels, bottom, item):
+        return
     node = len(tournament.winner) // 2 + item
     while node > 0:
         tournament.played[node] = 0
@@ -118,20 +117,20 @@ def _compute_index(tournament: Tournament, item: int, allowed: float) -> None:
     wins, losses = float(tournament.wins[item]), float(tournament.losses[item])
     x = optimistic(wins, losses, tournament.plain[item], allowed)
     tournament.index_at[item], tournament.index_x[item] = allowed, x
-    tournament.index[item], tournament.index_log[item] = -np.expm1(-x), np.log1p(-np.exp(-x))
+    tournament.index_q[item], tournament.index_log[item] = -np.expm1(-x), np.log1p(-np.exp(-x))
 
 
 @kernel
 def _passes_at(tournament: Tournament, item: int, leading: int) -> float:
     """The budget at which the index of ``item`` reaches the one computed for ``leading``: n kl(mu, index)."""
     gained = tournament.wins[item] * tournament.index_log[leading]
-    return tournament.plain[item] + tournament.losses[item] * tournament.index_x[leading] - gained
+    return float(tournament.plain[item] + tournament.losses[item] * tournament.index_x[leading] - gained)
 
 
 @kernel
 def _exceeds(tournament: Tournament, item: int, leading: int, allowed: float) -> bool:
     """True when the index of ``item`` is larger than the one computed for ``leading``."""
-    if tournament.wins[item] > (tournament.wins[item] + tournament.losses[item]) * tournament.index[leading]:
+    if tournament.wins[item] > (tournament.wins[item] + tournament.losses[item]) * tournament.index_q[leading]:
         return True
     return _passes_at(tournament, item, leading) < allowed
 
@@ -172,7 +171,7 @@ def _decide(tournament: Tournament, node: int, allowed: float) -> None:
 @kernel
 def _known(tournament: Tournament, node: int, allowed: float) -> bool:
     fresh = tournament.played[node] == tournament.generation[0]
-    return fresh and tournament.since[node] <= allowed <= tournament.until[node]
+    return bool(fresh and tournament.since[node] <= allowed <= tournament.until[node])
 
 
 @kernel
@@ -212,20 +211,13 @@ def _first_candidate(standing: Ints) -> int:
 
 
 @kernel
-def _rounds_left(t: int, allowed: float, until: float) -> int:
-    """For how many more pages the budget surely stays within ``until``: its tangent at t lies above it."""
-    slope = (1.0 + 3.0 / np.log(t)) / t
-    return np.int64(min(max((until - allowed) / slope * (1.0 - 1e-9), 0.0), 1e15))  # type: ignore[return-value]
-
-
-@kernel
 def champion(tournament: Tournament, duels: Any, standing: Ints, bottom: int, t: int) -> int:
     """The candidate with the largest index against ``bottom`` at time ``t``; NOBODY when there is no candidate."""
     if t < tournament.good_until[0]:
-        return tournament.winner[1]  # type: ignore[no-any-return]
+        return int(tournament.winner[1])
     if t < FIRST_BUDGET:
         return _first_candidate(standing)
     allowed = budget(t)
     _play(tournament, duels, standing, bottom, allowed)
-    tournament.good_until[0] = t + 1 + _rounds_left(t, allowed, tournament.until[1])
-    return tournament.winner[1]  # type: ignore[no-any-return]
+    tournament.good_until[0] = t + 1 + rounds_within(t, allowed, tournament.until[1])
+    return int(tournament.winner[1])

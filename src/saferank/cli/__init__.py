@@ -1,0 +1,71 @@
+"""The command line: one file per command, and here the door.
+
+Every way to fail ends in one line on stderr and an exit code: 2 for input that cannot be used, 1 when the machine would
+not do it (a full disk, no memory), 130 after Ctrl-C. A traceback is a bug. Commands import the compiled parts of the
+package when they run, so that help and wrong options are answered at once.
+"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from saferank._version import __version__
+from saferank.cli import bench, instances, policies, simulate
+from saferank.cli.errors import CommandError
+
+__all__ = ["app", "main"]
+
+# The base class of all wrong usage: click's own, or that of the copy of click inside newer versions of typer.
+_WrongUsage: type[Exception] = typer.BadParameter.__mro__[1]
+
+app = typer.Typer(
+    name="saferank",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("simulate")(simulate.command)
+app.command("bench")(bench.command)
+app.command("instances")(instances.command)
+app.command("policies")(policies.command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"saferank {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _saferank(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Safe online re-ranking: learn a better ranking from clicks without showing pages much worse than today's.
+
+    A first run, without any data: [bold]saferank simulate --queries 3 --rounds 10000 --out first[/bold]
+    """
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        return int(app(given, prog_name="saferank", standalone_mode=False, obj=["saferank", *given]) or 0)
+    except CommandError as problem:
+        return _fail(f"{problem.label}{problem}", problem.exit_code)
+    except _WrongUsage as problem:
+        return _fail(f"error: {problem.format_message()}", 2)  # type: ignore[attr-defined]
+    except MemoryError as problem:
+        return _fail(f"error: not enough memory ({problem}); try fewer repetitions, checkpoints or --jobs", 1)
+    except typer.Abort:
+        return 130
+
+
+def _fail(message: str, exit_code: int) -> int:
+    typer.echo(f"saferank: {' '.join(message.split())}", err=True)
+    return exit_code

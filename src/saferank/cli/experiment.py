@@ -1,0 +1,103 @@
+"""The work behind ``saferank simulate``: check everything, play, write, show."""
+
+import importlib.util
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from saferank.cli.console import STDOUT, announce
+from saferank.cli.errors import InputError, Interrupted, blaming, writing
+from saferank.cli.instance_sets import instance_set
+from saferank.cli.options import names_in
+from saferank.cli.output import output_folder
+from saferank.cli.progress import in_millions, round_meter
+from saferank.cli.tables import results_table
+from saferank.policies import policy_kind
+from saferank.simulation.experiment import Cell, Plan, cells_of, simulate
+from saferank.simulation.results import Result, provenance, write_results
+from saferank.statistics.decision import decision_rule
+
+
+@dataclass(frozen=True)
+class Order:
+    """What was asked for, as it was typed."""
+
+    source: str
+    policies: str
+    positions: int
+    rounds: int
+    repetitions: int
+    rule: str
+    seed: int
+    jobs: int
+    checkpoints: str | None
+    models: str | None
+    queries: int | None
+    out: Path
+    command: list[str]
+
+
+def carry_out(order: Order) -> None:
+    """Run the experiment; nothing is played before everything that was given has been checked."""
+    announce()
+    plan = _plan(order)
+    instances = instance_set(order.source, order.models, order.queries, order.positions)
+    with output_folder(order.out):
+        with blaming(order.source):
+            cells = cells_of(instances, plan)
+        started = time.perf_counter()
+        results = _play(cells, order.jobs)
+        seconds = time.perf_counter() - started
+        _write(results, order, seconds)
+    played = len(cells) * plan.repetitions * plan.rounds
+    typer.echo(f"{played:,} rounds in {seconds:.1f} s, {in_millions(played / seconds)}", err=True)
+    _show(results, order.out)
+
+
+def _plan(order: Order) -> Plan:
+    policies = names_in(order.policies, "--policies")
+    with blaming("--policies"):
+        for name in policies:
+            policy_kind(name)
+    with blaming("--rule"):
+        decision_rule(order.rule, order.rounds)
+    checkpoints = tuple(_checkpoint(text, order.rounds) for text in (order.checkpoints or "").split(",") if text)
+    return Plan(policies, order.positions, order.rounds, order.repetitions, order.rule, order.seed, checkpoints)
+
+
+def _checkpoint(text: str, rounds: int) -> int:
+    if not text.strip().isdecimal() or not 1 <= int(text) <= rounds:
+        expected = f"expected whole numbers from 1 to {rounds} (--rounds) with commas between, for example 1,{rounds}"
+        raise InputError(f"--checkpoints: found {text.strip()!r}, {expected}")
+    return int(text)
+
+
+def _play(cells: list[Cell], jobs: int) -> list[Result]:
+    total = sum(cell.plan.repetitions * cell.plan.rounds for cell in cells)
+    with round_meter(total) as meter:
+        try:
+            return simulate(cells, jobs, meter)
+        except KeyboardInterrupt:
+            raise Interrupted(f"interrupted after {meter.played:,} of {total:,} rounds; nothing was written") from None
+
+
+def _write(results: list[Result], order: Order, seconds: float) -> None:
+    path = order.out / "results.json"
+    with writing(path):
+        write_results(path, results, provenance(order.command, order.seed, seconds))
+
+
+def _show(results: list[Result], folder: Path) -> None:
+    STDOUT.print(results_table(results))
+    typer.echo(folder / "results.json")
+    if importlib.util.find_spec("matplotlib") is None:
+        typer.echo("no figure without matplotlib; to get it: pip install 'saferank[report]'", err=True)
+        return
+    from saferank.report.figures import regret_figure
+
+    figure = folder / "regret.png"
+    with writing(figure):
+        regret_figure(results, figure)
+    typer.echo(figure)

@@ -1,0 +1,33 @@
+"""``saferank instances``: the embedded instance set as a file, to look at and to change."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from saferank.cli.errors import writing
+from saferank.cli.options import Models
+
+
+def command(
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The instance file to write.")],
+    queries: Annotated[int, typer.Option(min=1, metavar="N", help="How many queries.")] = 20,
+    models: Models = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed makes other queries.")] = 1,
+) -> None:
+    """Write the embedded instance set to a file.
+
+    The set is made from a seed in the shape of real web search. A file of it shows what an instance is, and is a start
+    for one of your own.
+
+    [bold]Example[/bold]: saferank instances --queries 5 --models pbm --out mine.json
+
+    [bold]What comes out[/bold]: an instance file for [bold]saferank simulate mine.json[/bold], one instance a line.
+    """
+    from saferank.cli.instance_sets import embedded_set
+    from saferank.instances import save_instances
+
+    made = embedded_set(models, queries, seed)
+    with writing(f"--out {out}"):
+        save_instances(out, made, about=f"the embedded instance set of saferank, seed {seed}")
+    typer.echo(f"{len(made)} instances: {out}")

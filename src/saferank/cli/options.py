@@ -1,0 +1,50 @@
+"""Options that several commands share, and how lists of names are read."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from saferank.cli.errors import InputError
+
+ALL_POLICIES = "kl-ucb-br,bubble-rank,top-rank,uni-rank,original"
+LONGEST = 10**15
+"""The largest number of rounds: whole numbers up to here are exact as floats."""
+
+Policies = Annotated[
+    str,
+    typer.Option(metavar="NAMES", help="Policies to play, with commas between; see [bold]saferank policies[/bold]."),
+]
+Positions = Annotated[int, typer.Option(min=1, metavar="K", help="How many items a page shows.")]
+Models = Annotated[
+    str | None,
+    typer.Option(metavar="NAMES", help="Only these click models, with commas between.", show_default="all"),
+]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE|MODULE",
+        help="Python file or module that registers policies or click models of yours; may be given several times.",
+        show_default=False,
+    ),
+]
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def names_in(text: str, option: str) -> tuple[str, ...]:
+    """The different names of a list like ``pbm,cm``.
+
+    >>> names_in("pbm, cm", "--models")
+    ('pbm', 'cm')
+    """
+    names = tuple(part.strip() for part in text.split(","))
+    if not all(names):
+        raise InputError(f"{option}: found {text!r}, expected names with commas between, for example a,b")
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InputError(f"{option}: {twice[0]} is there twice; keep one")
+    return names

@@ -1,0 +1,76 @@
+"""``saferank simulate``: what it takes and what it tells; the work is done in ``experiment.py``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from saferank.cli.options import ALL_POLICIES, LONGEST, Models, Plugins, Policies, Positions, cores
+
+
+def command(
+    context: typer.Context,
+    instances: Annotated[
+        str,
+        typer.Argument(help="Instance file (JSON), or the word [bold]embedded[/bold] for the set that comes along."),
+    ] = "embedded",
+    policies: Policies = ALL_POLICIES,
+    positions: Positions = 5,
+    rounds: Annotated[int, typer.Option(min=1, max=LONGEST, help="Pages shown in a run.")] = 100_000,
+    repetitions: Annotated[int, typer.Option(min=1, help="Independent runs of every policy on every instance.")] = 100,
+    rule: Annotated[
+        str, typer.Option(help="Decision rule: paper:DELTA or anytime:ALPHA; 1/T is one over --rounds.")
+    ] = "paper:1/T",
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same results.")] = 0,
+    jobs: Annotated[
+        int,
+        typer.Option(min=1, max=1024, help="Threads; results do not depend on it.", show_default="number of cores"),
+    ] = cores(),
+    checkpoints: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROUNDS",
+            help="Rounds at which results are written, like 10,100,1000.",
+            show_default="about 200, every power of ten among them",
+        ),
+    ] = None,
+    models: Models = None,
+    queries: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Only the first N queries (ids).", show_default="all, 20 of the embedded"
+        ),
+    ] = None,
+    plugin: Plugins = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")] = Path("saferank-results"),
+) -> None:
+    """Play policies against simulated users and measure regret and safety.
+
+    Every policy plays every instance (a query with its items and the click model of its users) from the same original
+    ranking, again and again from independent random streams.
+
+    [bold]Example[/bold]: saferank simulate data/yandex60.json --policies kl-ucb-br,bubble-rank --rounds 10000 --out out
+
+    [bold]What comes out[/bold]: a table of final regret, violations and wrong certificates; DIR/results.json with means
+    and standard errors at every checkpoint; DIR/regret.png with the curves.
+    """
+    from saferank.cli.experiment import Order, carry_out
+    from saferank.cli.plugins import load_plugins
+
+    load_plugins(plugin or ())
+    order = Order(
+        source=instances,
+        policies=policies,
+        positions=positions,
+        rounds=rounds,
+        repetitions=repetitions,
+        rule=rule,
+        seed=seed,
+        jobs=jobs,
+        checkpoints=checkpoints,
+        models=models,
+        queries=queries,
+        out=out,
+        command=context.obj,
+    )
+    carry_out(order)

@@ -1,0 +1,54 @@
+"""Tables for the screen."""
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.table import Table
+
+from saferank.report.pooling import Pooled, pooled
+from saferank.simulation.bench import Timing
+from saferank.simulation.results import Result
+
+
+def results_table(results: list[Result]) -> Table:
+    """The end of every curve: one row per click model and policy, averaged over instances."""
+    curves = pooled(results)
+    last = f"after {curves[0].rounds[-1]:,} rounds, averaged over instances"
+    table = Table("model", "policy", title=last, box=box.SIMPLE_HEAD, title_justify="left")
+    for heading in ("regret", "violations a run", "wrong certificates"):
+        table.add_column(heading, justify="right")
+    for curve in curves:
+        if table.rows and curve.model != table.columns[0]._cells[-1]:
+            table.add_section()
+        table.add_row(*_row(curve))
+    return table
+
+
+def _row(curve: Pooled) -> tuple[str, ...]:
+    wrong = "-" if curve.wrong_certificates is None else f"{curve.wrong_certificates[-1]:.3g}"
+    regret = with_error(curve.regret[-1], None if curve.regret_stderr is None else curve.regret_stderr[-1])
+    return curve.model, curve.policy, regret, f"{curve.violations[-1]:,.4g}", wrong
+
+
+def with_error(mean: float, stderr: float | None) -> str:
+    """A mean, with as many digits as its standard error allows.
+
+    >>> with_error(1234.567, 8.91), with_error(0.25, None)
+    ('1,234.6 ± 8.9', '0.2')
+    """
+    return f"{mean:,.1f}" if stderr is None else f"{mean:,.1f} ± {stderr:,.1f}"
+
+
+def timing_table(timings: Sequence[Timing], title: str, unit: str) -> Table:
+    """One row per policy, one column per click model; ``unit`` is what a cell shows: ns or multiples."""
+    models = list(dict.fromkeys(timing.model for timing in timings))
+    table = Table("policy", title=title, box=box.SIMPLE_HEAD, title_justify="left")
+    for model in models:
+        table.add_column(model, justify="right")
+    for policy in dict.fromkeys(timing.policy for timing in timings):
+        table.add_row(policy, *(_cell(timing, unit) for timing in timings if timing.policy == policy))
+    return table
+
+
+def _cell(timing: Timing, unit: str) -> str:
+    return f"{timing.nanoseconds:.0f}" if unit == "ns" else f"{timing.multiple:.1f}x"

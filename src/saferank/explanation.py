@@ -1,0 +1,135 @@
+"""Why a ranking is as it is, for people: data first, and readable text from ``str()``."""
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from saferank.policies import PolicyKind, Setup
+from saferank.statistics.duels import wins_of
+from saferank.verbs import NOBODY
+
+if TYPE_CHECKING:
+    from saferank.ranker import Item, Page
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbours of the leader and what is known of them."""
+
+    upper: "Item"
+    lower: "Item"
+    s: int  # lead of the upper item
+    n: int  # comparisons in which exactly one of the two was clicked
+    decided: bool
+
+    def __str__(self) -> str:
+        verdict = "decided" if self.decided else "undecided"
+        return f"{self.upper} over {self.lower}: {verdict} (s={self.s}, n={self.n})"
+
+
+@dataclass(frozen=True)
+class Challenger:
+    """The unranked item that would contend for the last position on the next page."""
+
+    item: "Item"
+    against: "Item"
+    s: int
+    n: int
+    index: float | None  # optimistic index of the duel, in -1..1
+
+
+@dataclass(frozen=True)
+class Position:
+    """What one position of a page is doing there."""
+
+    position: int
+    item: "Item"
+    role: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A ranker, and if asked for one of its pages, explained."""
+
+    policy: str
+    rule: str | None
+    pages: int
+    leader: tuple["Item", ...]
+    pairs: tuple[Pair, ...]
+    exploration: str
+    challenger: Challenger | None
+    positions: tuple[Position, ...]
+
+    @property
+    def undecided(self) -> tuple[Pair, ...]:
+        """The neighbours in the leader whose order is not certain."""
+        return tuple(pair for pair in self.pairs if not pair.decided)
+
+    def __str__(self) -> str:
+        rule = f", rule {self.rule}" if self.rule else ""
+        lines = [f"{self.policy}{rule}, {self.pages} pages issued", f"leader: {', '.join(map(str, self.leader))}"]
+        lines += [f"  {pair}" for pair in self.pairs]
+        lines.append(f"next: {self.exploration}")
+        if self.challenger:
+            index = "" if self.challenger.index is None else f", index {self.challenger.index:.3f}"
+            duel = f"(s={self.challenger.s}, n={self.challenger.n}{index})"
+            lines.append(f"  {self.challenger.item} challenges {self.challenger.against} {duel}")
+        lines += [f"position {place.position}: {place.item}, {place.role}" for place in self.positions]
+        return "\n".join(lines)
+
+
+def explain(
+    kind: PolicyKind, setup: Setup, policy: Any, state: Any, items: list["Item"], page: "Page | None"
+) -> Explanation:
+    """Explain a policy's state, and a page of it."""
+    leader = [int(number) for number in kind.leader(state)[: setup.n_positions]]
+    outlook = kind.outlook(policy, state) if kind.outlook else None
+    challenger = outlook.challenger if outlook else NOBODY
+    return Explanation(
+        policy=kind.name,
+        rule=kind.rule(setup).name if kind.rule else None,
+        pages=int(state.round[0]),
+        leader=tuple(items[number] for number in leader),
+        pairs=tuple(_pair(kind, setup, state, items, i, j) for i, j in itertools.pairwise(leader)),
+        exploration=outlook.note if outlook else "not told by this policy",
+        challenger=None
+        if outlook is None or challenger == NOBODY
+        else Challenger(
+            items[challenger], items[leader[-1]], *_duel(state, challenger, leader[-1]), index=outlook.index
+        ),
+        positions=tuple(_position(page, place) for place in range(len(page.items))) if page else (),
+    )
+
+
+def _duel(state: Any, i: int, j: int) -> tuple[int, int]:
+    if not hasattr(state, "duels"):
+        return 0, 0
+    wins, losses = int(wins_of(state.duels, i, j)), int(wins_of(state.duels, j, i))
+    return wins - losses, wins + losses
+
+
+def _pair(kind: PolicyKind, setup: Setup, state: Any, items: list["Item"], i: int, j: int) -> Pair:
+    s, n = _duel(state, i, j)
+    decided = kind.rule is not None and n > 0 and kind.rule(setup).decides(s, n)
+    return Pair(items[i], items[j], s, n, decided)
+
+
+def _position(page: "Page", place: int) -> Position:
+    item = page.items[place]
+    group = next(group for group in page.groups if item in group)
+    others = [str(other) for other in group if other != item]
+    return Position(place + 1, item, _role(page, place, item, others))
+
+
+def _role(page: "Page", place: int, item: "Item", others: list[str]) -> str:
+    if not others:
+        return "stands alone on this page"
+    company = f"compared with {', '.join(others)}"
+    if item == page.challenger:
+        return f"unranked, tried in place of {page.hidden}, {company}"
+    if page.hidden is not None and str(page.hidden) in others:
+        return f"of the leader, {company}, which challenges it from outside the page"
+    if len(others) > 1:
+        return f"shuffled among {len(others) + 1} items, {company}"
+    swapped = item != page.leader[place]
+    return f"{'swapped, ' if swapped else ''}{company}"

@@ -1,0 +1,1 @@
+"""What is made of results: averages over instances, figures."""

@@ -1,0 +1,77 @@
+"""Averages over instances.
+
+With means m_i and standard errors e_i of n instances, whose runs are independent of each other,
+
+    mean = sum m_i / n,    standard error = sqrt(sum e_i^2) / n:
+
+the error of the average over *these* instances, not over queries in general.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from saferank.simulation.results import Result
+from saferank.verbs import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)  # arrays have no single truth of equality
+class Pooled:
+    """One policy under one click model, averaged over its instances; columns are parallel to ``rounds``."""
+
+    model: str
+    policy: str
+    instances: int
+    rounds: Ints
+    regret: Floats
+    regret_stderr: Floats | None  # None where single repetitions have no standard error
+    violations: Floats
+    violations_stderr: Floats | None
+    wrong_certificates: Floats | None  # None for policies without certificates
+
+
+def pooled(results: Sequence[Result]) -> list[Pooled]:
+    """One curve per click model and policy, models together, both in the order of their first result."""
+    models = dict.fromkeys(result.model for result in results)
+    policies = dict.fromkeys(result.policy for result in results)
+    groups = ([r for r in results if (r.model, r.policy) == (m, p)] for m in models for p in policies)
+    return [_pool(group) for group in groups if group]
+
+
+def _pool(group: list[Result]) -> Pooled:
+    first = group[0]
+    if any((other.rule, other.rounds) != (first.rule, first.rounds) for other in group):
+        raise ValueError(f"results of {first.policy} under {first.model} differ in rule or checkpoints: not of one run")
+    return Pooled(
+        model=first.model,
+        policy=first.policy,
+        instances=len(group),
+        rounds=np.array(first.rounds),
+        regret=mean_of([result.regret_mean for result in group]),
+        regret_stderr=stderr_of([result.regret_stderr for result in group]),
+        violations=mean_of([result.violations_mean for result in group]),
+        violations_stderr=stderr_of([result.violations_stderr for result in group]),
+        wrong_certificates=_mean_if_any([result.wrong_certificates_mean for result in group]),
+    )
+
+
+def mean_of(columns: Sequence[Sequence[float]]) -> Floats:
+    """The mean over instances, by checkpoint."""
+    return np.mean(np.array(columns), axis=0)  # type: ignore[no-any-return]
+
+
+def stderr_of(columns: Sequence[Sequence[float | None]]) -> Floats | None:
+    """The standard error of the mean over instances, by checkpoint.
+
+    >>> stderr_of([[3.0], [4.0]])
+    array([2.5])
+    """
+    if any(error is None for column in columns for error in column):
+        return None
+    return np.sqrt(np.sum(np.square(np.array(columns, float)), axis=0)) / len(columns)  # type: ignore[no-any-return]
+
+
+def _mean_if_any(columns: list[list[float] | None]) -> Floats | None:
+    known = [column for column in columns if column is not None]
+    return mean_of(known) if known else None
