@@ -4,7 +4,8 @@ from saferank import Ranker, decision_rule
 """
 
 from saferank._version import __version__
-from saferank.ranker import Page, Ranker, RankerError
+from saferank.page import Page
+from saferank.ranker import Ranker, RankerError
 from saferank.saved_state import SavedStateError
 from saferank.statistics.decision import decision_rule
 

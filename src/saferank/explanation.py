@@ -2,22 +2,20 @@
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from saferank.page import Item, Page
 from saferank.policies import PolicyKind, Setup
 from saferank.statistics.duels import wins_of
 from saferank.verbs import NOBODY
-
-if TYPE_CHECKING:
-    from saferank.ranker import Item, Page
 
 
 @dataclass(frozen=True)
 class Pair:
     """Two neighbours of the leader and what is known of them."""
 
-    upper: "Item"
-    lower: "Item"
+    upper: Item
+    lower: Item
     s: int  # lead of the upper item
     n: int  # comparisons in which exactly one of the two was clicked
     decided: bool
@@ -31,8 +29,8 @@ class Pair:
 class Challenger:
     """The unranked item that would contend for the last position on the next page."""
 
-    item: "Item"
-    against: "Item"
+    item: Item
+    against: Item
     s: int
     n: int
     index: float | None  # optimistic index of the duel, in -1..1
@@ -43,7 +41,7 @@ class Position:
     """What one position of a page is doing there."""
 
     position: int
-    item: "Item"
+    item: Item
     role: str
 
 
@@ -54,7 +52,7 @@ class Explanation:
     policy: str
     rule: str | None
     pages: int
-    leader: tuple["Item", ...]
+    leader: tuple[Item, ...]
     pairs: tuple[Pair, ...]
     exploration: str
     challenger: Challenger | None
@@ -79,7 +77,7 @@ class Explanation:
 
 
 def explain(
-    kind: PolicyKind, setup: Setup, policy: Any, state: Any, items: list["Item"], page: "Page | None"
+    kind: PolicyKind, setup: Setup, policy: Any, state: Any, items: list[Item], page: Page | None
 ) -> Explanation:
     """Explain a policy's state, and a page of it."""
     leader = [int(number) for number in kind.leader(state)[: setup.n_positions]]
@@ -108,20 +106,20 @@ def _duel(state: Any, i: int, j: int) -> tuple[int, int]:
     return wins - losses, wins + losses
 
 
-def _pair(kind: PolicyKind, setup: Setup, state: Any, items: list["Item"], i: int, j: int) -> Pair:
+def _pair(kind: PolicyKind, setup: Setup, state: Any, items: list[Item], i: int, j: int) -> Pair:
     s, n = _duel(state, i, j)
     decided = kind.rule is not None and n > 0 and kind.rule(setup).decides(s, n)
     return Pair(items[i], items[j], s, n, decided)
 
 
-def _position(page: "Page", place: int) -> Position:
+def _position(page: Page, place: int) -> Position:
     item = page.items[place]
     group = next(group for group in page.groups if item in group)
     others = [str(other) for other in group if other != item]
     return Position(place + 1, item, _role(page, place, item, others))
 
 
-def _role(page: "Page", place: int, item: "Item", others: list[str]) -> str:
+def _role(page: Page, place: int, item: Item, others: list[str]) -> str:
     if not others:
         return "stands alone on this page"
     company = f"compared with {', '.join(others)}"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from saferank._kernel import kernel
 
 Words = NDArray[np.uint64]
+State = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
 _5, _11, _17, _19, _23, _32, _41, _45, _64 = (np.uint64(k) for k in (5, 11, 17, 19, 23, 32, 41, 45, 64))
 _LOW = np.uint64(0xFFFFFFFF)
@@ -34,25 +35,55 @@ def stream(seed: int, *key: str | int) -> Words:
 
 
 @kernel
-def word(rng: Words) -> np.uint64:
-    """The next 64 random bits."""
-    s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
-    total = s0 + s3
-    result = ((total << _23) | (total >> _41)) + s0
+def load(rng: Words) -> State:
+    """The state as four numbers, which a loop keeps in registers; ``store`` them when it is done."""
+    return rng[0], rng[1], rng[2], rng[3]
+
+
+@kernel
+def store(rng: Words, state: State) -> None:
+    """Put a state back."""
+    rng[0], rng[1], rng[2], rng[3] = state
+
+
+@kernel
+def output(state: State) -> np.uint64:
+    """The 64 random bits of a state."""
+    total = state[0] + state[3]
+    return np.uint64(((total << _23) | (total >> _41)) + state[0])
+
+
+@kernel
+def following(state: State) -> State:
+    """The state after this one."""
+    s0, s1, s2, s3 = state
     shifted = s1 << _17
     s2 ^= s0
     s3 ^= s1
-    rng[1] = s1 ^ s2
-    rng[0] = s0 ^ s3
-    rng[2] = s2 ^ shifted
-    rng[3] = (s3 << _45) | (s3 >> _19)
-    return np.uint64(result)
+    s1 ^= s2
+    s0 ^= s3
+    s2 ^= shifted
+    return s0, s1, s2, (s3 << _45) | (s3 >> _19)
+
+
+@kernel
+def as_uniform(bits: np.uint64) -> float:
+    """A number in [0, 1), a multiple of 2^-53."""
+    return np.int64(bits >> _11) * 1.1102230246251565e-16
+
+
+@kernel
+def word(rng: Words) -> np.uint64:
+    """The next 64 random bits."""
+    state = load(rng)
+    store(rng, following(state))
+    return output(state)
 
 
 @kernel
 def uniform(rng: Words) -> float:
-    """A number in [0, 1), a multiple of 2^-53."""
-    return np.int64(word(rng) >> _11) * 1.1102230246251565e-16
+    """The next number in [0, 1)."""
+    return as_uniform(word(rng))
 
 
 @kernel

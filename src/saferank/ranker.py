@@ -12,13 +12,13 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from saferank import saved_state
 from saferank.explanation import Explanation, explain
+from saferank.page import Item, Page
 from saferank.policies import Setup, has_room, make_room, policy_kind
 from saferank.randomness import stream
 from saferank.saved_state import SavedStateError
@@ -26,25 +26,9 @@ from saferank.statistics.decision import decision_rule
 from saferank.statistics.duels import wins_of
 from saferank.verbs import NOBODY, Flags, Impression, choose, learn, new_impression
 
-Item = str | int
-
 
 class RankerError(ValueError):
     """A call that cannot be carried out; the ranker is as it was before."""
-
-
-@dataclass(frozen=True)
-class Page:
-    """What to show, and what is being compared on it."""
-
-    items: tuple[Item, ...]
-    hidden: Item | None  # the item at the hidden place K+1 after the coins: compared, not shown
-    round: int  # pages issued by the ranker so far, this one included
-    challenger: Item | None  # the unranked item that contends for the last position, shown or hidden
-    leader: tuple[Item, ...]  # the leader when the page was issued
-    groups: tuple[tuple[Item, ...], ...]  # items that are compared with one another, best shown first
-    issued_by: str = field(repr=False)
-    _impression: Impression = field(repr=False, compare=False)
 
 
 class Ranker:

@@ -40,9 +40,9 @@ def check_click_model(model: Any, n_positions: int = 5) -> None:
 
 
 def _random_page(items: Items, n_positions: int, page: int) -> Items:
-    order = np.arange(len(items))
+    order = items.copy()
     shuffle_front(stream(page, "checked page"), order, 0, n_positions, len(order))
-    return items[order][:n_positions]
+    return order[:n_positions]
 
 
 def _contents(model: Any) -> list[Floats]:

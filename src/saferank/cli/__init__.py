@@ -24,7 +24,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("simulate")(simulate.command)
@@ -47,7 +47,7 @@ def _saferank(
 ) -> None:
     """Safe online re-ranking: learn a better ranking from clicks without showing pages much worse than today's.
 
-    A first run, without any data: [bold]saferank simulate --queries 3 --rounds 10000 --out first[/bold]
+    A first run, without any data: `saferank simulate --queries 3 --rounds 10000 --out first`
     """
 
 

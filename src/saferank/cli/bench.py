@@ -8,7 +8,7 @@ import typer
 
 from saferank._version import __version__
 from saferank.cli.console import STDERR, STDOUT, announce
-from saferank.cli.options import ALL_POLICIES, LONGEST, Models, Plugins, Policies, Positions, names_in
+from saferank.cli.options import ALL_POLICIES, LONGEST, Models, Plugins, Policies, Positions, at_most, names_in
 
 if TYPE_CHECKING:
     from saferank.instances import Instance
@@ -22,7 +22,9 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")] = False,
     policies: Policies = ALL_POLICIES,
     models: Models = None,
-    rounds: Annotated[int, typer.Option(min=1, max=LONGEST, help="Rounds of a lap; more is steadier.")] = 100_000,
+    rounds: Annotated[
+        int, typer.Option(min=1, callback=at_most(LONGEST), metavar="T", help="Rounds of a lap; more is steadier.")
+    ] = 100_000,
     positions: Positions = 5,
     plugin: Plugins = None,
 ) -> None:
@@ -31,10 +33,10 @@ def command(
     Beside each policy runs a bare loop that only draws the clicks, in turn with it; machines differ, and the multiple
     of the bare loop is the number to compare. Every figure is the fastest of several laps over embedded queries.
 
-    [bold]Example[/bold]: saferank bench --policies kl-ucb-br,top-rank --models pbm,cm
+    **Example**: `saferank bench --policies kl-ucb-br,top-rank --models pbm,cm`
 
-    [bold]What comes out[/bold]: nanoseconds a round, multiples of the bare loop, and how much faster two jobs are than
-    one; with --json the same as {"timings": [...], "speed_up": {...}}.
+    **What comes out**: nanoseconds a round, multiples of the bare loop, and how much faster two jobs are than
+    one; with --json the same as `{"timings": [...], "speed_up": {...}}`.
     """
     from saferank.cli.plugins import load_plugins
 

@@ -12,10 +12,11 @@ from saferank.cli.errors import InputError, Interrupted, blaming, writing
 from saferank.cli.instance_sets import instance_set
 from saferank.cli.options import names_in
 from saferank.cli.output import output_folder
-from saferank.cli.progress import in_millions, round_meter
+from saferank.cli.progress import round_meter
 from saferank.cli.tables import results_table
+from saferank.instances import Instance
 from saferank.policies import policy_kind
-from saferank.simulation.experiment import Cell, Plan, cells_of, simulate
+from saferank.simulation.experiment import Plan, cells_of, simulate
 from saferank.simulation.results import Result, provenance, write_results
 from saferank.statistics.decision import decision_rule
 
@@ -45,14 +46,9 @@ def carry_out(order: Order) -> None:
     plan = _plan(order)
     instances = instance_set(order.source, order.models, order.queries, order.positions)
     with output_folder(order.out):
-        with blaming(order.source):
-            cells = cells_of(instances, plan)
         started = time.perf_counter()
-        results = _play(cells, order.jobs)
-        seconds = time.perf_counter() - started
-        _write(results, order, seconds)
-    played = len(cells) * plan.repetitions * plan.rounds
-    typer.echo(f"{played:,} rounds in {seconds:.1f} s, {in_millions(played / seconds)}", err=True)
+        results = _play(instances, plan, order)
+        _write(results, order, time.perf_counter() - started)
     _show(results, order.out)
 
 
@@ -74,11 +70,13 @@ def _checkpoint(text: str, rounds: int) -> int:
     return int(text)
 
 
-def _play(cells: list[Cell], jobs: int) -> list[Result]:
-    total = sum(cell.plan.repetitions * cell.plan.rounds for cell in cells)
+def _play(instances: list[Instance], plan: Plan, order: Order) -> list[Result]:
+    total = len(instances) * len(plan.policies) * plan.repetitions * plan.rounds
     with round_meter(total) as meter:
         try:
-            return simulate(cells, jobs, meter)
+            with blaming(order.source):
+                cells = cells_of(instances, plan)
+            return simulate(cells, order.jobs, meter)
         except KeyboardInterrupt:
             raise Interrupted(f"interrupted after {meter.played:,} of {total:,} rounds; nothing was written") from None
 

@@ -13,16 +13,16 @@ def command(
     out: Annotated[Path, typer.Option(metavar="FILE", help="The instance file to write.")],
     queries: Annotated[int, typer.Option(min=1, metavar="N", help="How many queries.")] = 20,
     models: Models = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed makes other queries.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed makes other queries.")] = 1,
 ) -> None:
     """Write the embedded instance set to a file.
 
     The set is made from a seed in the shape of real web search. A file of it shows what an instance is, and is a start
     for one of your own.
 
-    [bold]Example[/bold]: saferank instances --queries 5 --models pbm --out mine.json
+    **Example**: `saferank instances --queries 5 --models pbm --out mine.json`
 
-    [bold]What comes out[/bold]: an instance file for [bold]saferank simulate mine.json[/bold], one instance a line.
+    **What comes out**: an instance file for `saferank simulate mine.json`, one instance a line.
     """
     from saferank.cli.instance_sets import embedded_set
     from saferank.instances import save_instances

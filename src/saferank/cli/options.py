@@ -1,6 +1,7 @@
 """Options that several commands share, and how lists of names are read."""
 
 import os
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -13,7 +14,11 @@ LONGEST = 10**15
 
 Policies = Annotated[
     str,
-    typer.Option(metavar="NAMES", help="Policies to play, with commas between; see [bold]saferank policies[/bold]."),
+    typer.Option(
+        metavar="NAMES",
+        help="Policies to play, with commas between; see `saferank policies`.",
+        show_default="the five of the paper",
+    ),
 ]
 Positions = Annotated[int, typer.Option(min=1, metavar="K", help="How many items a page shows.")]
 Models = Annotated[
@@ -33,6 +38,17 @@ Plugins = Annotated[
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def at_most(limit: int) -> Callable[[int], int]:
+    """A check for an option whose range would only clutter the help."""
+
+    def check(value: int) -> int:
+        if value > limit:
+            raise typer.BadParameter(f"{value} is more than {limit}")
+        return value
+
+    return check
 
 
 def names_in(text: str, option: str) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ from saferank.cli.options import Plugins
 def command(plugin: Plugins = None) -> None:
     """List the policies, click models and decision rules, each with a line about it.
 
-    [bold]Example[/bold]: saferank policies --plugin my_policy.py
+    **Example**: `saferank policies --plugin my_policy.py`
 
-    [bold]What comes out[/bold]: the names that --policies, --models and --rule take, your plug-ins among them.
+    **What comes out**: the names that --policies, --models and --rule take, your plug-ins among them.
     """
     from saferank.cli.plugins import load_plugins
     from saferank.click_models import CLICK_MODELS

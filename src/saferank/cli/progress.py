@@ -44,10 +44,12 @@ class _Bar(RoundMeter):
 class _Lines(RoundMeter):
     def __init__(self, total: int) -> None:
         super().__init__(total)
-        self._start = self._said = time.monotonic()
+        self._start = self._said = 0.0
 
     def _show(self) -> None:
         now = time.monotonic()
+        if not self._start:
+            self._start = self._said = now  # compiling is over
         if now - self._said >= SECONDS_BETWEEN_LINES:
             self._said = now
             rate = self.played / (now - self._start)

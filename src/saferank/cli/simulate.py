@@ -5,26 +5,38 @@ from typing import Annotated
 
 import typer
 
-from saferank.cli.options import ALL_POLICIES, LONGEST, Models, Plugins, Policies, Positions, cores
+from saferank.cli.options import ALL_POLICIES, LONGEST, Models, Plugins, Policies, Positions, at_most, cores
 
 
 def command(
     context: typer.Context,
     instances: Annotated[
         str,
-        typer.Argument(help="Instance file (JSON), or the word [bold]embedded[/bold] for the set that comes along."),
+        typer.Argument(
+            metavar="INSTANCES", help="Instance file (JSON), or the word `embedded` for the set that comes along."
+        ),
     ] = "embedded",
     policies: Policies = ALL_POLICIES,
     positions: Positions = 5,
-    rounds: Annotated[int, typer.Option(min=1, max=LONGEST, help="Pages shown in a run.")] = 100_000,
-    repetitions: Annotated[int, typer.Option(min=1, help="Independent runs of every policy on every instance.")] = 100,
+    rounds: Annotated[
+        int, typer.Option(min=1, callback=at_most(LONGEST), metavar="T", help="Pages shown in a run.")
+    ] = 100_000,
+    repetitions: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Independent runs of every policy on every instance.")
+    ] = 100,
     rule: Annotated[
-        str, typer.Option(help="Decision rule: paper:DELTA or anytime:ALPHA; 1/T is one over --rounds.")
+        str, typer.Option(metavar="RULE", help="Decision rule: paper:DELTA or anytime:ALPHA; 1/T is one over --rounds.")
     ] = "paper:1/T",
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same results.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same results.")] = 0,
     jobs: Annotated[
         int,
-        typer.Option(min=1, max=1024, help="Threads; results do not depend on it.", show_default="number of cores"),
+        typer.Option(
+            min=1,
+            callback=at_most(1024),
+            metavar="N",
+            help="Threads; results do not depend on it.",
+            show_default="number of cores",
+        ),
     ] = cores(),
     checkpoints: Annotated[
         str | None,
@@ -49,9 +61,9 @@ def command(
     Every policy plays every instance (a query with its items and the click model of its users) from the same original
     ranking, again and again from independent random streams.
 
-    [bold]Example[/bold]: saferank simulate data/yandex60.json --policies kl-ucb-br,bubble-rank --rounds 10000 --out out
+    **Example**: `saferank simulate data/yandex60.json --policies kl-ucb-br,bubble-rank --rounds 10000 --out out`
 
-    [bold]What comes out[/bold]: a table of final regret, violations and wrong certificates; DIR/results.json with means
+    **What comes out**: a table of final regret, violations and wrong certificates; DIR/results.json with means
     and standard errors at every checkpoint; DIR/regret.png with the curves.
     """
     from saferank.cli.experiment import Order, carry_out

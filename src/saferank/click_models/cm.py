@@ -12,11 +12,9 @@ Craswell et al., "An experimental comparison of click position-bias models", WSD
 
 from typing import NamedTuple
 
-import numpy as np
-
 from saferank._kernel import implements
 from saferank.click_models.shapes import PerItem
-from saferank.randomness import Words, uniform
+from saferank.randomness import Words, as_uniform, following, load, output, store
 from saferank.verbs import Ints, Items, click, expected_clicks
 
 
@@ -29,10 +27,12 @@ class CM(NamedTuple):
 @implements(click, CM)
 def _click(model: CM, shown: Items, rng: Words, clicks: Ints) -> None:
     """One uniform per position, also below the click: leaving the loop at a random place costs more than the draws."""
-    looking = 1
+    looking, state = 1, load(rng)
     for k in range(len(clicks)):
-        clicks[k] = looking & np.int64(uniform(rng) < model.attraction[shown[k]])
+        clicks[k] = looking & int(as_uniform(output(state)) < model.attraction[shown[k]])
         looking -= clicks[k]
+        state = following(state)
+    store(rng, state)
 
 
 @implements(expected_clicks, CM)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from saferank._kernel import implements
 from saferank.click_models.shapes import PerItem, PerPosition
-from saferank.randomness import Words, uniform
+from saferank.randomness import Words, as_uniform, following, load, output, store
 from saferank.verbs import Ints, Items, click, expected_clicks
 
 
@@ -29,8 +29,11 @@ class PBM(NamedTuple):
 @implements(click, PBM)
 def _click(model: PBM, shown: Items, rng: Words, clicks: Ints) -> None:
     """One uniform per position."""
+    state = load(rng)
     for k in range(len(clicks)):
-        clicks[k] = uniform(rng) < model.examination[k] * model.attraction[shown[k]]
+        clicks[k] = as_uniform(output(state)) < model.examination[k] * model.attraction[shown[k]]
+        state = following(state)
+    store(rng, state)
 
 
 @implements(expected_clicks, PBM)

@@ -46,7 +46,7 @@ def regret_figure(results: Sequence[Result], path: Path) -> None:
     panels[0, 0].set_ylabel("cumulative regret")
     panels[1, 0].set_ylabel("safety violations")
     handles, names = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 2 * len(models)), frameon=False)
+    figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 1 + 2 * len(models)), frameon=False)
     _save(figure, path)
 
 
@@ -57,10 +57,10 @@ def _looks(policies: list[str]) -> dict[str, Look]:
 
 
 def _draw_column(above: Axes, below: Axes, curves: list[Pooled], looks: dict[str, Look]) -> None:
-    for curve in curves:
-        look = looks[curve.policy]
-        _draw(above, curve, look, curve.regret, curve.regret_stderr)
-        _draw(below, curve, look, curve.violations, curve.violations_stderr)
+    for number, curve in enumerate(curves):
+        look, markers = looks[curve.policy], _marker_places(curve.rounds, number / len(curves))
+        _draw(above, curve, look, markers, curve.regret, curve.regret_stderr)
+        _draw(below, curve, look, markers, curve.violations, curve.violations_stderr)
     above.set_title(curves[0].model.upper())
     below.set_xlabel("round")
     for panel in (above, below):
@@ -71,7 +71,7 @@ def _draw_column(above: Axes, below: Axes, curves: list[Pooled], looks: dict[str
         panel.spines[["top", "right"]].set_visible(False)
 
 
-def _draw(panel: Axes, curve: Pooled, look: Look, mean: Floats, stderr: Floats | None) -> None:
+def _draw(panel: Axes, curve: Pooled, look: Look, markers: list[int], mean: Floats, stderr: Floats | None) -> None:
     panel.plot(
         curve.rounds,
         mean,
@@ -79,7 +79,7 @@ def _draw(panel: Axes, curve: Pooled, look: Look, mean: Floats, stderr: Floats |
         color=look.colour,
         linestyle=look.line,
         marker=look.marker,
-        markevery=_spread(curve.rounds),
+        markevery=markers,
         markersize=4.5,
         linewidth=1.6,
     )
@@ -87,10 +87,10 @@ def _draw(panel: Axes, curve: Pooled, look: Look, mean: Floats, stderr: Floats |
         panel.fill_between(curve.rounds, mean - stderr, mean + stderr, color=look.colour, alpha=0.2, linewidth=0)
 
 
-def _spread(rounds: Ints) -> list[int]:
-    """Where markers stand: a few checkpoints, evenly spread over the logarithmic axis, the last one among them."""
-    wanted = np.geomspace(rounds[0], rounds[-1], _MARKERS_A_CURVE)
-    return np.unique(np.searchsorted(rounds, wanted).clip(max=len(rounds) - 1)).tolist()  # type: ignore[no-any-return]
+def _marker_places(rounds: Ints, shift: float) -> list[int]:
+    """A few checkpoints, evenly spread over the logarithmic axis; shifted, so that equal curves can be told apart."""
+    wanted = np.log(rounds[-1]) * (np.arange(_MARKERS_A_CURVE) + shift) / _MARKERS_A_CURVE
+    return np.unique(np.searchsorted(np.log(rounds), wanted).clip(max=len(rounds) - 1)).tolist()  # type: ignore[no-any-return]
 
 
 def _save(figure: Figure, path: Path) -> None:

@@ -1,0 +1,51 @@
+# One obvious command per intention. `make help` lists them.
+PYTHON ?= python3
+BIN := .venv/bin
+OUT ?= build/demo
+
+.PHONY: help demo test lint types unit bench docs soak coverage clean
+
+help:           ## list these commands
+	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
+
+demo: .venv/.ready  ## simulate the five algorithms on the embedded queries; shows a table and a figure
+	@echo "== demo: five algorithms, six embedded queries, two kinds of users"
+	@$(BIN)/saferank simulate embedded --queries 6 --models pbm,cm --rounds 100000 --repetitions 10 --out $(OUT)
+
+test: lint types unit  ## everything that must pass: lint, types, all tests
+	@echo "== all checks passed"
+
+lint: .venv/.ready  ## style, imports between layers
+	@echo "== lint: ruff, import-linter"
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports
+
+types: .venv/.ready  ## the type checker, strict
+	@echo "== types: mypy --strict"
+	@$(BIN)/mypy
+
+unit: .venv/.ready  ## all tests; the first run compiles the kernels, which takes a minute or two
+	@echo "== tests: pytest (the first run compiles the kernels)"
+	@$(BIN)/pytest -q -n 2 --dist worksteal
+
+soak: .venv/.ready  ## long acceptance runs: 10^8 rounds and more, the figures of ALGORITHMS.md
+	@$(BIN)/pytest -q tests/acceptance --soak
+
+bench: .venv/.ready  ## nanoseconds a round, two jobs against one, a large catalogue
+	@$(BIN)/saferank bench
+	@$(BIN)/python benchmarks/large_catalogue.py
+
+docs: .venv/.ready  ## write the generated pages of docs/ anew
+	@$(BIN)/python docs/generate.py
+
+coverage: .venv/.ready  ## line coverage with the kernels interpreted
+	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 -m "not compiled" --cov --cov-report=term-missing:skip-covered
+
+clean:          ## remove what was built, the virtual environment included
+	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+.venv/.ready: pyproject.toml constraints.txt
+	@echo "== set-up: a virtual environment in .venv (once; about a minute)"
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("saferank needs Python 3.11 or newer; this is %d.%d. Try: make PYTHON=python3.12" % v[:2])'
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@

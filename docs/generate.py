@@ -1,0 +1,40 @@
+"""Write the generated pages of the documentation: at present docs/cli.md, from the commands themselves.
+
+    make docs
+"""
+
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from saferank.cli import app
+
+PAGE = Path(__file__).parent / "cli.md"
+
+
+def reference() -> str:
+    """The command-line reference in Markdown."""
+    group: Any = typer.main.get_command(app)
+    lines = ["# Command line", "", "Generated from the commands by `make docs`; do not edit.", "", _prose(group.help)]
+    for name, command in group.commands.items():
+        lines += ["", f"## saferank {name}", "", _prose(command.help), "", "| option | meaning | default |", "|---|---|---|"]
+        lines += [_row(parameter) for parameter in command.params if parameter.name != "help"]
+    return "\n".join(lines) + "\n"
+
+
+def _prose(text: str) -> str:
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+
+
+def _row(parameter: Any) -> str:
+    names = ", ".join(f"`{name}`" for name in parameter.opts) if parameter.opts[0].startswith("-") else parameter.metavar
+    label = names or f"`{parameter.name.upper()}`"
+    shown = parameter.show_default if isinstance(parameter.show_default, str) else parameter.default
+    hidden = shown is None or shown is False or shown == () or callable(shown)
+    default = "" if hidden else str(shown)
+    return f"| {label} | {' '.join((parameter.help or '').split())} | {default} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(reference(), encoding="utf-8")

@@ -1,0 +1,66 @@
+"""What a ranker says of itself."""
+
+import pytest
+
+from saferank import Ranker
+from saferank.policies import POLICIES
+
+
+def trained(policy: str) -> Ranker:
+    ranker = Ranker(policy, original=["a", "b", "c"], candidates=["x", "y"], rule="paper:0.01", seed=1)
+    for _ in range(400):
+        page = ranker.rank()
+        ranker.feedback(page, [item for item in page.items if item in ("a", "x")][:1])
+    return ranker
+
+
+def test_the_leader_its_pairs_and_the_challenger_are_told() -> None:
+    ranker = trained("kl-ucb-br")
+    told = ranker.explain()
+    assert told.leader == ranker.leader
+    assert [(pair.upper, pair.lower) for pair in told.pairs] == [*zip(told.leader, told.leader[1:], strict=False)]
+    for pair in told.pairs:
+        assert (pair.s, pair.n) == ranker.duels(pair.upper, pair.lower)
+    assert told.pairs[0].decided and told.undecided == told.pairs[1:]
+    assert told.challenger is not None
+    assert told.challenger.item not in told.leader and told.challenger.against == told.leader[-1]
+    assert told.challenger.index is not None and -1 <= told.challenger.index <= 1
+
+
+def test_explaining_changes_nothing() -> None:
+    ranker, twin = trained("kl-ucb-br"), trained("kl-ucb-br")
+    for _ in range(50):
+        ranker.explain(ranker.rank())
+        twin.rank()
+    assert [ranker.rank().items for _ in range(20)] == [twin.rank().items for _ in range(20)]
+
+
+def test_the_challenger_told_is_the_one_that_comes() -> None:
+    ranker = trained("kl-ucb-br")
+    for _ in range(30):
+        told = ranker.explain().challenger
+        page = ranker.rank()
+        assert told is not None and page.challenger == told.item
+        ranker.feedback(page, page.items[-1:])
+
+
+def test_every_position_of_a_page_has_a_role() -> None:
+    ranker = Ranker("kl-ucb-br", original=["a", "b", "c"], candidates=["x"], seed=3)
+    roles = {}
+    for _ in range(40):
+        page = ranker.rank()
+        for place in ranker.explain(page).positions:
+            assert place.item == page.items[place.position - 1]
+            roles[place.role] = place.item
+    assert roles["unranked, tried in place of c, compared with c"] == "x"
+    assert roles["of the leader, compared with x, which challenges it from outside the page"] == "c"
+    assert roles["swapped, compared with a"] == "b"
+    assert "stands alone on this page" in roles
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_it_reads_well_for_every_policy(policy: str) -> None:
+    ranker = trained(policy)
+    text = str(ranker.explain(ranker.rank()))
+    assert text.startswith(policy)
+    assert "\nleader: " in text and "\nnext: " in text and "\nposition 3: " in text

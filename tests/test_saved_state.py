@@ -1,0 +1,109 @@
+"""Saved bytes: whatever is done to them, loading gives the ranker back or a sentence, never anything else."""
+
+import json
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from saferank import Ranker, SavedStateError
+from saferank.saved_state import FORMAT_VERSION, MAGIC, from_bytes, to_bytes
+
+
+def saved() -> bytes:
+    ranker = Ranker("kl-ucb-br", original=["a", "b"], candidates=["x", "y"], seed=3)
+    for _ in range(50):
+        page = ranker.rank()
+        ranker.feedback(page, page.items[:1])
+    return ranker.save()
+
+
+SAVED = saved()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, len(SAVED) - 1), st.integers(1, 255))
+def test_any_changed_byte_is_noticed(place: int, change: int) -> None:
+    damaged = bytearray(SAVED)
+    damaged[place] ^= change
+    with pytest.raises(SavedStateError):
+        Ranker.load(bytes(damaged))
+
+
+@pytest.mark.parametrize("length", [0, 5, 8, 9, 20, len(SAVED) // 2, len(SAVED) - 1])
+def test_truncated_bytes_are_refused(length: int) -> None:
+    with pytest.raises(SavedStateError, match=r"cut off|do not begin with SAFERANK"):
+        Ranker.load(SAVED[:length])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=200))
+def test_foreign_bytes_are_refused(data: bytes) -> None:
+    with pytest.raises(SavedStateError):
+        Ranker.load(data)
+
+
+def test_messages_say_what_is_wrong() -> None:
+    with pytest.raises(SavedStateError, match="do not begin with SAFERANK"):
+        Ranker.load(b"PK\x03\x04 some zip file, long enough to hold a digest at its end, one would think")
+    with pytest.raises(SavedStateError, match="not str"):
+        Ranker.load("text")  # type: ignore[arg-type]
+    with pytest.raises(SavedStateError, match="damaged or cut off"):
+        Ranker.load(SAVED + b"!")
+    newer = MAGIC + struct.pack("<H", FORMAT_VERSION + 1) + SAVED[10:]
+    with pytest.raises(SavedStateError, match="upgrade"):
+        Ranker.load(newer)
+
+
+def tampered(**facts: object) -> bytes:
+    """A file with a valid checksum whose contents do not fit together."""
+    old, arrays = from_bytes(SAVED)
+    return to_bytes({**old, **facts}, arrays)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"policy": "top-rank"},
+        {"policy": "no-such-policy"},
+        {"items": ["a", "b", "x"]},
+        {"items": ["a", "a", "x", "y"]},
+        {"items": 5},
+        {"n_positions": 0},
+        {"rule": "paper:7"},
+        {"seed": "zero"},
+    ],
+)
+def test_contents_that_do_not_fit_are_refused(facts: dict[str, object]) -> None:
+    with pytest.raises(SavedStateError, match="cannot be restored"):
+        Ranker.load(tampered(**facts))
+
+
+def test_arrays_of_another_kind_are_refused() -> None:
+    facts, arrays = from_bytes(SAVED)
+    with pytest.raises(SavedStateError, match=r"state has no row"):
+        Ranker.load(to_bytes(facts, {name: array for name, array in arrays.items() if name != "state.row"}))
+    with pytest.raises(SavedStateError, match="row of the saved state is float64"):
+        Ranker.load(to_bytes(facts, {**arrays, "state.row": np.zeros(3)}))
+
+
+def test_an_array_listed_longer_than_the_data_is_refused() -> None:
+    header = json.dumps({"facts": {}, "arrays": [["x", "int64", [10**12]]]}).encode()
+    forged = to_bytes({}, {})
+    body = zlib.compress(struct.pack("<I", len(header)) + header)
+    import hashlib
+
+    head = forged[:10]
+    data = head + body + hashlib.sha256(head + body).digest()
+    with pytest.raises(SavedStateError, match="longer than the data"):
+        from_bytes(data)
+
+
+def test_no_pickle_inside() -> None:
+    body = zlib.decompress(SAVED[10:-32])
+    (length,) = struct.unpack_from("<I", body)
+    assert json.loads(body[4 : 4 + length])["facts"]["policy"] == "kl-ucb-br"
+    assert b"numpy" not in body
