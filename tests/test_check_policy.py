@@ -117,6 +117,11 @@ def forget_to_count(policy: Any, state: State, impression: Impression) -> None:
     impression.round[0] = 1
 
 
+def forget_that_it_counted(policy: Any, state: State, impression: Impression) -> None:
+    state.round[0] = 0
+    impression.round[0] = state.memory[0] = state.memory[0] + 1
+
+
 def write_behind(policy: Any, state: State, impression: Impression) -> None:
     impression.ranking[len(impression.shown) + 1] = 0
 
@@ -225,6 +230,10 @@ def start_with_short_numbers(setup: Setup, policy: type) -> tuple[Any, Any]:
     return policy(np.zeros(1)), sound_state(setup)._replace(memory=np.zeros(2, np.int16))
 
 
+def start_with_many_rounds(setup: Setup, policy: type) -> tuple[Any, Any]:
+    return policy(np.zeros(1)), sound_state(setup)._replace(round=np.zeros(2, np.int64))
+
+
 def start_another_policy(setup: Setup, policy: type) -> tuple[Any, Any]:
     return POLICIES["original"].start(setup)
 
@@ -249,6 +258,7 @@ BROKEN = [
     (broken(tear_a_group), r"no proper group at place 0: start is \[0, 1, 2\] and end \[2, 2, 3\]"),
     (broken(let_a_group_reach_beyond), "no proper group at place 2"),
     (broken(forget_to_count), "numbers page 2 as 1; impression.round must count"),
+    (broken(forget_that_it_counted), r"says round 0 on page 1; choose\(\) must count it"),
     (broken(write_behind), "writes behind the last place of the page|out of bounds"),
     (broken(invent_a_challenger), "names -2 as the challenger, which is neither an item below 6 nor NOBODY"),
     (broken(keep_the_challenger), "on a new page.* write every entry of the page each time"),
@@ -272,6 +282,7 @@ BROKEN = [
     (broken(start=start_with_words_below), "state.duels.wins of broken cannot be saved"),
     (broken(start=start_without_state), "state of broken cannot be saved"),
     (broken(start=start_with_short_numbers), "The state of broken is saved but not loaded: .* int16"),
+    (broken(start=start_with_many_rounds), "has no field round, an array of one number"),
     (broken(start=start_another_policy), "returns a policy of type Original, but it is registered for Broken"),
     (broken(leader=lambda state: state.ranking[:1]), r"leader\(\) of broken returns \[0\]; .* at least 3 different"),
     (broken(leader=lambda state: state.ranking + 4), r"returns \[4, 5, 6\], but the items are 0 to 5"),

@@ -26,7 +26,7 @@ from saferank.randomness import Words, stream
 from saferank.safety import wrong_pairs
 from saferank.statistics.decision import DecisionRule, decision_rule
 from saferank.statistics.duels import DenseDuels, HashedDuels, new_hashed_duels
-from saferank.verbs import Floats, Impression, Ints, choose, learn, new_impression
+from saferank.verbs import NOBODY, Floats, Impression, Ints, choose, learn, new_impression
 
 EVERY = pytest.mark.parametrize("name", POLICIES)
 BUBBLES = pytest.mark.parametrize("name", ["bubble-rank", "kl-ucb-br"])
@@ -298,6 +298,32 @@ def test_the_leader_never_gets_worse_unless_a_certificate_is_wrong(name: str) ->
             before = now
     assert improvements > 40
     assert 0 < mistakes < 15  # there is something that the test could have got wrong
+
+
+def test_an_item_that_falls_to_the_bottom_meets_other_challengers_although_nothing_was_decided() -> None:
+    """Item 2 replaces 1 below 0, which it surely beats: one page later, without a click, it stands above 0.
+
+    Then only item 1 is left to challenge, because 0 surely beats 3; of item 2 it was the other way round.
+    """
+    kind, setup = POLICIES["bubble-rank"], Setup(4, 2, decision_rule("paper:0.5"))
+    policy, state = make_room(kind, setup, *kind.start(setup))
+    page = new_impression(2, 3)
+
+    def learn_of(winner: int, loser: int, challenger: int = NOBODY, clicks: tuple[int, int] = (1, 0)) -> None:
+        page.ranking[:2], page.start[:2], page.end[:2], page.challenger[0] = (winner, loser), 0, 2, challenger
+        learn(policy, state, page, np.array(clicks))
+
+    for winner, loser in [(2, 0), (0, 3), (2, 1)] * 3:
+        learn_of(winner, loser)
+    learn_of(0, 1, challenger=2, clicks=(0, 0))
+    assert kind.leader(state).tolist() == [0, 2]
+    learn_of(0, 1, clicks=(0, 0))
+    assert kind.leader(state).tolist() == [2, 0]
+    rng, challengers = stream(1, "challengers"), set()
+    for _ in range(20):
+        choose(policy, state, rng, page)
+        challengers.add(int(page.challenger[0]))
+    assert challengers == {1}
 
 
 def test_without_unranked_items_kl_ucb_br_is_bubble_rank() -> None:

@@ -10,14 +10,17 @@ Three things are offered to the rest of the package:
 
 Numba notices an edit of the file in which a cached function stands, but not of the functions it calls: it would go on
 running the old code. So the cache folder is named by a digest of the whole package, and a kernel that runs a plug-in
-from elsewhere gets a folder named by the plug-in's source as well (``specialised``).
+from elsewhere gets a folder named by the plug-in's source as well (``specialised``). The package's own folder never
+holds code for a plug-in's types: it would be stale after an edit, and unreadable where the plug-in is not installed.
 
 With ``NUMBA_DISABLE_JIT=1`` every kernel is the plain Python function, steppable in a debugger, with equal results.
 """
 
+import contextlib
 import functools
 import hashlib
 import os
+import shutil
 import sys
 import time
 import warnings
@@ -59,12 +62,11 @@ def _cache_home() -> Path:
 
 
 def _forget_stale(home: Path) -> None:
-    """Remove compiled code of sources that nobody has run for a month."""
+    """Remove compiled code of sources that nobody has run for a month; another process may be doing the same."""
     for folder in home.iterdir():
-        if folder.stat().st_mtime < time.time() - STALE_SECONDS:
-            for file in sorted(folder.rglob("*"), reverse=True):
-                file.unlink() if file.is_file() else file.rmdir()
-            folder.rmdir()
+        with contextlib.suppress(FileNotFoundError):
+            if folder.stat().st_mtime < time.time() - STALE_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @functools.cache
@@ -101,9 +103,33 @@ def _compiled(function: Callable[..., Any], digest: str | None) -> Callable[...,
     settings: Any = config  # global, and other packages have theirs
     before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder or "")
     try:
-        return cast(Callable[..., Any], njit(cache=folder is not None, **_OPTIONS)(function))
+        dispatcher: Any = njit(cache=folder is not None, **_OPTIONS)(function)
     finally:
         settings.CACHE_DIR = before
+    if digest == _package_digest():
+        _keep_plugins_out(dispatcher._cache)
+    return cast(Callable[..., Any], dispatcher)
+
+
+def _is_foreign(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] != __package__
+
+
+def _mentions_foreign(argument: Any) -> bool:
+    """True when the type of an argument is, or contains, a NamedTuple from outside the package."""
+    kind = getattr(argument, "instance_class", None)
+    return (kind is not None and _is_foreign(kind)) or any(map(_mentions_foreign, getattr(argument, "types", ())))
+
+
+def _keep_plugins_out(cache: Any) -> None:
+    """Save nothing that was compiled for a plug-in's types."""
+    save = cache.save_overload
+
+    def save_own(signature: Any, result: Any) -> None:
+        if not any(map(_mentions_foreign, result.signature.args)):
+            save(signature, result)
+
+    cache.save_overload = save_own
 
 
 def _belongs_here(function: Callable[..., Any]) -> bool:
@@ -164,7 +190,7 @@ def implemented(of: Callable[..., Any], kind: type) -> Callable[..., Any] | None
 
 @functools.cache
 def _specialised(function: Callable[..., Any], kinds: tuple[type, ...]) -> Callable[..., Any]:
-    foreign = [kind for kind in kinds if kind.__module__.partition(".")[0] != __package__]
+    foreign = [kind for kind in kinds if _is_foreign(kind)]
     if not foreign or not JIT:
         return function
     files = [getattr(sys.modules.get(kind.__module__), "__file__", None) for kind in foreign]

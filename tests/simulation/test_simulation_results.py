@@ -20,10 +20,21 @@ from saferank.simulation.results import (
     write_results,
 )
 
-FIELDS = (
-    "instance model policy rule positions items repetitions rounds regret_mean regret_stderr "
-    "violations_mean violations_stderr wrong_certificates_mean"
-).split()
+FIELDS = [
+    "instance",
+    "model",
+    "policy",
+    "rule",
+    "positions",
+    "items",
+    "repetitions",
+    "rounds",
+    "regret_mean",
+    "regret_stderr",
+    "violations_mean",
+    "violations_stderr",
+    "wrong_certificates_mean",
+]
 SOURCE = provenance(["/usr/bin/saferank", "simulate", "my file.json"], 3, 1.23456)
 
 

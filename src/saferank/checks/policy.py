@@ -81,6 +81,10 @@ class _Trial:
         policy, state, rng, number = copied(self.policy), copied(self.state), self.rng.copy(), len(self.pages) + 1
         self._call(choose, self.state, self.rng, self.page.impression)
         check_page(f"choose() of {self.kind.name}", self.page, self.setup, number)
+        require(
+            self.state.round[0] == number,
+            f"The state of {self.kind.name} says round {self.state.round[0]} on page {number}; choose() must count it.",
+        )
         self._check_nothing_learnt(policy, state)
         self._check_choosing_again(state, rng)
         self.pages.append(contents_of_page(self.page.impression))

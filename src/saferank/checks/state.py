@@ -54,7 +54,11 @@ def _check_saved(kind: PolicyKind, state: Any) -> None:
 
 
 def _check_promises(kind: PolicyKind, policy: Any, state: Any) -> None:
-    """What the registration says of certificates and rule must be there."""
+    """What others read must be there: the pages issued, and what the registration says of certificates and rule."""
+    require(
+        getattr(state, "round", np.empty(0)).shape == (1,),
+        f"The state of {kind.name} has no field round, an array of one number: the pages issued, for the live ranker.",
+    )
     require(
         not kind.certifies or hasattr(duels_of(state), "certificates"),
         f"{kind.name} is registered with certifies=True, but its state has no duels with certificates.",

@@ -49,8 +49,8 @@ class _Lines(RoundMeter):
     def _show(self) -> None:
         now = time.monotonic()
         if not self._start:
-            self._start = self._said = now  # compiling is over
-        if now - self._said >= SECONDS_BETWEEN_LINES:
+            self._start = self._said = now  # not before: compiling is over now
+        elif now - self._said >= SECONDS_BETWEEN_LINES:
             self._said = now
             rate = self.played / (now - self._start)
             left = (self.total - self.played) / rate

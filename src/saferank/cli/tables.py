@@ -17,10 +17,8 @@ def results_table(results: list[Result]) -> Table:
     table = Table("model", "policy", title=last, box=box.SIMPLE_HEAD, title_justify="left")
     for heading in ("regret", "violations a run", "wrong certificates"):
         table.add_column(heading, justify="right")
-    for curve in curves:
-        if table.rows and curve.model != table.columns[0]._cells[-1]:
-            table.add_section()
-        table.add_row(*_row(curve))
+    for curve, following in zip(curves, [*curves[1:], None], strict=True):
+        table.add_row(*_row(curve), end_section=following is not None and following.model != curve.model)
     return table
 
 

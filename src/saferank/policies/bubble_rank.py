@@ -87,7 +87,7 @@ def list_eligible(policy: BubbleRank, state: BubbleRankState) -> None:
 
 @implements(has_room, BubbleRank)
 def _has_room(policy: BubbleRank, state: BubbleRankState) -> bool:
-    return duels_have_room(state, len(state.row))
+    return duels_have_room(state, len(state.row) - 1)
 
 
 def _start(setup: Setup) -> tuple[BubbleRank, BubbleRankState]:

@@ -98,7 +98,7 @@ def _learn(policy: KlUcbBr, state: KlUcbBrState, impression: Impression, clicks:
 
 @implements(has_room, KlUcbBr)
 def _has_room(policy: KlUcbBr, state: KlUcbBrState) -> bool:
-    return duels_have_room(state, len(state.row)) and not leaders_full(state.leaders)
+    return duels_have_room(state, len(state.row) - 1) and not leaders_full(state.leaders)
 
 
 def _start(setup: Setup) -> tuple[KlUcbBr, KlUcbBrState]:

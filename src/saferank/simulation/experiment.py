@@ -80,7 +80,7 @@ def default_checkpoints(rounds: int) -> Ints:
     >>> default_checkpoints(12).tolist()
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
     >>> len(default_checkpoints(100_000))
-    182
+    170
     """
     spaced = np.round(np.geomspace(1, rounds, 200)).astype(np.int64)
     powers = 10 ** np.arange(len(str(rounds)), dtype=np.int64)
@@ -140,9 +140,12 @@ def run(cell: Cell, repetition: int, on_rounds: OnRounds = _unheard) -> Floats:
     clicks = np.zeros(setup.n_positions, np.int64)
     tally = new_tally(cell.plan.checkpoint_rounds())
     loop = specialised(play, kind.policy, type(cell.world.model))
-    segment = FIRST_SEGMENT
+    segment, played = FIRST_SEGMENT, FIRST_SEGMENT
     while tally.rounds[0] < cell.plan.rounds:
+        cramped = state if played == 0 else None
         policy, state = make_room(kind, setup, policy, state)
+        if state is cramped:  # better to stop than to ask for ever
+            raise RuntimeError(f"{kind.name} finds no room for round {tally.rounds[0] + 1}, and nothing grows")
         certificates = state.duels.certificates if kind.certifies else new_certificates(0)
         table = Table(impression, clicks, certificates, policy_rng, user_rng)
         before, started = int(tally.rounds[0]), time.perf_counter()

@@ -198,7 +198,7 @@ def record_and_certify(policy: Any, state: Any, winner: int, loser: int, now: in
     wins = wins_of(state.duels, winner, loser)
     lead, n = wins - losses, np.uint32(wins + losses)
     if lead < lead_needed[n]:
-        return bool(1 - lead >= lead_needed[n - 1])
+        return bool(1 - lead >= lead_needed[n - 1] and -lead < lead_needed[n])
     if certify(state.duels, winner, loser):
         _keep(state.duels.certificates, winner, loser, now)
     return bool(lead - 1 < lead_needed[n - 1])

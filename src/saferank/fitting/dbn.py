@@ -1,0 +1,66 @@
+"""Estimation of DBN: exact EM over what a page hides, satisfaction and giving up.
+
+A click at k with others below: the item did not satisfy, the user went on. The last click, with quiet = the probability
+that nothing is clicked below if the user looks there, satisfaction s and continuation c, has one of three ends:
+
+    satisfied: s      gave up: (1 - s) (1 - c)      looked on in vain: (1 - s) c quiet       (each divided by their sum)
+
+The third is the weight with which the tail of the page counts (``tail.py``). The maximum is that of the likelihood times
+a Beta(2, 2) prior on each coin, which is what (1 + heads) / (2 + tosses) maximises; it never falls from one iteration
+to the next. PyClick mixes up positions in the tail of a page; this does not follow it.
+"""
+
+from saferank._kernel import implements, kernel
+from saferank.click_models.dbn import DBN
+from saferank.datasets.sessions import ClickLog
+from saferank.fitting.coins import Clicks, Tally, count
+from saferank.fitting.estimation import ITERATIONS, Fitted, maximise
+from saferank.fitting.likelihood import foresee, still_looking
+from saferank.fitting.tail import count_passed, count_tail, fill_quiet, last_click
+from saferank.verbs import Floats, Ints
+
+
+def fit(log: ClickLog, iterations: int = ITERATIONS) -> Fitted:
+    """Attraction and satisfaction of every pair, and the continuation of everybody."""
+    return maximise(DBN, log, iterations)
+
+
+@implements(count, DBN)
+def _count(model: DBN, items: Ints, clicks: Clicks, weight: float, tally: Tally) -> None:
+    last, n_pairs = last_click(clicks), len(model.attraction)
+    fill_quiet(model.attraction, model.continuation, items, last + 1, tally.quiet)
+    for k in range(last):
+        count_passed(items, k, 2 * n_pairs, weight, tally)
+        if clicks[k] == 1:
+            tally.heads[items[k]] += weight
+            tally.tosses[n_pairs + items[k]] += weight
+    reach = weight if last < 0 else _count_last_click(model, items, last, weight, tally)
+    count_tail(items, last + 1, 2 * n_pairs, model.continuation, reach, tally)
+
+
+@kernel
+def _count_last_click(model: DBN, items: Ints, last: int, weight: float, tally: Tally) -> float:
+    """Count the last click; returns the posterior weight of having looked on in vain."""
+    pair, n_pairs = items[last], len(model.attraction)
+    tally.heads[pair] += weight
+    tally.tosses[pair] += weight
+    if last + 1 == len(items):
+        return 0.0  # nothing below: whether it satisfied decides about nothing
+    satisfied = model.satisfaction[pair]
+    in_vain = (1.0 - satisfied) * model.continuation * tally.quiet[last + 1]
+    share = weight / (satisfied + (1.0 - satisfied) * (1.0 - model.continuation) + in_vain)
+    tally.heads[n_pairs + pair] += satisfied * share
+    tally.tosses[n_pairs + pair] += weight
+    tally.heads[2 * n_pairs] += in_vain * share
+    tally.tosses[2 * n_pairs] += weight - satisfied * share
+    return in_vain * share
+
+
+@implements(foresee, DBN)
+def _foresee(model: DBN, items: Ints, clicks: Clicks, chances: Floats) -> None:
+    belief = 1.0
+    for k in range(len(items)):
+        attraction = model.attraction[items[k]]
+        chances[k] = belief * attraction
+        unsatisfied = 1.0 - model.satisfaction[items[k]] if clicks[k] == 1 else still_looking(belief, attraction)
+        belief = unsatisfied * model.continuation

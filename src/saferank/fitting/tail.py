@@ -1,0 +1,55 @@
+"""Below the last click: did the user leave, or look on and find nothing? Shared by DBN and CCM.
+
+Position k is examined with posterior probability reach[k]: 1 down to the last click, and below it, with attraction a and
+the continuation c of a position without a click,
+
+    quiet[k] = (1 - a[k]) * (c * quiet[k+1] + 1 - c),  quiet[end] = 1     no click from k on, if k is examined
+    reach[k+1] = reach[k] * c * quiet[k+1] / (c * quiet[k+1] + 1 - c)     k + 1 is examined, given that nothing comes
+
+The first is the backward pass of forward-backward, the second the forward pass; above the last click both are trivial,
+because a click below proves that the user went on. The coins that would be tossed after the last position decide about
+nothing and are left out: they would fall as they always do, and only slow EM down.
+"""
+
+from saferank._kernel import kernel
+from saferank.fitting.coins import Clicks, Tally
+from saferank.verbs import Floats, Ints
+
+
+@kernel
+def last_click(clicks: Clicks) -> int:
+    """The position (from 0) of the last click, -1 if there is none."""
+    for k in range(len(clicks) - 1, -1, -1):
+        if clicks[k] == 1:
+            return k
+    return -1
+
+
+@kernel
+def fill_quiet(attraction: Floats, continuation: float, items: Ints, start: int, quiet: Floats) -> None:
+    """The probability of no click from each position on, if it is examined, from the end of the page up to ``start``."""
+    quiet[len(items)] = 1.0
+    for k in range(len(items) - 1, start - 1, -1):
+        goes_on = continuation * quiet[k + 1] + 1.0 - continuation
+        quiet[k] = (1.0 - attraction[items[k]]) * goes_on
+
+
+@kernel
+def count_passed(items: Ints, k: int, coin: int, weight: float, tally: Tally) -> None:
+    """Position k was examined and not clicked, and the user is known to have gone on (continuation is ``coin``)."""
+    tally.tosses[items[k]] += weight
+    tally.tosses[coin] += weight
+    tally.heads[coin] += weight
+
+
+@kernel
+def count_tail(items: Ints, start: int, coin: int, continuation: float, weight: float, tally: Tally) -> None:
+    """Count from ``start``, examined with posterior weight ``weight``, to the end of the page; no click is there."""
+    reach = weight
+    for k in range(start, len(items)):
+        tally.tosses[items[k]] += reach
+        if k + 1 < len(items):
+            on = continuation * tally.quiet[k + 1]
+            tally.tosses[coin] += reach
+            reach *= on / (on + 1.0 - continuation)
+            tally.heads[coin] += reach
