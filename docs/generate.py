@@ -1,6 +1,6 @@
 """Write the generated pages of the documentation: at present docs/cli.md, from the commands themselves.
 
-    make docs
+make docs
 """
 
 from pathlib import Path
@@ -18,7 +18,15 @@ def reference() -> str:
     group: Any = typer.main.get_command(app)
     lines = ["# Command line", "", "Generated from the commands by `make docs`; do not edit.", "", _prose(group.help)]
     for name, command in group.commands.items():
-        lines += ["", f"## saferank {name}", "", _prose(command.help), "", "| option | meaning | default |", "|---|---|---|"]
+        lines += [
+            "",
+            f"## saferank {name}",
+            "",
+            _prose(command.help),
+            "",
+            "| option | meaning | default |",
+            "|---|---|---|",
+        ]
         lines += [_row(parameter) for parameter in command.params if parameter.name != "help"]
     return "\n".join(lines) + "\n"
 
@@ -28,7 +36,9 @@ def _prose(text: str) -> str:
 
 
 def _row(parameter: Any) -> str:
-    names = ", ".join(f"`{name}`" for name in parameter.opts) if parameter.opts[0].startswith("-") else parameter.metavar
+    names = (
+        ", ".join(f"`{name}`" for name in parameter.opts) if parameter.opts[0].startswith("-") else parameter.metavar
+    )
     label = names or f"`{parameter.name.upper()}`"
     shown = parameter.show_default if isinstance(parameter.show_default, str) else parameter.default
     hidden = shown is None or shown is False or shown == () or callable(shown)

@@ -39,9 +39,14 @@ JIT = not getattr(config, "DISABLE_JIT")  # noqa: B009 (numba makes its settings
 PACKAGE = Path(__file__).parent
 STALE_SECONDS = 30 * 24 * 3600.0
 
-if not JIT:
-    # Interpreted xoshiro words wrap around like the compiled ones; numpy would warn about each.
-    np.seterr(over="ignore")
+
+def prepare_thread() -> None:
+    """Let interpreted random words wrap around like compiled ones; numpy would warn about each, in every thread."""
+    if not JIT:
+        np.seterr(over="ignore")
+
+
+prepare_thread()
 
 
 def _digest(files: list[Path]) -> str:
@@ -53,7 +58,8 @@ def _digest(files: list[Path]) -> str:
 
 @functools.cache
 def _package_digest() -> str:
-    return _digest(sorted(PACKAGE.rglob("*.py")))
+    checked = "-checked" if getattr(config, "BOUNDSCHECK", None) else ""  # numba would mix the two kinds of code
+    return _digest(sorted(PACKAGE.rglob("*.py"))) + checked
 
 
 def _cache_home() -> Path:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank._kernel import verb
+from saferank._kernel import implements, kernel, verb
 from saferank.randomness import Words
 
 Items = NDArray[np.uint32]
@@ -30,6 +30,11 @@ Items = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+
+__all__ = [
+    "NOBODY", "Flags", "Floats", "Impression", "Ints", "Items", "Words", "choose", "click", "expected_clicks",
+    "implements", "kernel", "learn", "new_impression",
+]  # fmt: skip
 
 NOBODY = -1
 """Stands where there is no item: no challenger, no hidden item."""

@@ -158,9 +158,10 @@ def tiny_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that grows starts far too small."""
     for module in ("kl_ucb_br", "bubble_rank"):
         monkeypatch.setattr(f"saferank.policies.{module}.new_duels", lambda n_items, n_positions: new_hashed_duels(2))
-    monkeypatch.setattr("saferank.policies.kl_ucb_br.new_leader_counts", lambda width: new_leader_counts(width, 1))
+    one_leader = "saferank.policies.kl_ucb_br.new_leader_counts"
+    monkeypatch.setattr(one_leader, lambda width, capacity: new_leader_counts(width, 1))
     monkeypatch.setattr(decision, "FIRST_LENGTH", 2)
-    monkeypatch.setattr("saferank.policies.room._AHEAD", 1)
+    monkeypatch.setattr("saferank.policies.room._FAR_AHEAD", 1)
     monkeypatch.setattr(decision, "_shared_rule", lambda kind, level: kind(level))
 
 

@@ -12,7 +12,6 @@ from saferank.statistics.tournament import (
     CANDIDATE,
     RANKED,
     champion,
-    new_clock,
     new_opponent,
     new_record,
     new_tournament,
@@ -49,7 +48,7 @@ def test_the_champion_is_the_plain_argmax(seed: int) -> None:
         t += 1 if rng.random() < 0.9 else int(t * rng.random())
         if rng.random() < 0.01:
             t = int(rng.integers(0, t + 1))
-            new_clock(tournament)
+            new_opponent(tournament)
         if rng.random() < 0.01:
             standing[bottom], bottom = CANDIDATE, int(rng.integers(n_items))
             standing[bottom] = RANKED

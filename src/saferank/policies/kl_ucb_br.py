@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saferank._kernel import implements
-from saferank.policies.bubble import NEW_BOTTOM, first_row, first_standing, leader_of, promote, regroup_row, show_row
+from saferank.policies.bubble import STANDS, first_row, first_standing, leader_of, promote, regroup_row, show_row
 from saferank.policies.registry import Outlook, Setup, given_rule, register
 from saferank.policies.room import duels_have_room, has_room
 from saferank.randomness import Words
@@ -35,7 +35,6 @@ from saferank.statistics.leaders import LeaderCounts, enthrone, leaders_full, ne
 from saferank.statistics.tournament import (
     Tournament,
     champion,
-    new_clock,
     new_opponent,
     new_record,
     new_tournament,
@@ -85,12 +84,10 @@ def _learn(policy: KlUcbBr, state: KlUcbBrState, impression: Impression, clicks:
     state.learned[0] += 1
     if fight(policy, state, impression, clicks):
         state.unsettled[0] = 1
-    moved = promote(policy, state, impression.challenger[0])
-    if moved:
+    if promote(policy, state, impression.challenger[0]) != STANDS:
         state.moved_in[0] = state.round[0]
         enthrone(state.leaders, state.row[:-1])
-        new_clock(state.tournament)
-    if moved == NEW_BOTTOM or impression.round[0] <= state.moved_in[0]:
+    if impression.round[0] <= state.moved_in[0]:
         new_opponent(state.tournament)  # a page from before the move may have compared any pair
     elif impression.challenger[0] != NOBODY:
         new_record(state.tournament, state.duels, state.row[-2], impression.challenger[0])
@@ -112,7 +109,7 @@ def _start(setup: Setup) -> tuple[KlUcbBr, KlUcbBrState]:
         open=np.ones(setup.n_positions, np.int64),
         standing=first_standing(setup.n_items, setup.n_positions),
         duels=new_duels(setup.n_items, setup.n_positions),
-        leaders=new_leader_counts(setup.n_positions),
+        leaders=new_leader_counts(setup.n_positions, 256),
         tournament=new_tournament(setup.n_items),
     )
     enthrone(state.leaders, state.row[:-1])

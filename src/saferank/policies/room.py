@@ -13,7 +13,10 @@ from saferank.statistics.duels import HashedDuels, crowded, most_fought, with_mo
 from saferank.statistics.leaders import leaders_full, with_more_leaders
 
 _AHEAD = 1024
-"""The rule's table is extended when fewer informative clicks than this are left in it."""
+"""A live ranker's table of the rule reaches at least so far beyond the largest n."""
+
+_FAR_AHEAD = 1 << 16
+"""A simulated one, which knows its horizon, saves itself most interruptions."""
 
 
 @functools.partial(verb, default=True)
@@ -39,6 +42,7 @@ def make_room(kind: PolicyKind, setup: Setup, policy: Any, state: Any) -> tuple[
         state = state._replace(leaders=with_more_leaders(state.leaders))
     if kind.rule is not None:
         most = most_fought(state.duels)
-        policy = policy._replace(lead_needed=kind.rule(setup).table(most + _AHEAD))
+        ahead = _AHEAD if setup.horizon is None else min(setup.horizon, _FAR_AHEAD)
+        policy = policy._replace(lead_needed=kind.rule(setup).table(most + ahead))
         state.horizon[0] = state.learned[0] + len(policy.lead_needed) - 1 - most
     return policy, state

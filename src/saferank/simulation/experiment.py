@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from saferank._kernel import specialised
+from saferank._kernel import prepare_thread, specialised
 from saferank.click_models.best import best_reward
 from saferank.instances import Instance
 from saferank.policies import PolicyKind, Setup, make_room, policy_kind
@@ -96,6 +96,7 @@ class Cell:
     setup: Setup
     world: World
     plan: Plan
+    checkpoints: Ints
 
     @property
     def rule_name(self) -> str | None:
@@ -128,7 +129,8 @@ def _cell(instance: Instance, kind: PolicyKind, plan: Plan, world: World) -> Cel
             f"{kind.largest_catalogue}"
         )
     rule = decision_rule(plan.rule, plan.rounds)
-    return Cell(instance, kind, Setup(n_items, plan.n_positions, rule, plan.rounds), world, plan)
+    setup = Setup(n_items, plan.n_positions, rule, plan.rounds)
+    return Cell(instance, kind, setup, world, plan, plan.checkpoint_rounds())
 
 
 def run(cell: Cell, repetition: int, on_rounds: OnRounds = _unheard) -> Floats:
@@ -138,7 +140,7 @@ def run(cell: Cell, repetition: int, on_rounds: OnRounds = _unheard) -> Floats:
     policy_rng, user_rng = cell.streams(repetition)
     impression = new_impression(setup.n_positions, kind.places(setup))
     clicks = np.zeros(setup.n_positions, np.int64)
-    tally = new_tally(cell.plan.checkpoint_rounds())
+    tally = new_tally(cell.checkpoints)
     loop = specialised(play, kind.policy, type(cell.world.model))
     segment, played = FIRST_SEGMENT, FIRST_SEGMENT
     while tally.rounds[0] < cell.plan.rounds:
@@ -160,7 +162,7 @@ def compile_loops(cells: list[Cell]) -> None:
     """Compile, or load, the loop of every kind of cell once, before threads would do it at the same time."""
     kinds = {(cell.kind.name, cell.instance.model_name, len(cell.instance.items) > DENSE_LIMIT): cell for cell in cells}
     for cell in kinds.values():
-        run(replace(cell, plan=replace(cell.plan, rounds=1, checkpoints=(1,))), 0)
+        run(replace(cell, plan=replace(cell.plan, rounds=1, checkpoints=()), checkpoints=np.ones(1, np.int64)), 0)
 
 
 def result_of(cell: Cell, runs: Floats) -> Result:
@@ -175,7 +177,7 @@ def result_of(cell: Cell, runs: Floats) -> Result:
         positions=cell.setup.n_positions,
         items=cell.setup.n_items,
         repetitions=len(runs),
-        rounds=cell.plan.checkpoint_rounds().tolist(),
+        rounds=cell.checkpoints.tolist(),
         regret_mean=regret,
         regret_stderr=regret_stderr,
         violations_mean=violations,
@@ -201,7 +203,7 @@ def simulate(cells: list[Cell], jobs: int = 1, on_rounds: OnRounds = _unheard) -
         return task, run(cells[task[0]], task[1], heard)
 
     tasks = ((number, repetition) for number, cell in enumerate(cells) for repetition in range(cell.plan.repetitions))
-    pool = ThreadPoolExecutor(max_workers=jobs)
+    pool = ThreadPoolExecutor(max_workers=jobs, initializer=prepare_thread)
     try:
         return _gather(cells, _played(pool, play_one, tasks, ahead=2 * jobs))
     finally:

@@ -23,7 +23,7 @@ class LeaderCounts(NamedTuple):
     current: Ints  # [1] index of the present leader
 
 
-def new_leader_counts(width: int, capacity: int = 64) -> LeaderCounts:
+def new_leader_counts(width: int, capacity: int) -> LeaderCounts:
     """An empty table for leaders that are arrays of length ``width``; ``capacity`` is a power of two."""
     return LeaderCounts(
         keys=np.zeros((capacity, width), np.int64),

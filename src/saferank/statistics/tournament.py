@@ -70,14 +70,8 @@ def new_tournament(n_items: int) -> Tournament:
 
 @kernel
 def new_opponent(tournament: Tournament) -> None:
-    """The bottom item or the set of candidates has changed: everything is outdated."""
+    """The leader, and so the bottom item, the candidates or the count, has changed: everything is outdated."""
     tournament.generation[0] += 1
-    tournament.good_until[0] = 0
-
-
-@kernel
-def new_clock(tournament: Tournament) -> None:
-    """The leader's count has jumped: records stand, the answer must be looked at again."""
     tournament.good_until[0] = 0
 
 
