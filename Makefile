@@ -27,8 +27,8 @@ unit: .venv/.ready  ## all tests; the first run compiles the kernels, which take
 	@echo "== tests: pytest (the first run compiles the kernels)"
 	@$(BIN)/pytest -q -n 2 --dist worksteal
 
-soak: .venv/.ready  ## long acceptance runs: 10^8 rounds and more, the figures of ALGORITHMS.md
-	@$(BIN)/pytest -q tests/acceptance --soak
+soak: .venv/.ready  ## long acceptance runs on real click models: 10^9 rounds of the safe policies (needs ../shared)
+	@SAFERANK_REPETITIONS=45 $(BIN)/pytest -v tests/acceptance
 
 bench: .venv/.ready  ## nanoseconds a round, two jobs against one, a large catalogue
 	@$(BIN)/saferank bench
@@ -38,7 +38,7 @@ docs: .venv/.ready  ## write the generated pages of docs/ anew
 	@$(BIN)/python docs/generate.py
 
 coverage: .venv/.ready  ## line coverage with the kernels interpreted
-	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 -m "not compiled" --cov --cov-report=term-missing:skip-covered
+	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --ignore tests/acceptance --cov --cov-report=term-missing:skip-covered
 
 clean:          ## remove what was built, the virtual environment included
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -64,3 +64,24 @@ def test_it_reads_well_for_every_policy(policy: str) -> None:
     text = str(ranker.explain(ranker.rank()))
     assert text.startswith(policy)
     assert "\nleader: " in text and "\nnext: " in text and "\nposition 3: " in text
+
+
+def test_top_rank_tells_blocks_not_the_lead_of_the_moment() -> None:
+    """Items in different blocks are never compared again: their order is settled, whatever (s, n) says."""
+    ranker = trained("top-rank")
+    blocks = ranker._state.blocks
+    for pair in ranker.explain().pairs:
+        upper, lower = (ranker._index[item] for item in (pair.upper, pair.lower))
+        ends = {int(item): int(end) for item, end in zip(blocks.order, blocks.end, strict=True)}
+        assert pair.decided == (ends[upper] != ends[lower])
+
+
+def test_one_and_the_text_one_are_different_items() -> None:
+    ranker = Ranker("kl-ucb-br", original=["a", "1"], candidates=[1], seed=2)
+    for _ in range(20):
+        page = ranker.rank()
+        for place in ranker.explain(page).positions:
+            group = next(group for group in page.groups if place.item in group)
+            assert ("challenges it from outside" in place.role) == (
+                page.hidden in group and place.item != page.challenger
+            )

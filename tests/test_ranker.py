@@ -106,6 +106,11 @@ def test_feedback_that_is_wrong_changes_nothing(policy: str) -> None:
         (answered, [], f"page {answered.round} has had its feedback"),
         (page, ["nobody"], "clicked item 'nobody' is not on this page"),
         (page, page.items[0], "clicked must be a list"),
+        (page, None, "clicked must be a list"),
+        (page, [page.items[0], page.items[0]], "is given twice"),
+        (page, [[page.items[0]]], "an item is a string or a whole number"),
+        (page, [True], "an item is a string or a whole number"),
+        (abc(policy).rank(), [], "was not issued by this ranker"),
         (other.rank(), [], "was not issued by this ranker"),
         (page.items, [], "expected the page that rank"),
     ]
@@ -220,6 +225,12 @@ def test_growing_past_the_dense_matrix_keeps_everything() -> None:
         ({"original": ["a", "a"]}, "item 'a' is given twice"),
         ({"original": ["a"], "candidates": ["b", "a"]}, "item 'a' is given twice"),
         ({"original": [1.5]}, "an item is a string or a whole number"),
+        ({"original": {"a", "b"}}, "original must be a list of items in order"),
+        ({"original": None}, "original must be a list of items in order"),
+        ({"original": ["a"], "rule": None}, "unknown decision rule"),
+        ({"original": ["a"], "rule": "paper:1/T", "horizon": "10"}, "the horizon is a number of rounds"),
+        ({"original": ["a"], "rule": "paper:1/T", "horizon": -1}, "the horizon must be at least 1"),
+        ({"original": ["a"], "seed": True}, "seed must be a whole number"),
         ({"original": ["a"], "seed": -1}, "seed must be a whole number"),
         ({"original": ["a"], "rule": "paper"}, "unknown decision rule 'paper'"),
         ({"original": ["a"], "rule": "paper:2"}, "must lie between 0 and 1"),
@@ -260,6 +271,42 @@ def test_one_position_and_one_item() -> None:
     assert (page.items, page.hidden) == (("only",), None)
     ranker.feedback(page, ["only"])
     assert ranker.duels("only", "only") == (0, 0)
+
+
+def test_whole_numbers_of_numpy_are_items_too() -> None:
+    ranker = Ranker("kl-ucb-br", original=np.arange(3), candidates=[np.int64(7)], seed=np.int64(2))  # type: ignore[arg-type]
+    assert ranker.items == (0, 1, 2, 7)
+    ranker.feedback(ranker.rank(), np.array([1]))  # type: ignore[arg-type]
+
+
+def test_several_items_are_added_at_once_or_not_at_all() -> None:
+    ranker = abc()
+    ranker.remove("y")
+    with pytest.raises(RankerError, match="item 'a' is already here"):
+        ranker.add("q", "a")
+    ranker.add("q", "y", "r")
+    assert ranker.items == ("a", "b", "c", "x", "y", "q", "r")
+    play_all = [ranker.rank() for _ in range(10)]
+    assert all(set(page.items) <= set(ranker.items) for page in play_all)
+
+
+def test_items_may_be_read_while_others_are_added() -> None:
+    ranker = abc()
+    problems: list[Exception] = []
+
+    def read() -> None:
+        for _ in range(3000):
+            try:
+                assert len(ranker.items) >= 5
+            except (ValueError, AssertionError) as problem:  # noqa: PERF203
+                problems.append(problem)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(150):
+        ranker.add(number)
+    reader.join()
+    assert problems == []
 
 
 def test_threads_share_a_ranker() -> None:

@@ -10,8 +10,9 @@ Three things are offered to the rest of the package:
 
 Numba notices an edit of the file in which a cached function stands, but not of the functions it calls: it would go on
 running the old code. So the cache folder is named by a digest of the whole package, and a kernel that runs a plug-in
-from elsewhere gets a folder named by the plug-in's source as well (``specialised``). The package's own folder never
-holds code for a plug-in's types: it would be stale after an edit, and unreadable where the plug-in is not installed.
+from elsewhere gets a folder named by all loaded source that was not installed as well (``specialised``). The package's
+own folder never holds code for a plug-in's types: it would be stale after an edit, and unreadable where the plug-in is
+not installed.
 
 With ``NUMBA_DISABLE_JIT=1`` every kernel is the plain Python function, steppable in a debugger, with equal results.
 """
@@ -22,6 +23,7 @@ import hashlib
 import os
 import shutil
 import sys
+import sysconfig
 import time
 import warnings
 from collections.abc import Callable
@@ -30,7 +32,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import config, njit
-from numba.core import event
+from numba.core import errors, event, options
 from numba.extending import overload
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,7 +61,8 @@ def _digest(files: list[Path]) -> str:
 @functools.cache
 def _package_digest() -> str:
     checked = "-checked" if getattr(config, "BOUNDSCHECK", None) else ""  # numba would mix the two kinds of code
-    return _digest(sorted(PACKAGE.rglob("*.py"))) + checked
+    files = [file for file in sorted(PACKAGE.rglob("*.py")) if file.parent.name not in ("cli", "report")]  # no kernels
+    return _digest(files) + checked
 
 
 def _cache_home() -> Path:
@@ -100,8 +103,16 @@ _OPTIONS: Any = {
     "nogil": True,
     "error_model": "numpy",
     "forceinline": True,  # a call would pass hundreds of array fields
-    "_nrt": False,  # kernels allocate nothing, so nothing needs counting; counting made a round eight times slower
 }
+if hasattr(options.DefaultOptions, "_nrt"):
+    _OPTIONS["_nrt"] = False  # kernels allocate nothing, so nothing needs counting; counting costs a factor of eight
+else:
+    warnings.warn(
+        "this numba cannot switch off reference counting: rounds will take about eight times as long. "
+        "saferank was made with the versions in its constraints.txt.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 def _compiled(function: Callable[..., Any], digest: str | None) -> Callable[..., Any]:
@@ -194,20 +205,44 @@ def implemented(of: Callable[..., Any], kind: type) -> Callable[..., Any] | None
     return _CASES[of].get(kind)
 
 
+def _files_of_users() -> list[Path]:
+    """The source of every loaded module that was not installed: a plug-in, and whatever it imports from beside it."""
+    installed = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    files = (getattr(module, "__file__", None) or "" for module in list(sys.modules.values()))
+    own = {Path(file) for file in files if file.endswith(".py") and not file.startswith(installed)}
+    return sorted(file for file in own if PACKAGE not in file.parents and file.exists())
+
+
 @functools.cache
 def _specialised(function: Callable[..., Any], kinds: tuple[type, ...]) -> Callable[..., Any]:
     foreign = [kind for kind in kinds if _is_foreign(kind)]
     if not foreign or not JIT:
         return function
-    files = [getattr(sys.modules.get(kind.__module__), "__file__", None) for kind in foreign]
-    known = all(files) and all(kind.__module__ != "__main__" for kind in foreign)
-    digest = _package_digest() + _digest([Path(cast(str, file)) for file in files]) if known else None
+    known = all(getattr(sys.modules.get(kind.__module__), "__file__", None) for kind in foreign)
+    kept = known and all(kind.__module__ != "__main__" for kind in foreign)
+    digest = _package_digest() + _digest(_files_of_users()) if kept else None
     return _compiled(function.py_func, digest)  # type: ignore[attr-defined]
 
 
 def specialised(function: F, *kinds: type) -> F:
     """``function`` itself, or its twin with a cache of its own when some of ``kinds`` come from outside the package."""
     return cast(F, _specialised(function, kinds))
+
+
+CompilationError = errors.NumbaError
+"""A kernel that does not compile."""
+
+
+def why_not_compiled(problem: Exception) -> str:
+    """A compilation error in a sentence or two, for the author of a plug-in."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    places = [line for line in lines if line.startswith("File ") and str(PACKAGE) not in line]
+    where = f" ({places[-1].rstrip(':')})" if places else ""
+    reason = next((line for line in lines if "No implementation" in line or "NRT required" in line), lines[-1])
+    return (
+        f"{reason}{where}. Kernels make no new arrays: no np.zeros, no a + b, no a[:] = b between arrays; write loops "
+        "over arrays of the state. With NUMBA_DISABLE_JIT=1 the same code runs in a debugger."
+    )
 
 
 class _FirstCompilation(event.Listener):

@@ -108,24 +108,27 @@ def _duel(state: Any, i: int, j: int) -> tuple[int, int]:
 
 def _pair(kind: PolicyKind, setup: Setup, state: Any, items: list[Item], i: int, j: int) -> Pair:
     s, n = _duel(state, i, j)
-    decided = kind.rule is not None and n > 0 and kind.rule(setup).decides(s, n)
+    if kind.settled is not None:
+        decided = kind.settled(state, i, j)
+    else:
+        decided = kind.rule is not None and n > 0 and kind.rule(setup).decides(s, n)
     return Pair(items[i], items[j], s, n, decided)
 
 
 def _position(page: Page, place: int) -> Position:
     item = page.items[place]
     group = next(group for group in page.groups if item in group)
-    others = [str(other) for other in group if other != item]
+    others = [other for other in group if other != item]
     return Position(place + 1, item, _role(page, place, item, others))
 
 
-def _role(page: Page, place: int, item: Item, others: list[str]) -> str:
+def _role(page: Page, place: int, item: Item, others: list[Item]) -> str:
     if not others:
         return "stands alone on this page"
-    company = f"compared with {', '.join(others)}"
+    company = f"compared with {', '.join(map(str, others))}"
     if item == page.challenger:
         return f"unranked, tried in place of {page.hidden}, {company}"
-    if page.hidden is not None and str(page.hidden) in others:
+    if page.hidden is not None and page.hidden in others:
         return f"of the leader, {company}, which challenges it from outside the page"
     if len(others) > 1:
         return f"shuffled among {len(others) + 1} items, {company}"

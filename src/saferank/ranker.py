@@ -8,10 +8,10 @@ Any number of pages may be outstanding. A page is frozen when it is issued: its 
 were shown, whatever has happened since. A page that never gets feedback changes nothing.
 """
 
-import hashlib
-import json
+import operator
+import secrets
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from saferank.page import Item, Page
 from saferank.policies import Setup, has_room, make_room, policy_kind
 from saferank.randomness import stream
 from saferank.saved_state import SavedStateError
-from saferank.statistics.decision import decision_rule
+from saferank.statistics.decision import decision_rule, whole_horizon
 from saferank.statistics.duels import wins_of
 from saferank.verbs import NOBODY, Flags, Impression, choose, learn, new_impression
 
@@ -58,19 +58,21 @@ class Ranker:
         horizon: int | None = None,
     ) -> None:
         self._kind = policy_kind(policy)
-        self._items = _distinct([*_listed(original, "original"), *_listed(candidates, "candidates")])
-        if len(original) == 0:
+        ranked = _listed(original, "original")
+        if not ranked:
             raise RankerError("original is empty: give at least one item, production's ranking")
+        self._items = _distinct([*ranked, *_listed(candidates, "candidates")])
         self._check_size(len(self._items))
-        self._rule_name, self._seed, self._horizon = rule, _seed(seed), horizon
+        self._rule_name, self._seed = rule, _seed(seed)
+        self._horizon = None if horizon is None else whole_horizon(horizon)
         self._index = {item: number for number, item in enumerate(self._items)}
-        self._setup = Setup(len(self._items), len(original), decision_rule(rule, horizon), horizon)
+        self._setup = Setup(len(self._items), len(ranked), decision_rule(rule, self._horizon), self._horizon)
         self._policy, self._state = make_room(self._kind, self._setup, *self._kind.start(self._setup))
         self._present = np.ones(len(self._items), np.bool_)
         self._rng = stream(self._seed, "ranker")
         self._answered = bytearray()
         self._lock = threading.Lock()  # kernels release the GIL
-        self._id = self._fingerprint()
+        self._id = secrets.token_hex(8)  # pages of another ranker are refused, even of a twin
 
     # --- the two calls ---
 
@@ -112,7 +114,8 @@ class Ranker:
     @property
     def items(self) -> tuple[Item, ...]:
         """All items that may be shown, in candidate order."""
-        return tuple(item for item, here in zip(self._items, self._present, strict=True) if here)
+        with self._lock:
+            return tuple(item for item, here in zip(self._items, self._present, strict=True) if here)
 
     @property
     def pages_issued(self) -> int:
@@ -121,43 +124,47 @@ class Ranker:
 
     def duels(self, item: Item, other: Item) -> tuple[int, int]:
         """(s, n) of the pair, seen from the first item: lead, and comparisons in which exactly one was clicked."""
-        i, j = self._number(item), self._number(other)
-        if not hasattr(self._state, "duels") or i == j:
-            return 0, 0
         with self._lock:
+            i, j = self._number(item), self._number(other)
+            if not hasattr(self._state, "duels") or i == j:
+                return 0, 0
             wins, losses = int(wins_of(self._state.duels, i, j)), int(wins_of(self._state.duels, j, i))
         return wins - losses, wins + losses
 
     def explain(self, page: Page | None = None) -> Explanation:
         """Why the ranking is as it is: leader, undecided pairs, challenger; with a page, what each position does."""
+        if page is not None:
+            _page(page)
         with self._lock:
             return explain(self._kind, self._setup, self._policy, self._state, self._items, page)
 
     # --- items come and go ---
 
-    def add(self, item: Item) -> None:
-        """Let a new item, or one that was removed, be explored from now on; its old statistics are used again."""
-        _listed([item], "item")
+    def add(self, *items: Item) -> None:
+        """Let new items, or removed ones, be explored from now on; a removed one has its old statistics again."""
         with self._lock:
-            if item in self._index and self._present[self._index[item]]:
-                raise RankerError(f"item {item!r} is already here")
-            if item not in self._index:
-                self._check_size(len(self._items) + 1)
-                self._regroup(np.append(self._present, True))
-                self._index[item] = len(self._items)
-                self._items.append(item)
-            else:
-                self._regroup(_with(self._present, self._index[item], True))
+            added = _distinct(_listed(items, "items"))
+            for item in added:
+                if item in self._index and self._present[self._index[item]]:
+                    raise RankerError(f"item {item!r} is already here")
+            new = [item for item in added if item not in self._index]
+            self._check_size(len(self._items) + len(new))
+            present = np.append(self._present, np.ones(len(new), np.bool_))
+            present[[self._index[item] for item in added if item in self._index]] = True
+            self._regroup(present)
+            self._index |= {item: len(self._items) + place for place, item in enumerate(new)}
+            self._items += new
 
     def remove(self, item: Item) -> None:
         """Never show an item again. Its statistics are kept; in the leader the next candidate in order fills up."""
-        number = self._number(item)
         with self._lock:
-            if not self._present[number]:
+            number, present = self._number(item), self._present.copy()
+            if not present[number]:
                 raise RankerError(f"item {item!r} was removed before")
-            if self._present.sum() <= self._setup.n_positions:
+            if present.sum() <= self._setup.n_positions:
                 raise RankerError(f"cannot remove {item!r}: {self._setup.n_positions} positions need as many items")
-            self._regroup(_with(self._present, number, False))
+            present[number] = False
+            self._regroup(present)
 
     def _regroup(self, present: Flags) -> None:
         if self._kind.regroup is None:
@@ -194,12 +201,12 @@ class Ranker:
         """The ranker that was saved; SavedStateError for foreign, damaged or newer bytes."""
         facts, arrays = saved_state.from_bytes(data)
         try:
-            items, size = facts["items"], facts["n_positions"]
+            items, size = facts["items"], _positions(facts)
             options = {name: facts[name] for name in ("rule", "seed", "horizon")}
             ranker = cls(facts["policy"], original=items[:size], candidates=items[size:], **options)
             state = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
             ranker._restore(facts["id"], saved_state.rebuild(ranker._state, state), arrays)
-        except (KeyError, TypeError, ValueError) as problem:
+        except (KeyError, TypeError, ValueError, IndexError) as problem:
             raise SavedStateError(f"the saved ranker cannot be restored: {problem}") from problem
         return ranker
 
@@ -212,17 +219,13 @@ class Ranker:
 
     # --- inside ---
 
-    def _fingerprint(self) -> str:
-        facts = [self._kind.name, self._items, self._setup.n_positions, self._rule_name, self._seed]
-        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
-
     def _check_size(self, n_items: int) -> None:
         largest = self._kind.largest_catalogue
         if largest is not None and n_items > largest:
             raise RankerError(f"{n_items} items: {self._kind.name} compares all pairs and takes at most {largest}")
 
     def _number(self, item: Item) -> int:
-        if item not in self._index:
+        if not isinstance(item, Hashable) or item not in self._index:
             raise RankerError(f"unknown item {item!r}")
         return self._index[item]
 
@@ -251,11 +254,10 @@ class Ranker:
         )
 
     def _clicks(self, page: Page, clicked: Iterable[Item]) -> Any:
-        if not isinstance(page, Page):
-            raise RankerError(f"expected the page that rank() returned, not {type(page).__name__}")
-        if isinstance(clicked, str | int):
-            raise RankerError(f"clicked must be a list of items, not the single {clicked!r}")
-        chosen = set(clicked)
+        _page(page)
+        if isinstance(clicked, str) or not isinstance(clicked, Iterable):
+            raise RankerError(f"clicked must be a list of items, not {clicked!r}")
+        chosen = set(_distinct(_listed(list(clicked), "clicked")))
         strangers = chosen.difference(page.items)
         if strangers:
             stranger = min(strangers, key=str)
@@ -272,13 +274,30 @@ class Ranker:
         self._answered[byte] |= bit
 
 
+def _positions(facts: dict[str, Any]) -> int:
+    size = int(facts["n_positions"])
+    if not 1 <= size <= len(facts["items"]):
+        raise ValueError(f"{size} positions for {len(facts['items'])} items")
+    return size
+
+
+def _page(page: object) -> None:
+    if not isinstance(page, Page):
+        raise RankerError(f"expected the page that rank() returned, not {type(page).__name__}")
+
+
 def _listed(items: Sequence[Item], name: str) -> list[Item]:
-    if isinstance(items, str):
-        raise RankerError(f"{name} must be a list of items, not the string {items!r}")
-    for item in items:
-        if not isinstance(item, str | int) or isinstance(item, bool):
-            raise RankerError(f"{name} holds {item!r}: an item is a string or a whole number")
-    return list(items)
+    if isinstance(items, str | Set) or not isinstance(items, Sequence | np.ndarray):
+        raise RankerError(f"{name} must be a list of items in order, not {items!r}")
+    return [_item(item, name) for item in items]
+
+
+def _item(item: object, name: str) -> Item:
+    if isinstance(item, str):
+        return item
+    if isinstance(item, bool) or not isinstance(item, int | np.integer):
+        raise RankerError(f"{name} holds {item!r}: an item is a string or a whole number")
+    return operator.index(item)
 
 
 def _distinct(items: list[Item]) -> list[Item]:
@@ -290,13 +309,7 @@ def _distinct(items: list[Item]) -> list[Item]:
     return items
 
 
-def _seed(seed: int) -> int:
-    if not isinstance(seed, int) or seed < 0:
+def _seed(seed: object) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise RankerError(f"seed must be a whole number, not negative, not {seed!r}")
-    return seed
-
-
-def _with(present: Flags, number: int, here: bool) -> Flags:
-    changed = present.copy()
-    changed[number] = here
-    return changed
+    return operator.index(seed)

@@ -21,6 +21,8 @@ FORMAT_VERSION = 1
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _TYPES = ("int64", "uint32", "uint64", "float64", "bool", "uint8")
 
+_GROWING = ("duels.", "leaders.")
+
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -50,9 +52,16 @@ def _fitting(key: str, model: NDArray[Any], arrays: Arrays) -> NDArray[Any]:
     if key not in arrays:
         raise SavedStateError(f"the saved state has no {key}; it was saved by another version of its policy")
     array = arrays[key]
-    if array.dtype != model.dtype or array.ndim != model.ndim:
-        raise SavedStateError(f"{key} of the saved state is {array.dtype} in {array.ndim} dimensions, not as expected")
+    if array.dtype != model.dtype or not _fits(array.shape, model.shape, key):
+        raise SavedStateError(f"{key} of the saved state is {array.dtype} of shape {array.shape}, not as expected")
     return array
+
+
+def _fits(shape: tuple[int, ...], model: tuple[int, ...], key: str) -> bool:
+    """Tables of duels and leaders may have grown since; everything else keeps its shape."""
+    if key.startswith(_GROWING) and len(shape) == len(model) and model[0] > 1:
+        return shape[0] >= model[0] and shape[1:] == model[1:]
+    return shape == model
 
 
 def to_bytes(facts: dict[str, Any], arrays: Arrays) -> bytes:

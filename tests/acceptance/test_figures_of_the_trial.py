@@ -8,6 +8,7 @@ errors are estimated from our repetitions: below 1e-4 each under normality, ten 
 
 import itertools
 import math
+import os
 from functools import cache
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from saferank.verbs import Floats
 
 YANDEX = Path(__file__).parents[3] / "shared" / "data" / "yandex60.json"
 POLICIES = ("kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "original")
-REPETITIONS = 5
+REPETITIONS = int(os.environ.get("SAFERANK_REPETITIONS", "5"))  # make soak asks for more
 ROUNDS = 100_000
 
 pytestmark = pytest.mark.skipif(not YANDEX.exists(), reason="../shared/data/yandex60.json is not here")

@@ -153,3 +153,22 @@ def test_a_bad_level_is_a_clear_error() -> None:
 def test_an_impossible_duel_is_a_clear_error(s: int, n: int) -> None:
     with pytest.raises(ValueError, match=f"impossible duel: s={s}, n={n}"):
         decision_rule("paper:0.1").decides(s, n)
+
+
+@pytest.mark.parametrize("level", ["1e-300", "1e-310", "5e-324"])
+@pytest.mark.parametrize("kind", ["paper", "anytime"])
+def test_a_tiny_level_makes_a_rule_harder_never_void(kind: str, level: str) -> None:
+    """One over such a level overflows; the rule must not."""
+    rule, looser = decision_rule(f"{kind}:{level}"), decision_rule(f"{kind}:1e-30")
+    assert not rule.decides(1, 1) and not rule.decides(-1, 1)
+    assert np.all(rule.table(5000)[1:] >= looser.table(5000)[1 : len(rule.table(5000))])
+    assert np.all(top_rank_rule(float(level)).table(5000)[1:] > 0)
+
+
+def test_one_far_n_is_decided_without_a_table_up_to_it() -> None:
+    rule = decision_rule("paper:1e-4")
+    before = len(rule.table(0))
+    assert rule.decides(10**7, 10**9) and not rule.decides(100, 10**9)
+    assert len(rule.table(0)) == before
+    with pytest.raises(ValueError, match="whole numbers"):
+        rule.decides(47.0, 47.0)  # type: ignore[arg-type]

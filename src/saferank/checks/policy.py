@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from saferank._kernel import implemented
+from saferank._kernel import CompilationError, implemented, why_not_compiled
 from saferank.checks.contract import ContractError, require
 from saferank.checks.page import GuardedPage, check_leader, check_page, contents_of_page, copied_impression
 from saferank.checks.state import copied, duels_of, same, started
@@ -147,6 +147,10 @@ class _Trial:
     def _call(self, verb: Any, state: Any, *arguments: Any) -> None:
         try:
             verb(self.policy, state, *arguments)
+        except CompilationError as problem:
+            raise ContractError(
+                f"{verb.__name__}() of {self.kind.name} does not compile: {why_not_compiled(problem)}"
+            ) from problem
         except Exception as problem:
             raise ContractError(
                 f"{verb.__name__}() of {self.kind.name} fails with n_items={self.setup.n_items}, "

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from saferank._version import __version__
-from saferank.cli import bench, instances, policies, simulate
+from saferank.cli import bench, fit, instances, logs, policies, simulate
 from saferank.cli.errors import CommandError
 
 __all__ = ["app", "main"]
@@ -21,16 +21,17 @@ _WrongUsage: type[Exception] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     name="saferank",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("simulate")(simulate.command)
+app.command("fit")(fit.command)
 app.command("bench")(bench.command)
 app.command("instances")(instances.command)
 app.command("policies")(policies.command)
+app.add_typer(logs.app, name="logs")
 
 
 def _show_version(wanted: bool) -> None:
@@ -53,7 +54,7 @@ def _saferank(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    given = sys.argv[1:] if arguments is None else arguments
+    given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         return int(app(given, prog_name="saferank", standalone_mode=False, obj=["saferank", *given]) or 0)
     except CommandError as problem:

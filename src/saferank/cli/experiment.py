@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from saferank._kernel import CompilationError, why_not_compiled
 from saferank.cli.console import STDOUT, announce
 from saferank.cli.errors import InputError, Interrupted, blaming, writing
 from saferank.cli.instance_sets import instance_set
@@ -59,7 +60,8 @@ def _plan(order: Order) -> Plan:
             policy_kind(name)
     with blaming("--rule"):
         decision_rule(order.rule, order.rounds)
-    checkpoints = tuple(_checkpoint(text, order.rounds) for text in (order.checkpoints or "").split(",") if text)
+    texts = [] if order.checkpoints is None else order.checkpoints.split(",")
+    checkpoints = tuple(_checkpoint(text, order.rounds) for text in texts)
     return Plan(policies, order.positions, order.rounds, order.repetitions, order.rule, order.seed, checkpoints)
 
 
@@ -77,6 +79,8 @@ def _play(instances: list[Instance], plan: Plan, order: Order) -> list[Result]:
             with blaming(order.source):
                 cells = cells_of(instances, plan)
             return simulate(cells, order.jobs, meter)
+        except CompilationError as problem:
+            raise InputError(f"a policy or click model does not compile: {why_not_compiled(problem)}") from problem
         except KeyboardInterrupt:
             raise Interrupted(f"interrupted after {meter.played:,} of {total:,} rounds; nothing was written") from None
 

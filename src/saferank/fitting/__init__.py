@@ -1,19 +1,14 @@
 """From click logs to click models: estimation, standard errors, evaluation on held-out pages.
 
-One model per file: ``fit(log) -> Fitted``, and two verbs beside it, ``count`` (the E-step of one page, ``coins.py``) and
-``foresee`` (the chance of each click given those above, ``likelihood.py``). Everything else (EM in ``estimation.py``,
-the bootstrap, evaluation) knows no model.
+One model per file: ``fit(log) -> Fitted``, and two verbs beside it, ``count`` (the E-step of one page, ``coins.py``)
+and ``foresee`` (the chance of each click given those above, ``likelihood.py``). Everything else (EM in
+``estimation.py``, the bootstrap, evaluation) knows no model.
 """
 
-from collections.abc import Callable
-
-from saferank.datasets.sessions import ClickLog
 from saferank.fitting import ccm, cm, dbn, dcm, pbm, ubm
-from saferank.fitting.estimation import ITERATIONS, Fitted
+from saferank.fitting.estimation import ITERATIONS, Estimator, Fitted
 
-__all__ = ["ESTIMATORS", "ITERATIONS", "Fitted", "estimator"]
-
-Estimator = Callable[[ClickLog, int], Fitted]
+__all__ = ["ESTIMATORS", "ITERATIONS", "Estimator", "Fitted", "estimator"]
 
 ESTIMATORS: dict[str, Estimator] = {
     "pbm": pbm.fit,

@@ -13,10 +13,10 @@ from one iteration to the next. PyClick mixes up positions in the tail of a page
 from saferank._kernel import implements, kernel
 from saferank.click_models.ccm import CCM
 from saferank.datasets.sessions import ClickLog
-from saferank.fitting.coins import Clicks, Tally, count
+from saferank.fitting.coins import Clicks, Tally, add, count
 from saferank.fitting.estimation import ITERATIONS, Fitted, maximise
 from saferank.fitting.likelihood import foresee, still_looking
-from saferank.fitting.tail import count_passed, count_tail, fill_quiet, last_click
+from saferank.fitting.tail import count_tail, fill_quiet, last_click
 from saferank.verbs import Floats, Ints
 
 
@@ -31,13 +31,12 @@ def _count(model: CCM, items: Ints, clicks: Clicks, weight: float, tally: Tally)
     fill_quiet(model.attraction, model.continuation_no_click, items, last + 1, tally.quiet)
     reach = weight
     for k in range(last + 1):
+        add(tally, items[k], weight * clicks[k], weight)
         if clicks[k] == 0:
-            count_passed(items, k, no_click, weight, tally)
-        else:
-            tally.heads[items[k]] += weight
-            tally.tosses[items[k]] += weight
+            add(tally, no_click, weight, weight)
+        elif k + 1 < len(items):
             below = (1.0, 0.0) if k < last else (tally.quiet[k + 1], 1.0)
-            reach = _count_relevance(model, items[k], below, weight, tally) if k + 1 < len(items) else 0.0
+            reach = _count_relevance(model, items[k], below, weight, tally)
     count_tail(items, last + 1, no_click, model.continuation_no_click, reach, tally)
 
 
@@ -51,23 +50,17 @@ def _count_relevance(model: CCM, pair: int, below: tuple[float, float], weight: 
     if_relevant = attraction * _seen(model.continuation_click_relevant, below)
     share = weight / (if_relevant + (1.0 - attraction) * _seen(model.continuation_click_nonrelevant, below))
     relevant = if_relevant * share
-    on_nonrelevant = (1.0 - attraction) * model.continuation_click_nonrelevant * below[0] * share
-    on_relevant = attraction * model.continuation_click_relevant * below[0] * share
-    _add(tally, pair, relevant, weight)
-    _add(tally, len(model.attraction) + 1, on_nonrelevant, weight - relevant)
-    _add(tally, len(model.attraction) + 2, on_relevant, relevant)
+    on_nonrelevant: float = (1.0 - attraction) * model.continuation_click_nonrelevant * below[0] * share
+    on_relevant: float = attraction * model.continuation_click_relevant * below[0] * share
+    add(tally, pair, relevant, weight)
+    add(tally, len(model.attraction) + 1, on_nonrelevant, weight - relevant)
+    add(tally, len(model.attraction) + 2, on_relevant, relevant)
     return on_nonrelevant + on_relevant
 
 
 @kernel
 def _seen(continuation: float, below: tuple[float, float]) -> float:
     return continuation * below[0] + (1.0 - continuation) * below[1]
-
-
-@kernel
-def _add(tally: Tally, coin: int, heads: float, tosses: float) -> None:
-    tally.heads[coin] += heads
-    tally.tosses[coin] += tosses
 
 
 @implements(foresee, CCM)

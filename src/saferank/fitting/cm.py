@@ -1,7 +1,7 @@
 """Estimation of CM: count the positions up to the first click (all of them without one), and the clicks among them.
 
-attraction = (1 + first clicks) / (2 + times looked at). P(click at k | clicks above) = attraction[item at k], and 0 below
-a click: to CM a page with two clicks is impossible, and its likelihood says so.
+attraction = (1 + first clicks) / (2 + times looked at). P(click at k | clicks above) = attraction[item at k], and 0
+below a click: to CM a page with two clicks is impossible, and its likelihood says so.
 
 Nothing is hidden, so a single sweep is the whole estimation, as in PyClick.
 """
@@ -9,7 +9,7 @@ Nothing is hidden, so a single sweep is the whole estimation, as in PyClick.
 from saferank._kernel import implements
 from saferank.click_models.cm import CM
 from saferank.datasets.sessions import ClickLog
-from saferank.fitting.coins import Clicks, Tally, count
+from saferank.fitting.coins import Clicks, Tally, add, count
 from saferank.fitting.estimation import ITERATIONS, Fitted, count_once
 from saferank.fitting.likelihood import foresee
 from saferank.verbs import Floats, Ints
@@ -23,9 +23,8 @@ def fit(log: ClickLog, iterations: int = ITERATIONS) -> Fitted:
 @implements(count, CM)
 def _count(model: CM, items: Ints, clicks: Clicks, weight: float, tally: Tally) -> None:
     for k in range(len(items)):
-        tally.tosses[items[k]] += weight
+        add(tally, items[k], weight * clicks[k], weight)
         if clicks[k] == 1:
-            tally.heads[items[k]] += weight
             return
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank._kernel import verb
+from saferank._kernel import kernel, verb
 from saferank.click_models.shapes import PerItem, PerPosition, Probability, Triangle
 from saferank.verbs import Floats, Ints
 
@@ -36,6 +36,13 @@ class Tally(NamedTuple):
 def new_tally(n_coins: int, n_positions: int) -> Tally:
     """Nothing counted yet."""
     return Tally(np.zeros(n_coins), np.zeros(n_coins), np.zeros(n_positions + 1))
+
+
+@kernel
+def add(tally: Tally, coin: int, heads: float, tosses: float) -> None:
+    """Count expected heads and tosses of one coin."""
+    tally.heads[coin] += heads
+    tally.tosses[coin] += tosses
 
 
 @verb

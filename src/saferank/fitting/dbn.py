@@ -5,18 +5,18 @@ that nothing is clicked below if the user looks there, satisfaction s and contin
 
     satisfied: s      gave up: (1 - s) (1 - c)      looked on in vain: (1 - s) c quiet       (each divided by their sum)
 
-The third is the weight with which the tail of the page counts (``tail.py``). The maximum is that of the likelihood times
-a Beta(2, 2) prior on each coin, which is what (1 + heads) / (2 + tosses) maximises; it never falls from one iteration
-to the next. PyClick mixes up positions in the tail of a page; this does not follow it.
+The third is the weight with which the tail of the page counts (``tail.py``). The maximum is that of the likelihood
+times a Beta(2, 2) prior on each coin, which is what (1 + heads) / (2 + tosses) maximises; it never falls from one
+iteration to the next. PyClick mixes up positions in the tail of a page; this does not follow it.
 """
 
 from saferank._kernel import implements, kernel
 from saferank.click_models.dbn import DBN
 from saferank.datasets.sessions import ClickLog
-from saferank.fitting.coins import Clicks, Tally, count
+from saferank.fitting.coins import Clicks, Tally, add, count
 from saferank.fitting.estimation import ITERATIONS, Fitted, maximise
 from saferank.fitting.likelihood import foresee, still_looking
-from saferank.fitting.tail import count_passed, count_tail, fill_quiet, last_click
+from saferank.fitting.tail import count_tail, fill_quiet, last_click
 from saferank.verbs import Floats, Ints
 
 
@@ -30,10 +30,9 @@ def _count(model: DBN, items: Ints, clicks: Clicks, weight: float, tally: Tally)
     last, n_pairs = last_click(clicks), len(model.attraction)
     fill_quiet(model.attraction, model.continuation, items, last + 1, tally.quiet)
     for k in range(last):
-        count_passed(items, k, 2 * n_pairs, weight, tally)
-        if clicks[k] == 1:
-            tally.heads[items[k]] += weight
-            tally.tosses[n_pairs + items[k]] += weight
+        add(tally, items[k], weight * clicks[k], weight)
+        add(tally, n_pairs + items[k], 0.0, weight * clicks[k])
+        add(tally, 2 * n_pairs, weight, weight)
     reach = weight if last < 0 else _count_last_click(model, items, last, weight, tally)
     count_tail(items, last + 1, 2 * n_pairs, model.continuation, reach, tally)
 
@@ -42,17 +41,14 @@ def _count(model: DBN, items: Ints, clicks: Clicks, weight: float, tally: Tally)
 def _count_last_click(model: DBN, items: Ints, last: int, weight: float, tally: Tally) -> float:
     """Count the last click; returns the posterior weight of having looked on in vain."""
     pair, n_pairs = items[last], len(model.attraction)
-    tally.heads[pair] += weight
-    tally.tosses[pair] += weight
+    add(tally, pair, weight, weight)
     if last + 1 == len(items):
         return 0.0  # nothing below: whether it satisfied decides about nothing
     satisfied = model.satisfaction[pair]
-    in_vain = (1.0 - satisfied) * model.continuation * tally.quiet[last + 1]
-    share = weight / (satisfied + (1.0 - satisfied) * (1.0 - model.continuation) + in_vain)
-    tally.heads[n_pairs + pair] += satisfied * share
-    tally.tosses[n_pairs + pair] += weight
-    tally.heads[2 * n_pairs] += in_vain * share
-    tally.tosses[2 * n_pairs] += weight - satisfied * share
+    in_vain: float = (1.0 - satisfied) * model.continuation * tally.quiet[last + 1]
+    share: float = weight / (satisfied + (1.0 - satisfied) * (1.0 - model.continuation) + in_vain)
+    add(tally, n_pairs + pair, satisfied * share, weight)
+    add(tally, 2 * n_pairs, in_vain * share, weight - satisfied * share)
     return in_vain * share
 
 

@@ -9,10 +9,10 @@ low, the more so the likelier it is that nothing below a click attracts. The lik
 with belief = P(position k is examined | clicks above), P(click at k | clicks above) = belief * attraction.
 """
 
-from saferank._kernel import implements, kernel
+from saferank._kernel import implements
 from saferank.click_models.dcm import DCM
 from saferank.datasets.sessions import ClickLog
-from saferank.fitting.coins import Clicks, Tally, count
+from saferank.fitting.coins import Clicks, Tally, add, count
 from saferank.fitting.estimation import ITERATIONS, Fitted, count_once
 from saferank.fitting.likelihood import foresee, still_looking
 from saferank.fitting.tail import last_click
@@ -24,20 +24,13 @@ def fit(log: ClickLog, iterations: int = ITERATIONS) -> Fitted:
     return count_once(DCM, log)
 
 
-@kernel
-def _count_click(tally: Tally, pair: int, coin: int, is_last: bool, weight: float) -> None:
-    tally.heads[pair] += weight
-    tally.tosses[coin] += weight
-    tally.heads[coin] += 0.0 if is_last else weight
-
-
 @implements(count, DCM)
 def _count(model: DCM, items: Ints, clicks: Clicks, weight: float, tally: Tally) -> None:
     last = last_click(clicks)
     for k in range(len(items) if last < 0 else last + 1):
-        tally.tosses[items[k]] += weight
+        add(tally, items[k], weight * clicks[k], weight)
         if clicks[k] == 1:
-            _count_click(tally, items[k], len(model.attraction) + k, k == last, weight)
+            add(tally, len(model.attraction) + k, weight if k < last else 0.0, weight)
 
 
 @implements(foresee, DCM)

@@ -9,6 +9,7 @@ a little, where data are few. Where nothing is hidden (CM, and DCM as PyClick co
 Equal pages are swept once, with their weight: the cost does not grow with the log.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from saferank._kernel import kernel
 from saferank.datasets.sessions import ClickLog, Pages
-from saferank.fitting.coins import Tally, coins_of, count, model_of, new_tally, sizes
+from saferank.fitting.coins import Tally, count, model_of, new_tally, sizes
 from saferank.fitting.likelihood import log_likelihood, page_length
 from saferank.verbs import Floats
 
@@ -42,6 +43,10 @@ class Fitted:
     def last_change(self) -> float | None:
         """What the last iteration added to the log-likelihood; None where there was only one."""
         return None if self.iterations == 1 else float(self.log_likelihoods[-1] - self.log_likelihoods[-2])
+
+
+Estimator = Callable[[ClickLog, int], Fitted]
+"""The ``fit`` of a model: from a log and a number of iterations."""
 
 
 def maximise(kind: type, log: ClickLog, iterations: int) -> Fitted:

@@ -71,7 +71,7 @@ def _add_pages(model: Any, pages: Pages, made: Surprise) -> None:
         length = page_length(pages.items[n])
         clicks = pages.clicks[n, :length]
         foresee(model, pages.items[n, :length], clicks, made.chances)
-        if _add_page(clicks, pages.weight[n], made) and pages.weight[n] > 0:
+        if _add_page(clicks, pages.weight[n], made):
             made.impossible[0] += pages.weight[n]
 
 

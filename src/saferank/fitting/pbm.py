@@ -25,7 +25,7 @@ def fit(log: ClickLog, iterations: int = ITERATIONS) -> Fitted:
 def _count(model: PBM, items: Ints, clicks: Clicks, weight: float, tally: Tally) -> None:
     for k in range(len(items)):
         chances = model.attraction[items[k]], model.examination[k]
-        toss_both(tally, items[k], len(model.attraction) + k, clicks[k] == 1, weight, chances)
+        toss_both(tally, (items[k], len(model.attraction) + k), chances, clicks[k] == 1, weight)
 
 
 @implements(foresee, PBM)

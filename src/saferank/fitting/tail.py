@@ -1,7 +1,7 @@
 """Below the last click: did the user leave, or look on and find nothing? Shared by DBN and CCM.
 
-Position k is examined with posterior probability reach[k]: 1 down to the last click, and below it, with attraction a and
-the continuation c of a position without a click,
+Position k is examined with posterior probability reach[k]: 1 down to the last click, and below it, with attraction a
+and the continuation c of a position without a click,
 
     quiet[k] = (1 - a[k]) * (c * quiet[k+1] + 1 - c),  quiet[end] = 1     no click from k on, if k is examined
     reach[k+1] = reach[k] * c * quiet[k+1] / (c * quiet[k+1] + 1 - c)     k + 1 is examined, given that nothing comes
@@ -12,7 +12,7 @@ nothing and are left out: they would fall as they always do, and only slow EM do
 """
 
 from saferank._kernel import kernel
-from saferank.fitting.coins import Clicks, Tally
+from saferank.fitting.coins import Clicks, Tally, add
 from saferank.verbs import Floats, Ints
 
 
@@ -27,7 +27,7 @@ def last_click(clicks: Clicks) -> int:
 
 @kernel
 def fill_quiet(attraction: Floats, continuation: float, items: Ints, start: int, quiet: Floats) -> None:
-    """The probability of no click from each position on, if it is examined, from the end of the page up to ``start``."""
+    """The probability of no click from each position on, if it is examined, for the positions from ``start`` on."""
     quiet[len(items)] = 1.0
     for k in range(len(items) - 1, start - 1, -1):
         goes_on = continuation * quiet[k + 1] + 1.0 - continuation
@@ -35,21 +35,13 @@ def fill_quiet(attraction: Floats, continuation: float, items: Ints, start: int,
 
 
 @kernel
-def count_passed(items: Ints, k: int, coin: int, weight: float, tally: Tally) -> None:
-    """Position k was examined and not clicked, and the user is known to have gone on (continuation is ``coin``)."""
-    tally.tosses[items[k]] += weight
-    tally.tosses[coin] += weight
-    tally.heads[coin] += weight
-
-
-@kernel
 def count_tail(items: Ints, start: int, coin: int, continuation: float, weight: float, tally: Tally) -> None:
     """Count from ``start``, examined with posterior weight ``weight``, to the end of the page; no click is there."""
     reach = weight
     for k in range(start, len(items)):
-        tally.tosses[items[k]] += reach
+        add(tally, items[k], 0.0, reach)
         if k + 1 < len(items):
             on = continuation * tally.quiet[k + 1]
-            tally.tosses[coin] += reach
-            reach *= on / (on + 1.0 - continuation)
-            tally.heads[coin] += reach
+            still = reach * on / (on + 1.0 - continuation)
+            add(tally, coin, still, reach)
+            reach = still

@@ -1,6 +1,6 @@
 """Estimation of UBM: as PBM, with an examination coin for every position and every last click above it.
 
-P(click at r | clicks above) = examination[r, c] * attraction[item at r], c the position of the last click above, 0: none.
+P(click at r | clicks above) = examination[r, c] * attraction[item at r], c the last click above (0: none).
 
 EM as in PyClick: 50 iterations from 1/2. The clicks above are seen, so nothing but the two coins is hidden. Like PBM's,
 attraction and examination share a scale that clicks cannot tell.
@@ -27,7 +27,7 @@ def _count(model: UBM, items: Ints, clicks: Clicks, weight: float, tally: Tally)
     for r in range(len(items)):
         chances = model.attraction[items[r]], model.examination[r, last]
         coin = len(model.attraction) + r * (r + 1) // 2 + last  # row r of the triangle has r + 1 coins
-        toss_both(tally, items[r], coin, clicks[r] == 1, weight, chances)
+        toss_both(tally, (items[r], coin), chances, clicks[r] == 1, weight)
         if clicks[r] == 1:
             last = r + 1
 

@@ -105,6 +105,12 @@ def row_of(partition: Partition) -> Ints:
     return partition.order[: partition.size[0]].astype(np.int64)
 
 
+def apart(partition: Partition, i: int, j: int) -> bool:
+    """True when the two items stand in different parts."""
+    places = {int(item): place for place, item in enumerate(row_of(partition))}
+    return bool(partition.end[places[i]] != partition.end[places[j]])
+
+
 def sizes_in_words(partition: Partition) -> str:
     """The sizes of the parts, for people: "1, 3 and 6"."""
     ends = np.unique(partition.end[: partition.size[0]])

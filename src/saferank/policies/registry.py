@@ -41,6 +41,7 @@ class PolicyKind:
     largest_catalogue: int | None = None  # more items than this are refused; None: no limit
     regroup: Callable[[Any, Any, Flags], Any] | None = None  # the state for these items, of which the flagged are here
     outlook: Callable[[Any, Any], Outlook] | None = None  # for explanations
+    settled: Callable[[Any, int, int], bool] | None = None  # is the order of two items settled? None: ask the rule
 
     def places(self, setup: Setup) -> int:
         """How many places a page may compare: all items, or the shown ones and the hidden one."""
@@ -67,12 +68,16 @@ def register(
     largest_catalogue: int | None = None,
     regroup: Callable[[Any, Any, Flags], Any] | None = None,
     outlook: Callable[[Any, Any], Outlook] | None = None,
+    settled: Callable[[Any, int, int], bool] | None = None,
 ) -> PolicyKind:
     """Make an algorithm known under ``name``; registering the same name again replaces it.
 
-    The optional parts give a live ranker more: ``regroup`` lets items come and go, ``outlook`` lets it explain itself.
+    The optional parts give a live ranker more: ``regroup`` lets items come and go, ``outlook`` and ``settled``
+    let it explain itself.
     """
-    kind = PolicyKind(name, policy, start, leader, certifies, rule, compares_all, largest_catalogue, regroup, outlook)
+    kind = PolicyKind(
+        name, policy, start, leader, certifies, rule, compares_all, largest_catalogue, regroup, outlook, settled
+    )
     POLICIES[name] = kind
     return kind
 

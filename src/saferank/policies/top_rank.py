@@ -18,6 +18,7 @@ from saferank._kernel import implements
 from saferank.policies.partition import (
     LARGEST_CATALOGUE,
     Partition,
+    apart,
     new_partition,
     rebuild,
     row_of,
@@ -27,7 +28,7 @@ from saferank.policies.partition import (
 from saferank.policies.registry import Outlook, Setup, register
 from saferank.policies.room import duels_have_room, has_room
 from saferank.randomness import Words
-from saferank.statistics.decision import DecisionRule, PaperRule, top_rank_rule
+from saferank.statistics.decision import DecisionRule, PaperRule, top_rank_rule, whole_horizon
 from saferank.statistics.duels import DenseDuels, fight, new_dense_duels, record, record_and_certify, with_larger_matrix
 from saferank.verbs import Flags, Impression, Ints, choose, learn
 
@@ -91,7 +92,7 @@ def _start(setup: Setup) -> tuple[TopRank, TopRankState]:
 def _rule(setup: Setup) -> DecisionRule:
     """Delta is one over the horizon; a live ranker has none and takes the level of its paper rule."""
     if setup.horizon is not None:
-        return top_rank_rule(1 / max(2, setup.horizon))
+        return top_rank_rule(1 / max(2, whole_horizon(setup.horizon)))
     if isinstance(setup.rule, PaperRule):
         return top_rank_rule(setup.rule.level)
     raise ValueError(
@@ -125,4 +126,5 @@ register(
     largest_catalogue=LARGEST_CATALOGUE,
     regroup=_regroup,
     outlook=_outlook,
+    settled=lambda state, i, j: apart(state.blocks, i, j),
 )

@@ -21,6 +21,7 @@ from saferank._kernel import implements, kernel
 from saferank.policies.partition import (
     LARGEST_CATALOGUE,
     Partition,
+    apart,
     new_partition,
     rebuild,
     row_of,
@@ -29,13 +30,12 @@ from saferank.policies.partition import (
 )
 from saferank.policies.registry import Outlook, Setup, register
 from saferank.policies.room import has_room
+from saferank.policies.uni_rank_page import recommend_parts
 from saferank.randomness import Words
 from saferank.statistics.duels import DenseDuels, fight, new_dense_duels, record, with_larger_matrix
-from saferank.statistics.kl import FIRST_BUDGET, budget, entropy, evidence, may_be_better, optimistic, rounds_within
+from saferank.statistics.kl import FIRST_BUDGET, budget
 from saferank.statistics.leaders import LeaderCounts, enthrone, leaders_full, new_leader_counts
-from saferank.verbs import NOBODY, Flags, Floats, Impression, Ints, choose, learn
-
-_LOG_2 = math.log(2.0)
+from saferank.verbs import Flags, Floats, Impression, Ints, choose, learn
 
 
 class UniRank(NamedTuple):
@@ -143,99 +143,6 @@ def _enthrone_parts(state: UniRankState) -> None:
     state.extra[2] = 0
 
 
-@kernel
-def _merges(state: UniRankState, start: int, end: int, allowed: float) -> bool:
-    """True when some item of the next part may be better than some item of the part start..end-1."""
-    order, wins = state.parts.order, state.duels.wins
-    for a in range(start, end):
-        for b in range(end, state.parts.end[end]):
-            i, j = order[a], order[b]
-            if may_be_better(wins[j, i], wins[i, j], allowed):
-                return True
-    return False
-
-
-@kernel
-def _best_of_part(state: UniRankState, start: int, end: int, first: int, allowed: float) -> tuple[int, float]:
-    """Of the part that begins at place ``first``, the place with the largest positive index against start..end-1.
-
-    Returns that place, or NOBODY, and its index as x = -log(1 - q); infinite for an index of 1.
-    """
-    order, wins = state.parts.order, state.duels.wins
-    found, x, log_q, mean_needed = NOBODY, 0.0, 0.0, 0.5
-    best_won, best_lost = -1, -1
-    for place in range(first, state.parts.end[first]):
-        for beside in range(start, end):
-            won, lost = wins[order[place], order[beside]], wins[order[beside], order[place]]
-            if lost == 0:
-                return place, np.inf
-            if (won == best_won and lost == best_lost) or not may_be_better(won, lost, allowed):
-                continue
-            larger = won > (won + lost) * mean_needed or evidence(float(won), float(lost), x, log_q) < allowed
-            if found == NOBODY or larger:
-                found, best_won, best_lost = place, won, lost
-                x = optimistic(float(won), float(lost), entropy(float(won), float(lost)), allowed)
-                log_q, mean_needed = math.log1p(-math.exp(-x)), -math.expm1(-x)
-    return found, x
-
-
-@kernel
-def _passed_at(state: UniRankState, start: int, end: int, found: int, x: float) -> float:
-    """The budget up to which no other item of that part reaches the index x of the item at place ``found``."""
-    order, wins = state.parts.order, state.duels.wins
-    log_q, earliest = math.log1p(-math.exp(-x)), np.inf
-    for place in range(state.parts.start[found], state.parts.end[found]):
-        for beside in range(start, end):
-            won, lost = float(wins[order[place], order[beside]]), float(wins[order[beside], order[place]])
-            if place != found:
-                earliest = min(earliest, evidence(won, lost, x, log_q))
-    return earliest
-
-
-@kernel
-def _hopeful_at(state: UniRankState, start: int, end: int, first: int) -> float:
-    """The budget up to which no item of the part that begins at ``first`` has a positive index."""
-    order, wins, earliest = state.parts.order, state.duels.wins, np.inf
-    for place in range(first, state.parts.end[first]):
-        for beside in range(start, end):
-            won, lost = float(wins[order[place], order[beside]]), float(wins[order[beside], order[place]])
-            earliest = min(earliest, evidence(won, lost, _LOG_2, -_LOG_2))
-    return earliest
-
-
-@kernel
-def _extra(state: UniRankState, start: int, end: int, t: int, allowed: float) -> int:
-    """The place of the item to try beside the last part: the best of the first part below that has one, or NOBODY.
-
-    The choice stands while the budget stays below what would change it, no duel across parts is recorded and the
-    leader stays: ``extra`` remembers it, because most pages ask again.
-    """
-    if state.extra[1] == start and t < state.extra[2]:
-        return int(state.extra[0])
-    if t < FIRST_BUDGET:
-        return end if end < state.parts.size[0] else NOBODY
-    first, found, until = end, NOBODY, np.inf
-    while first < state.parts.size[0] and found == NOBODY:
-        found, x = _best_of_part(state, start, end, first, allowed)
-        if found == NOBODY:
-            until = min(until, _hopeful_at(state, start, end, first))
-        elif x < np.inf:
-            until = min(until, _passed_at(state, start, end, found, x))
-        first = state.parts.end[first]
-    state.extra[0], state.extra[1], state.extra[2] = found, start, t + 1 + rounds_within(t, allowed, until)
-    return found
-
-
-@kernel
-def _recommend(state: UniRankState, start: int, stop: int, extra: int, impression: Impression) -> None:
-    """Lay out the places start..stop-1 of the leader as one group; with an extra item, it takes the last of them."""
-    for place in range(start, stop):
-        impression.ranking[place] = state.parts.order[place]
-        impression.start[place], impression.end[place] = start, stop
-    if extra != NOBODY:
-        impression.ranking[stop - 1] = state.parts.order[extra]
-
-
 @implements(choose, UniRank)
 def _choose(policy: UniRank, state: UniRankState, rng: Words, impression: Impression) -> None:
     leaders = state.leaders
@@ -243,32 +150,7 @@ def _choose(policy: UniRank, state: UniRankState, rng: Words, impression: Impres
     leaders.counts[leaders.current[0]] += 1
     state.round[0] += 1
     impression.round[0] = state.round[0]
-    shuffle_page(impression, rng, _recommend_parts(policy, state, t, impression))
-
-
-@kernel
-def _allowed(policy: UniRank, t: int) -> float:
-    if t < FIRST_BUDGET:
-        return np.inf
-    return float(policy.budgets[t] if t < len(policy.budgets) else budget(t))
-
-
-@kernel
-def _recommend_parts(policy: UniRank, state: UniRankState, t: int, impression: Impression) -> int:
-    """Lay out the recommended parts; returns how many places they take."""
-    n_positions, allowed = len(impression.shown), _allowed(policy, t)
-    start, end = 0, state.parts.end[0]
-    while end < n_positions:
-        stop = state.parts.end[end] if _merges(state, start, end, allowed) else end
-        _recommend(state, start, stop, NOBODY, impression)
-        start = stop
-        if start >= n_positions:
-            return int(start)
-        end = state.parts.end[start]
-    extra = _extra(state, start, end, t, allowed)
-    stop = end + int(extra != NOBODY)
-    _recommend(state, start, stop, extra, impression)
-    return int(stop)
+    shuffle_page(impression, rng, recommend_parts(policy, state, t, impression))
 
 
 @kernel
@@ -348,4 +230,5 @@ register(
     largest_catalogue=LARGEST_CATALOGUE,
     regroup=_regroup,
     outlook=_outlook,
+    settled=lambda state, i, j: apart(state.parts, i, j),
 )

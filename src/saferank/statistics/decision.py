@@ -14,6 +14,7 @@ A rule says for every n how large a lead ``s = wins - losses`` must be. For whol
 
 import functools
 import math
+import operator
 import threading
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -62,13 +63,18 @@ class DecisionRule(ABC):
         >>> decision_rule("paper:1e-5").decides(47, 47), decision_rule("paper:1e-5").decides(46, 46)
         (True, False)
         """
+        try:
+            s, n = operator.index(s), operator.index(n)
+        except TypeError:
+            raise ValueError(f"s and n are whole numbers, not {s!r} and {n!r}") from None
         if n < 0 or abs(s) > n or (s + n) % 2:
             raise ValueError(f"impossible duel: s={s}, n={n}; |s| is at most n and s + n is even")
-        return bool(s >= self.table(n)[n])
+        known = self._table
+        return bool(s >= (known[n] if n < len(known) else self._leads(np.array([n]))[0]))
 
     @property
     def name(self) -> str:
-        """The name that ``decision_rule`` understands."""
+        """Kind and level; what ``decision_rule`` understands, for the rules that can be chosen."""
         return f"{self.kind}:{self.level!r}".replace("e-0", "e-")
 
     def __repr__(self) -> str:
@@ -81,7 +87,7 @@ class PaperRule(DecisionRule):
     kind = "paper"
 
     def _leads(self, n: Ints) -> Ints:
-        return np.asarray(np.floor(2 * np.sqrt(n * math.log(1 / self.level))), np.int64) + 1
+        return np.asarray(np.floor(2 * np.sqrt(n * -math.log(self.level))), np.int64) + 1
 
 
 class AnytimeRule(DecisionRule):
@@ -116,7 +122,8 @@ class TopRankRule(DecisionRule):
     kind = "top-rank"
 
     def _leads(self, n: Ints) -> Ints:
-        return np.ceil(np.sqrt(2 * n * np.log(TOP_RANK_CONSTANT * np.sqrt(n) / self.level))).astype(np.int64)
+        logarithm = np.log(TOP_RANK_CONSTANT * np.sqrt(n)) - math.log(self.level)  # 1 / delta may overflow
+        return np.asarray(np.ceil(np.sqrt(2 * n * logarithm)), np.int64)
 
 
 RULES: dict[str, type[DecisionRule]] = {rule.kind: rule for rule in (PaperRule, AnytimeRule)}
@@ -130,13 +137,13 @@ def decision_rule(name: str, horizon: int | None = None) -> DecisionRule:
     >>> decision_rule("paper:1/T", horizon=1000).level
     0.001
     """
-    kind, colon, level = name.partition(":")
+    kind, colon, level = str(name).partition(":")
     if kind not in RULES or not colon:
         raise ValueError(f"unknown decision rule {name!r}; write paper:DELTA or anytime:ALPHA, for example paper:1e-5")
     if level == "1/T":
         if horizon is None:
             raise ValueError(f"{name!r} needs a horizon; give a number instead, for example {kind}:1e-5")
-        return _shared_rule(RULES[kind], 1 / max(2, horizon))
+        return _shared_rule(RULES[kind], 1 / max(2, whole_horizon(horizon)))
     try:
         number = float(level)
     except ValueError:
@@ -146,11 +153,22 @@ def decision_rule(name: str, horizon: int | None = None) -> DecisionRule:
     return _shared_rule(RULES[kind], number)
 
 
+def whole_horizon(horizon: int) -> int:
+    """A horizon: a whole number of rounds, at least 1."""
+    try:
+        rounds = operator.index(horizon)
+    except TypeError:
+        raise ValueError(f"the horizon is a number of rounds, not {horizon!r}") from None
+    if rounds < 1:
+        raise ValueError(f"the horizon must be at least 1 round, not {rounds}")
+    return rounds
+
+
 def top_rank_rule(delta: float) -> DecisionRule:
     """TopRank's confidence rule at ``delta``."""
     return _shared_rule(TopRankRule, delta)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def _shared_rule(kind: type[DecisionRule], level: float) -> DecisionRule:
     return kind(level)

@@ -1,8 +1,8 @@
 """Leader counts: how often exactly this leader has been the leader.
 
 KL-UCB-BR and UniRank measure time by the pages that were issued under the current leader, in total and not in a row.
-The table keeps every leader that ever was (they are few: each costs a certified change) and compares them in full, so
-that no collision of hashes can merge two counts.
+The table keeps every leader that ever was and compares them in full, so that no collision of hashes can merge two
+counts. KL-UCB-BR has few of them, each costs a certified change; UniRank may see hundreds in some thousand pages.
 """
 
 from typing import NamedTuple

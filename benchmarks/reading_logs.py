@@ -1,0 +1,82 @@
+"""How fast click logs are read, and in how much memory.
+
+    python benchmarks/reading_logs.py [--size MB] [--queries 100] [--distinct 20000000]
+
+Writes a synthetic plain log of that size to a temporary folder, counts it (one pass, as `saferank logs summary` does),
+reads the pages of its most frequent queries (two passes, as `saferank fit` does), and fills a table of so many
+different queries as the first pass has to count in the full Kaggle log.
+"""
+
+import argparse
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from saferank._kernel import kernel
+from saferank.datasets import read_log, summarize_log, write_synthetic_log
+from saferank.datasets.fields import Ids
+from saferank.datasets.hashed_rows import HashedRows, add_row, heaviest, new_rows, with_room
+from saferank.datasets.synthetic import planted_instances
+
+FORMAT = "yandex-personalized"
+BYTES_OF_A_SESSION = 334
+STEP = 1 << 12
+
+
+def timed(what: str, megabytes: float, work: Callable[[], object]) -> None:
+    """Print how long ``work`` takes, and the peak memory of the process so far."""
+    start = time.perf_counter()
+    work()
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{what:42s} {seconds:8.2f} s {megabytes / seconds:8.0f} MB/s   peak so far {peak:6.0f} MB")
+
+
+@kernel
+def add_all(table: HashedRows, keys: Ids, row: Ids) -> None:
+    """Count every key once."""
+    for number in range(len(keys)):
+        row[0] = keys[number]
+        add_row(table, row, 1)
+
+
+def fill_table(n: int) -> None:
+    """Count ``n`` different queries, growing as the first pass does, and select the most frequent ones."""
+    table, row = new_rows(1, np.uint64), np.zeros(1, np.uint64)
+    for first in range(0, n, STEP):
+        table = with_room(table, STEP)
+        add_all(table, np.arange(first, min(n, first + STEP), dtype=np.uint64) * np.uint64(2_654_435_761), row)
+    heaviest(table, 100)
+
+
+def main() -> None:
+    """Write, count, read."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=300, help="MB")
+    parser.add_argument("--queries", type=int, default=100)
+    parser.add_argument("--distinct", type=int, default=20_000_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        small, log = Path(folder) / "small", Path(folder) / "log"
+        instances = planted_instances(options.queries, "pbm")
+        write_synthetic_log(small, instances, 100)  # compile, or load from the cache
+        read_log(small, FORMAT)
+        timed(
+            "write",
+            options.size,
+            lambda: write_synthetic_log(log, instances, options.size * 10**6 // BYTES_OF_A_SESSION),
+        )
+        megabytes = log.stat().st_size / 1e6
+        print(f"{megabytes:.0f} MB")
+        for _ in range(3):
+            timed("count (one pass)", megabytes, lambda: summarize_log(log, FORMAT))
+        timed("read (two passes)", megabytes, lambda: read_log(log, FORMAT, queries=options.queries))
+    timed(f"count {options.distinct:,} different queries", 0.0, lambda: fill_table(options.distinct))
+
+
+if __name__ == "__main__":
+    main()
