@@ -8,9 +8,15 @@ OUT ?= build/demo
 help:           ## list these commands
 	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
 
-demo: .venv/.ready  ## simulate the five algorithms on the embedded queries; shows a table and a figure
-	@echo "== demo: five algorithms, six embedded queries, two kinds of users"
-	@$(BIN)/saferank simulate embedded --queries 6 --models pbm,cm --rounds 100000 --repetitions 10 --out $(OUT)
+demo: .venv/.ready  ## a synthetic click log, click models from it, five algorithms on them: a table and a figure
+	@mkdir -p $(OUT)
+	@echo "== demo 1/3: a click log with planted users, in the format of a search engine's log"
+	@$(BIN)/saferank logs synthesize --sessions 100000 --queries 8 --model pbm --out $(OUT)/log.gz
+	@echo "== demo 2/3: click models estimated from the log"
+	@$(BIN)/saferank fit $(OUT)/log.gz --format yandex-personalized --models pbm,cm --queries 8 --out $(OUT)/instances.json
+	@echo "== demo 3/3: five algorithms against users who click like that"
+	@$(BIN)/saferank simulate $(OUT)/instances.json --rounds 100000 --repetitions 10 --out $(OUT)
+	@echo "== the figure is $(OUT)/regret.png, all numbers are in $(OUT)/results.json"
 
 test: lint types unit  ## everything that must pass: lint, types, all tests
 	@echo "== all checks passed"
@@ -30,9 +36,11 @@ unit: .venv/.ready  ## all tests; the first run compiles the kernels, which take
 soak: .venv/.ready  ## long acceptance runs on real click models: 10^9 rounds of the safe policies (needs ../shared)
 	@SAFERANK_REPETITIONS=45 $(BIN)/pytest -v tests/acceptance
 
-bench: .venv/.ready  ## nanoseconds a round, two jobs against one, a large catalogue
+bench: .venv/.ready  ## nanoseconds a round, two jobs against one, a large catalogue, reading logs, fitting
 	@$(BIN)/saferank bench
 	@$(BIN)/python benchmarks/large_catalogue.py
+	@$(BIN)/python benchmarks/reading_logs.py
+	@$(BIN)/python benchmarks/fitting.py
 
 docs: .venv/.ready  ## write the generated pages of docs/ anew
 	@$(BIN)/python docs/generate.py

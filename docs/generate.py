@@ -3,6 +3,7 @@
 make docs
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,20 @@ def reference() -> str:
     """The command-line reference in Markdown."""
     group: Any = typer.main.get_command(app)
     lines = ["# Command line", "", "Generated from the commands by `make docs`; do not edit.", "", _prose(group.help)]
-    for name, command in group.commands.items():
-        lines += [
-            "",
-            f"## saferank {name}",
-            "",
-            _prose(command.help),
-            "",
-            "| option | meaning | default |",
-            "|---|---|---|",
-        ]
+    for name, command in _commands(group, "saferank"):
+        lines += ["", f"## {name}", "", _prose(command.help)]
+        lines += ["", "| option | meaning | default |", "|---|---|---|"]
         lines += [_row(parameter) for parameter in command.params if parameter.name != "help"]
     return "\n".join(lines) + "\n"
+
+
+def _commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """All commands below a group, with their full names."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
 
 
 def _prose(text: str) -> str:

@@ -20,6 +20,7 @@ from saferank.instances import Instance
 from saferank.policies import PolicyKind, Setup, make_room, policy_kind
 from saferank.randomness import stream
 from saferank.safety import judge_of
+from saferank.simulation.arena import in_one_block
 from saferank.simulation.results import Result, mean_and_stderr
 from saferank.simulation.rounds import Table, World, new_tally, play
 from saferank.statistics.decision import decision_rule
@@ -33,8 +34,11 @@ SEGMENT_SECONDS = 0.05
 """Short enough for a bar that moves and an interrupt that is heard, however slow a round of the policy is."""
 
 OnRounds = Callable[[int], None]
-Task = tuple[int, int]
-"""The number of a cell and a repetition of it."""
+Task = tuple[int, range]
+"""The number of a cell and some repetitions of it."""
+
+TASK_ROUNDS = 1_000_000
+"""Repetitions are handed to threads in groups of about so many rounds: handing over costs as much as 2,000 rounds."""
 
 
 def _unheard(rounds: int) -> None:
@@ -137,10 +141,9 @@ def run(cell: Cell, repetition: int, on_rounds: OnRounds = _unheard) -> Floats:
     """Play one repetition; returns regret, violations and wrong certificates by checkpoint (rows of three)."""
     kind, setup = cell.kind, cell.setup
     policy, state = kind.start(setup)
-    policy_rng, user_rng = cell.streams(repetition)
+    clicks, tally = np.zeros(setup.n_positions, np.int64), new_tally(cell.checkpoints)
+    state, tally, clicks, (policy_rng, user_rng) = in_one_block((state, tally, clicks, cell.streams(repetition)))
     impression = new_impression(setup.n_positions, kind.places(setup))
-    clicks = np.zeros(setup.n_positions, np.int64)
-    tally = new_tally(cell.checkpoints)
     loop = specialised(play, kind.policy, type(cell.world.model))
     segment, played = FIRST_SEGMENT, FIRST_SEGMENT
     while tally.rounds[0] < cell.plan.rounds:
@@ -199,16 +202,23 @@ def simulate(cells: list[Cell], jobs: int = 1, on_rounds: OnRounds = _unheard) -
             raise _Stopped
         on_rounds(rounds)
 
-    def play_one(task: Task) -> tuple[Task, Floats]:
-        return task, run(cells[task[0]], task[1], heard)
+    def play_some(task: Task) -> tuple[Task, list[Floats]]:
+        number, repetitions = task
+        return task, [run(cells[number], repetition, heard) for repetition in repetitions]
 
-    tasks = ((number, repetition) for number, cell in enumerate(cells) for repetition in range(cell.plan.repetitions))
     pool = ThreadPoolExecutor(max_workers=jobs, initializer=prepare_thread)
     try:
-        return _gather(cells, _played(pool, play_one, tasks, ahead=2 * jobs))
+        return _gather(cells, _played(pool, play_some, _tasks(cells), ahead=2 * jobs))
     finally:
         stop.set()
         pool.shutdown(cancel_futures=True)
+
+
+def _tasks(cells: list[Cell]) -> Iterator[Task]:
+    for number, cell in enumerate(cells):
+        together = max(1, TASK_ROUNDS // cell.plan.rounds)
+        for start in range(0, cell.plan.repetitions, together):
+            yield number, range(start, min(start + together, cell.plan.repetitions))
 
 
 class _Stopped(Exception):  # noqa: N818 (no error: the experiment is being stopped)
@@ -216,22 +226,22 @@ class _Stopped(Exception):  # noqa: N818 (no error: the experiment is being stop
 
 
 def _played(
-    pool: ThreadPoolExecutor, play_one: Callable[[Task], tuple[Task, Floats]], tasks: Iterator[Task], ahead: int
-) -> Iterator[tuple[Task, Floats]]:
+    pool: ThreadPoolExecutor, play_some: Callable[[Task], tuple[Task, list[Floats]]], tasks: Iterator[Task], ahead: int
+) -> Iterator[tuple[Task, list[Floats]]]:
     """Tasks as they are done; only a few wait, so that an interrupt finds no long queue. A failure is raised."""
-    waiting = {pool.submit(play_one, task) for task in itertools.islice(tasks, ahead)}
+    waiting = {pool.submit(play_some, task) for task in itertools.islice(tasks, ahead)}
     while waiting:
         done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-        waiting |= {pool.submit(play_one, task) for task in itertools.islice(tasks, len(done))}
+        waiting |= {pool.submit(play_some, task) for task in itertools.islice(tasks, len(done))}
         yield from (future.result() for future in done)
 
 
-def _gather(cells: list[Cell], played: Iterable[tuple[Task, Floats]]) -> list[Result]:
+def _gather(cells: list[Cell], played: Iterable[tuple[Task, list[Floats]]]) -> list[Result]:
     """The results in the order of the cells; the runs of a cell are forgotten once all of them are there."""
     runs: dict[int, dict[int, Floats]] = {number: {} for number in range(len(cells))}
     results: dict[int, Result] = {}
-    for (number, repetition), rows in played:
-        runs[number][repetition] = rows
+    for (number, repetitions), rows in played:
+        runs[number] |= dict(zip(repetitions, rows, strict=True))
         if len(runs[number]) == cells[number].plan.repetitions:
             of_cell = runs.pop(number)
             results[number] = result_of(cells[number], np.array([of_cell[r] for r in sorted(of_cell)]))
