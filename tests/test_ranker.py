@@ -274,9 +274,9 @@ def test_one_position_and_one_item() -> None:
 
 
 def test_whole_numbers_of_numpy_are_items_too() -> None:
-    ranker = Ranker("kl-ucb-br", original=np.arange(3), candidates=[np.int64(7)], seed=np.int64(2))  # type: ignore[arg-type]
+    ranker = Ranker("kl-ucb-br", original=np.arange(3), candidates=[np.int64(7)], seed=np.int64(2))  # type: ignore[arg-type, list-item]
     assert ranker.items == (0, 1, 2, 7)
-    ranker.feedback(ranker.rank(), np.array([1]))  # type: ignore[arg-type]
+    ranker.feedback(ranker.rank(), np.array([1]))
 
 
 def test_several_items_are_added_at_once_or_not_at_all() -> None:
@@ -298,7 +298,7 @@ def test_items_may_be_read_while_others_are_added() -> None:
         for _ in range(3000):
             try:
                 assert len(ranker.items) >= 5
-            except (ValueError, AssertionError) as problem:  # noqa: PERF203
+            except (ValueError, AssertionError) as problem:
                 problems.append(problem)
 
     reader = threading.Thread(target=read)

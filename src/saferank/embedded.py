@@ -8,7 +8,8 @@ at the bottom: whatever position bias a model cannot explain stays in its attrac
 for PBM, which explains it fully, 1 for CM, which has no notion of it.
 
 Two queries have a property by construction, under every model: ``optimal-original``, whose items are in strictly
-decreasing order of attraction (the best order under PBM, CM and UBM; nearly so under the others), and ``worst-original``, whose first five items are all worse than five others.
+decreasing order of attraction (the best order under PBM, CM and UBM; nearly so under the others), and
+``worst-original``, whose first five items are all worse than five others.
 """
 
 from collections.abc import Callable, Sequence
