@@ -6,9 +6,10 @@ written sees the old text or the new one, never half of it.
 
 import json
 import os
-import secrets
 from pathlib import Path
 from typing import Any
+
+from saferank.whole_files import replacing
 
 
 class JsonFileError(ValueError):
@@ -36,16 +37,8 @@ def read_json(path: str | os.PathLike[str]) -> object:
 
 def write_atomically(path: str | os.PathLike[str], text: str) -> None:
     """Replace a file by ``text``; when anything goes wrong the old file stays."""
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")  # same folder: replacing must not copy
-    try:
-        with draft.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+    with replacing(path) as file:
+        file.write(text.encode("utf-8"))
 
 
 def on_one_line(path: str | os.PathLike[str]) -> str:

@@ -2,6 +2,7 @@
 
 import errno
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pytest
@@ -37,8 +38,8 @@ def test_it_is_a_png(evaluations: dict[str, Evaluation], tmp_path: Path) -> None
 
 
 def test_a_full_disk_leaves_the_old_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def half(self: Figure, path: Path, format: str) -> None:
-        path.write_bytes(PNG)
+    def half(self: Figure, file: BinaryIO, format: str) -> None:
+        file.write(PNG)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     (tmp_path / "ctr.png").write_text("old")

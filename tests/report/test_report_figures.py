@@ -2,6 +2,7 @@
 
 import errno
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from matplotlib.figure import Figure
@@ -43,8 +44,8 @@ def test_known_policies_keep_their_colours_whatever_else_is_drawn() -> None:
 
 
 def test_a_full_disk_leaves_the_old_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def half(self: Figure, path: Path, format: str) -> None:
-        path.write_bytes(PNG)
+    def half(self: Figure, file: BinaryIO, format: str) -> None:
+        file.write(PNG)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     (tmp_path / "regret.png").write_text("old")

@@ -7,7 +7,6 @@ sessions give the same bytes.
 
 import gzip
 import os
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,6 +22,7 @@ from saferank.datasets.synthetic_lines import LONGEST_SESSION, Names, write_sess
 from saferank.datasets.synthetic_pages import Users, new_sessions, new_users, play
 from saferank.embedded import embedded_instances
 from saferank.instances import Instance, check_positions
+from saferank.whole_files import replacing
 
 _BLOCK = 4096
 _FIRST_QUERY = 1001
@@ -91,15 +91,10 @@ def _blocks(users: Users, n_sessions: int) -> Iterator[tuple[memoryview, int]]:
 
 @contextmanager
 def _replacing(target: Path) -> Iterator[BinaryIO]:
-    """A file that takes the place of ``target`` when it is complete, and else vanishes."""
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")  # same folder: replacing must not copy
-    try:
-        with draft.open("xb") as raw:
-            if target.suffix == ".gz":
-                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
-                    yield cast(BinaryIO, packed)
-            else:
-                yield raw
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+    """A file, packed if its name says so, that takes the place of ``target`` when it is complete."""
+    with replacing(target) as raw:
+        if target.suffix != ".gz":
+            yield raw
+            return
+        with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
+            yield cast(BinaryIO, packed)

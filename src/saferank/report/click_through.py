@@ -1,6 +1,5 @@
 """Predicted against observed click-through by position, one line per click model: where a model is wrong."""
 
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from saferank.fitting.evaluation import Evaluation
 from saferank.verbs import Floats
+from saferank.whole_files import replacing
 
 _LOOKS = {
     "pbm": ("#e08214", "-", "o"),
@@ -37,7 +37,8 @@ def click_through_figure(evaluations: Mapping[str, Evaluation], path: Path) -> N
     _label(above, below)
     handles, names = above.get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False, columnspacing=1.4)
-    _save(figure, path)
+    with replacing(path) as file:
+        figure.savefig(file, format="png")
 
 
 def _shifts(n: int) -> Floats:
@@ -75,13 +76,3 @@ def _label(above: Axes, below: Axes) -> None:
         panel.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
         panel.grid(alpha=0.25, linewidth=0.6)
         panel.spines[["top", "right"]].set_visible(False)
-
-
-def _save(figure: Figure, path: Path) -> None:
-    """Whoever looks at the file sees the old picture or the new one, never half of it."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        figure.savefig(draft, format="png")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)

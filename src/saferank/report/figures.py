@@ -1,6 +1,5 @@
 """The paper's figure: regret above, safety violations below, one column per click model."""
 
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from matplotlib.ticker import EngFormatter
 from saferank.report.pooling import Pooled, pooled
 from saferank.simulation.results import Result
 from saferank.verbs import Floats, Ints
+from saferank.whole_files import replacing
 
 
 class Look(NamedTuple):
@@ -47,7 +47,8 @@ def regret_figure(results: Sequence[Result], path: Path) -> None:
     panels[1, 0].set_ylabel("safety violations")
     handles, names = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 1 + 2 * len(models)), frameon=False)
-    _save(figure, path)
+    with replacing(path) as file:
+        figure.savefig(file, format="png")
 
 
 def _looks(policies: list[str]) -> dict[str, Look]:
@@ -91,13 +92,3 @@ def _marker_places(rounds: Ints, shift: float) -> list[int]:
     """A few checkpoints, evenly spread over the logarithmic axis; shifted, so that equal curves can be told apart."""
     wanted = np.log(rounds[-1]) * (np.arange(_MARKERS_A_CURVE) + shift) / _MARKERS_A_CURVE
     return np.unique(np.searchsorted(np.log(rounds), wanted).clip(max=len(rounds) - 1)).tolist()  # type: ignore[no-any-return]
-
-
-def _save(figure: Figure, path: Path) -> None:
-    """Whoever looks at the file sees the old picture or the new one, never half of it."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        figure.savefig(draft, format="png")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
