@@ -105,10 +105,10 @@ _OPTIONS: Any = {
     "forceinline": True,  # a call would pass hundreds of array fields
 }
 if hasattr(options.DefaultOptions, "_nrt"):
-    _OPTIONS["_nrt"] = False  # kernels allocate nothing, so nothing needs counting; counting costs a factor of eight
+    _OPTIONS["_nrt"] = False  # kernels allocate nothing, so nothing needs counting; counting costs a factor of 9 to 24
 else:
     warnings.warn(
-        "this numba cannot switch off reference counting: rounds will take about eight times as long. "
+        "this numba cannot switch off reference counting: rounds will take 9 to 24 times as long. "
         "saferank was made with the versions in its constraints.txt.",
         RuntimeWarning,
         stacklevel=2,

@@ -93,13 +93,14 @@ def explain(
         challenger=None
         if outlook is None or challenger == NOBODY
         else Challenger(
-            items[challenger], items[leader[-1]], *_duel(state, challenger, leader[-1]), index=outlook.index
+            items[challenger], items[leader[-1]], *duel(state, challenger, leader[-1]), index=outlook.index
         ),
         positions=tuple(_position(page, place) for place in range(len(page.items))) if page else (),
     )
 
 
-def _duel(state: Any, i: int, j: int) -> tuple[int, int]:
+def duel(state: Any, i: int, j: int) -> tuple[int, int]:
+    """(s, n) of a pair seen from i; (0, 0) for a policy that keeps no duels."""
     if not hasattr(state, "duels"):
         return 0, 0
     wins, losses = int(wins_of(state.duels, i, j)), int(wins_of(state.duels, j, i))
@@ -107,7 +108,7 @@ def _duel(state: Any, i: int, j: int) -> tuple[int, int]:
 
 
 def _pair(kind: PolicyKind, setup: Setup, state: Any, items: list[Item], i: int, j: int) -> Pair:
-    s, n = _duel(state, i, j)
+    s, n = duel(state, i, j)
     if kind.settled is not None:
         decided = kind.settled(state, i, j)
     else:

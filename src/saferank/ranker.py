@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 
 from saferank import saved_state
-from saferank.explanation import Explanation, explain
+from saferank.explanation import Explanation, duel, explain
 from saferank.page import Item, Page
 from saferank.policies import Setup, has_room, make_room, policy_kind
 from saferank.randomness import stream
 from saferank.saved_state import SavedStateError
 from saferank.statistics.decision import decision_rule, whole_horizon
-from saferank.statistics.duels import wins_of
 from saferank.verbs import NOBODY, Flags, Impression, choose, learn, new_impression
 
 
@@ -125,11 +124,7 @@ class Ranker:
     def duels(self, item: Item, other: Item) -> tuple[int, int]:
         """(s, n) of the pair, seen from the first item: lead, and comparisons in which exactly one was clicked."""
         with self._lock:
-            i, j = self._number(item), self._number(other)
-            if not hasattr(self._state, "duels") or i == j:
-                return 0, 0
-            wins, losses = int(wins_of(self._state.duels, i, j)), int(wins_of(self._state.duels, j, i))
-        return wins - losses, wins + losses
+            return duel(self._state, self._number(item), self._number(other))
 
     def explain(self, page: Page | None = None) -> Explanation:
         """Why the ranking is as it is: leader, undecided pairs, challenger; with a page, what each position does."""

@@ -50,10 +50,11 @@ def split(log: ClickLog, held_out: float, seed: int = 0) -> tuple[ClickLog, Clic
         raise ValueError(f"held_out is {held_out}, expected a share between 0 and 1")
     random = np.random.Generator(np.random.PCG64(stream(seed, "split").tolist()))
     taken = random.binomial(log.pages.weight, held_out)
-    return _weighted(log, log.pages.weight - taken), _weighted(log, taken)
+    return reweighted(log, log.pages.weight - taken), reweighted(log, taken)
 
 
-def _weighted(log: ClickLog, weight: Ints) -> ClickLog:
+def reweighted(log: ClickLog, weight: Ints) -> ClickLog:
+    """The same log with other weights of its distinct pages; those of weight 0 are left out."""
     there = weight > 0
     query, items, clicks, _ = log.pages
     return replace(log, pages=Pages(query[there], items[there], clicks[there], weight[there]))

@@ -16,12 +16,11 @@ one user count as independent.
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from saferank.datasets.sessions import ClickLog, Pages
+from saferank.datasets.sessions import ClickLog, reweighted
 from saferank.fitting.coins import coins_of, model_of
 from saferank.fitting.estimation import ITERATIONS, Estimator, Fitted
 from saferank.verbs import Floats
@@ -46,10 +45,7 @@ def replicates(fit: Estimator, log: ClickLog, iterations: int, n: int, seed: int
 
 
 def _drawn(log: ClickLog, seed: tuple[int, int]) -> ClickLog:
-    weight = np.random.default_rng(seed).poisson(log.pages.weight)
-    there = weight > 0
-    query, items, clicks, _ = log.pages
-    return replace(log, pages=Pages(query[there], items[there], clicks[there], weight[there]))
+    return reweighted(log, np.random.default_rng(seed).poisson(log.pages.weight))
 
 
 def _seen_tosses(coins: Floats, tosses: Floats) -> Floats:
