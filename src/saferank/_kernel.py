@@ -39,6 +39,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 JIT = not getattr(config, "DISABLE_JIT")  # noqa: B009 (numba makes its settings at run time)
 PACKAGE = Path(__file__).parent
+NO_KERNELS = ("cli", "client", "cluster", "report", "reproduction", "service", "store")
 STALE_SECONDS = 30 * 24 * 3600.0
 
 
@@ -61,7 +62,7 @@ def _digest(files: list[Path]) -> str:
 @functools.cache
 def _package_digest() -> str:
     checked = "-checked" if getattr(config, "BOUNDSCHECK", None) else ""  # numba would mix the two kinds of code
-    files = [file for file in sorted(PACKAGE.rglob("*.py")) if file.parent.name not in ("cli", "report")]  # no kernels
+    files = [file for file in sorted(PACKAGE.rglob("*.py")) if file.relative_to(PACKAGE).parts[0] not in NO_KERNELS]
     return _digest(files) + checked
 
 
