@@ -2,21 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OUT ?= build/demo
+REAL := ../shared/data/yandex60.json
+STUDY := $(if $(wildcard $(REAL)),--study-instances $(REAL))
 
 .PHONY: help demo test lint types unit bench docs soak coverage clean
 
 help:           ## list these commands
 	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
 
-demo: .venv/.ready  ## a synthetic click log, click models from it, five algorithms on them: a table and a figure
-	@mkdir -p $(OUT)
-	@echo "== demo 1/3: a click log with planted users, in the format of a search engine's log"
-	@$(BIN)/saferank logs synthesize --sessions 100000 --queries 8 --model pbm --out $(OUT)/log.gz
-	@echo "== demo 2/3: click models estimated from the log"
-	@$(BIN)/saferank fit $(OUT)/log.gz --format yandex-personalized --models pbm,cm --queries 8 --out $(OUT)/instances.json
-	@echo "== demo 3/3: five algorithms against users who click like that"
-	@$(BIN)/saferank simulate $(OUT)/instances.json --rounds 100000 --repetitions 10 --out $(OUT)
-	@echo "== the figure is $(OUT)/regret.png, all numbers are in $(OUT)/results.json"
+demo: .venv/.ready  ## the paper in small, from a synthetic click log to a report with figures and verdicts
+	@$(BIN)/saferank reproduce --profile quick --overwrite $(STUDY) --out $(OUT)
 
 test: lint types unit  ## everything that must pass: lint, types, all tests
 	@echo "== all checks passed"
@@ -36,11 +31,12 @@ unit: .venv/.ready  ## all tests; the first run compiles the kernels, which take
 soak: .venv/.ready  ## long acceptance runs on real click models: 10^9 rounds of the safe policies (needs ../shared)
 	@SAFERANK_REPETITIONS=45 $(BIN)/pytest -v tests/acceptance
 
-bench: .venv/.ready  ## nanoseconds a round, two jobs against one, a large catalogue, reading logs, fitting
+bench: .venv/.ready  ## nanoseconds a round, two jobs against one, a large catalogue, reading logs, fitting, the paper's profile
 	@$(BIN)/saferank bench
 	@$(BIN)/python benchmarks/large_catalogue.py
 	@$(BIN)/python benchmarks/reading_logs.py
 	@$(BIN)/python benchmarks/fitting.py
+	@$(BIN)/python benchmarks/paper_profile.py
 
 docs: .venv/.ready  ## write the generated pages of docs/ anew
 	@$(BIN)/python docs/generate.py

@@ -60,7 +60,8 @@ def _digest(files: list[Path]) -> str:
 
 
 @functools.cache
-def _package_digest() -> str:
+def package_digest() -> str:
+    """A digest of all source that computes: equal digests give equal results."""
     checked = "-checked" if getattr(config, "BOUNDSCHECK", None) else ""  # numba would mix the two kinds of code
     files = [file for file in sorted(PACKAGE.rglob("*.py")) if file.relative_to(PACKAGE).parts[0] not in NO_KERNELS]
     return _digest(files) + checked
@@ -124,7 +125,7 @@ def _compiled(function: Callable[..., Any], digest: str | None) -> Callable[...,
         dispatcher: Any = njit(cache=folder is not None, **_OPTIONS)(function)
     finally:
         settings.CACHE_DIR = before
-    if digest == _package_digest():
+    if digest == package_digest():
         _keep_plugins_out(dispatcher._cache)
     return cast(Callable[..., Any], dispatcher)
 
@@ -158,7 +159,7 @@ def kernel(function: F) -> F:
     """Compile ``function`` on first use (interpreted when numba is disabled)."""
     if not JIT or hasattr(function, "py_func"):
         return function
-    return cast(F, _compiled(function, _package_digest() if _belongs_here(function) else None))
+    return cast(F, _compiled(function, package_digest() if _belongs_here(function) else None))
 
 
 _CASES: dict[Callable[..., Any], dict[type, Callable[..., Any]]] = {}
@@ -221,7 +222,7 @@ def _specialised(function: Callable[..., Any], kinds: tuple[type, ...]) -> Calla
         return function
     known = all(getattr(sys.modules.get(kind.__module__), "__file__", None) for kind in foreign)
     kept = known and all(kind.__module__ != "__main__" for kind in foreign)
-    digest = _package_digest() + _digest(_files_of_users()) if kept else None
+    digest = package_digest() + _digest(_files_of_users()) if kept else None
     return _compiled(function.py_func, digest)  # type: ignore[attr-defined]
 
 

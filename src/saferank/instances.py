@@ -10,7 +10,7 @@ an ``InstanceError`` of one line: the file, the instance, the field, what was fo
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +67,12 @@ def save_instances(path: str | os.PathLike[str], instances: Iterable[Instance], 
     opening = "".join(f"{json.dumps(key)}: {json.dumps(text)},\n" for key, text in head.items())
     lines = ",\n".join(json.dumps(entry) for entry in entries)
     write_atomically(path, f'{{{opening}"instances": [\n{lines}\n]}}\n')
+
+
+def first_queries(instances: Sequence[Instance], count: int) -> list[Instance]:
+    """The instances of the first ``count`` different ids."""
+    wanted = set(list(dict.fromkeys(instance.id for instance in instances))[:count])
+    return [instance for instance in instances if instance.id in wanted]
 
 
 def check_positions(instance: Instance, n_positions: int, source: str) -> None:

@@ -10,7 +10,8 @@ from functools import cache
 import pytest
 
 from saferank.embedded import OPTIMAL, WORST, embedded_instances
-from saferank.simulation.experiment import Plan, cells_of, simulate
+from saferank.simulation.engine import simulate
+from saferank.simulation.experiment import Plan, cells_of
 from saferank.simulation.results import Result
 
 POLICIES = ("kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "original")

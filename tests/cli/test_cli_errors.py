@@ -117,7 +117,7 @@ def test_a_full_disk_leaves_the_old_results(tmp_path: Path, capsys: Capture, mon
 
 
 def test_too_little_memory_is_said_in_a_line(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    def greedy(*arguments: object) -> None:
+    def greedy(*arguments: object, **options: object) -> None:
         raise MemoryError("Unable to allocate 1 TiB")
 
     monkeypatch.setattr("saferank.cli.experiment.simulate", greedy)

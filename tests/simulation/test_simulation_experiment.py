@@ -14,7 +14,8 @@ from saferank.instances import Instance
 from saferank.policies import POLICIES, make_room
 from saferank.safety import violates
 from saferank.simulation import experiment
-from saferank.simulation.experiment import Cell, Plan, cells_of, default_checkpoints, run, simulate
+from saferank.simulation.engine import simulate
+from saferank.simulation.experiment import Cell, Plan, cells_of, default_checkpoints, run
 from saferank.statistics import decision
 from saferank.statistics.duels import new_hashed_duels
 from saferank.statistics.leaders import new_leader_counts

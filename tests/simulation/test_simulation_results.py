@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from saferank.embedded import embedded_instances
-from saferank.simulation.experiment import Plan, cells_of, simulate
+from saferank.simulation.engine import simulate
+from saferank.simulation.experiment import Plan, cells_of
 from saferank.simulation.results import (
     Result,
     ResultsError,

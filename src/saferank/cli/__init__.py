@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from saferank._version import __version__
-from saferank.cli import bench, fit, instances, logs, policies, simulate
+from saferank.cli import bench, fit, instances, logs, policies, report, reproduce, simulate
 from saferank.cli.errors import CommandError
 
 __all__ = ["app", "main"]
@@ -27,6 +27,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("simulate")(simulate.command)
+app.command("reproduce")(reproduce.command)
+app.command("report")(report.command)
 app.command("fit")(fit.command)
 app.command("bench")(bench.command)
 app.command("instances")(instances.command)

@@ -45,8 +45,8 @@ def carry_out(order: Order) -> None:
     announce()
     names = _models(order)
     with output_folder(order.out.parent), _interruptible():
-        log = _read(order)
-        fits = {name: _fit(name, log, order) for name in names}
+        log = read(order)
+        fits = {name: fit(name, log, order) for name in names}
         STDOUT.print(convergence_table(fits))
         evaluations = _evaluations(names, log, order)
         errors = _errors(fits, log, order)
@@ -74,7 +74,8 @@ def _models(order: Order) -> tuple[str, ...]:
     return names
 
 
-def _read(order: Order) -> ClickLog:
+def read(order: Order) -> ClickLog:
+    """The pages of the log's most frequent queries."""
     if order.form not in FORMATS:
         raise InputError(f"--format: unknown format {order.form!r}; known ones: {', '.join(FORMATS)}")
     size = order.log.stat().st_size if order.log.is_file() else 0
@@ -90,7 +91,8 @@ def _read(order: Order) -> ClickLog:
     return log
 
 
-def _fit(name: str, log: ClickLog, order: Order) -> Fitted:
+def fit(name: str, log: ClickLog, order: Order) -> Fitted:
+    """One click model of the log."""
     with STDERR.status(f"estimating {name}"):
         return estimator(name)(log, order.iterations)
 
@@ -101,7 +103,7 @@ def _evaluations(names: tuple[str, ...], log: ClickLog, order: Order) -> dict[st
     seen, unseen = split(log, order.evaluate, order.seed)
     if not len(seen.pages.weight) or not len(unseen.pages.weight):
         raise InputError(f"--evaluate {order.evaluate:g}: leaves no page to fit or none to evaluate; try another share")
-    evaluations = {name: evaluate(_fit(name, seen, order).model, unseen.pages) for name in names}
+    evaluations = {name: evaluate(fit(name, seen, order).model, unseen.pages) for name in names}
     STDOUT.print(evaluation_table(evaluations, int(unseen.pages.weight.sum())))
     STDOUT.print(position_table(evaluations))
     return evaluations

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import typer
 
-from saferank._kernel import CompilationError, why_not_compiled
 from saferank.cli.console import STDOUT, announce
+from saferank.cli.engines import compiling, engine_of
 from saferank.cli.errors import InputError, Interrupted, blaming, writing
 from saferank.cli.instance_sets import instance_set
 from saferank.cli.options import names_in
@@ -17,7 +17,8 @@ from saferank.cli.progress import round_meter
 from saferank.cli.tables import results_table
 from saferank.instances import Instance
 from saferank.policies import policy_kind
-from saferank.simulation.experiment import Plan, cells_of, simulate
+from saferank.simulation.engine import Engine, simulate
+from saferank.simulation.experiment import Plan, cells_of
 from saferank.simulation.results import Result, provenance, write_results
 from saferank.statistics.decision import decision_rule
 
@@ -37,6 +38,8 @@ class Order:
     checkpoints: str | None
     models: str | None
     queries: int | None
+    cluster: str | None
+    plugins: tuple[str, ...]
     out: Path
     command: list[str]
 
@@ -46,9 +49,9 @@ def carry_out(order: Order) -> None:
     announce()
     plan = _plan(order)
     instances = instance_set(order.source, order.models, order.queries, order.positions)
-    with output_folder(order.out):
+    with output_folder(order.out), engine_of(order.jobs, order.cluster, order.plugins) as engine:
         started = time.perf_counter()
-        results = _play(instances, plan, order)
+        results = _play(instances, plan, order, engine)
         _write(results, order, time.perf_counter() - started)
     _show(results, order.out)
 
@@ -72,15 +75,14 @@ def _checkpoint(text: str, rounds: int) -> int:
     return int(text)
 
 
-def _play(instances: list[Instance], plan: Plan, order: Order) -> list[Result]:
+def _play(instances: list[Instance], plan: Plan, order: Order, engine: Engine) -> list[Result]:
     total = len(instances) * len(plan.policies) * plan.repetitions * plan.rounds
     with round_meter(total) as meter:
         try:
-            with blaming(order.source):
-                cells = cells_of(instances, plan)
-            return simulate(cells, order.jobs, meter)
-        except CompilationError as problem:
-            raise InputError(f"a policy or click model does not compile: {why_not_compiled(problem)}") from problem
+            with compiling():
+                with blaming(order.source):
+                    cells = cells_of(instances, plan)
+                return simulate(cells, on_rounds=meter, engine=engine)
         except KeyboardInterrupt:
             raise Interrupted(f"interrupted after {meter.played:,} of {total:,} rounds; nothing was written") from None
 

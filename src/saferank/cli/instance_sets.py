@@ -4,7 +4,7 @@ from saferank.cli.errors import InputError, blaming
 from saferank.cli.options import names_in
 from saferank.click_models import click_model
 from saferank.embedded import MODELS, embedded_instances
-from saferank.instances import Instance, InstanceError, check_positions, load_instances
+from saferank.instances import Instance, InstanceError, check_positions, first_queries, load_instances
 
 EMBEDDED = "embedded"
 FEWEST_EMBEDDED = 2
@@ -29,12 +29,6 @@ def embedded_set(models: str | None, queries: int | None, seed: int = 1) -> list
     with blaming("--models"):
         made = embedded_instances(max(count, FEWEST_EMBEDDED), models=wanted, seed=seed)
     return first_queries(made, count)
-
-
-def first_queries(instances: list[Instance], count: int) -> list[Instance]:
-    """The instances of the first ``count`` different ids."""
-    wanted = set(list(dict.fromkeys(instance.id for instance in instances))[:count])
-    return [instance for instance in instances if instance.id in wanted]
 
 
 def instance_set(source: str, models: str | None, queries: int | None, positions: int) -> list[Instance]:

@@ -35,9 +35,25 @@ Plugins = Annotated[
 ]
 
 
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Play on this Dask cluster, like tcp://host:8786, instead of on threads here; same results.",
+        show_default="this machine",
+    ),
+]
+
+
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def at_most_if_given(limit: int) -> Callable[[int | None], int | None]:
+    """The same for an option that may be left out."""
+    check = at_most(limit)
+    return lambda value: None if value is None else check(value)
 
 
 def at_most(limit: int) -> Callable[[int], int]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from saferank.cli.options import ALL_POLICIES, LONGEST, Models, Plugins, Policies, Positions, at_most, cores
+from saferank.cli.options import ALL_POLICIES, LONGEST, Cluster, Models, Plugins, Policies, Positions, at_most, cores
 
 
 def command(
@@ -54,6 +54,7 @@ def command(
         ),
     ] = None,
     plugin: Plugins = None,
+    cluster: Cluster = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")] = Path("saferank-results"),
 ) -> None:
     """Play policies against simulated users and measure regret and safety.
@@ -82,6 +83,8 @@ def command(
         checkpoints=checkpoints,
         models=models,
         queries=queries,
+        cluster=cluster,
+        plugins=tuple(plugin or ()),
         out=out,
         command=context.obj,
     )

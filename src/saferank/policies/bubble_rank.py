@@ -14,7 +14,7 @@ import numpy as np
 
 from saferank._kernel import implements, kernel
 from saferank.policies.bubble import NEW_BOTTOM, first_row, first_standing, leader_of, promote, regroup_row, show_row
-from saferank.policies.registry import Outlook, Setup, given_rule, register
+from saferank.policies.registry import Outlook, Setup, given_rule, register, register_variant
 from saferank.policies.room import duels_have_room, has_room
 from saferank.randomness import Words, below
 from saferank.statistics.duels import (
@@ -31,9 +31,10 @@ from saferank.verbs import NOBODY, Flags, Impression, Ints, Items, choose, learn
 
 
 class BubbleRank(NamedTuple):
-    """Hyper-parameters: the decision rule as a table of leads by n."""
+    """Hyper-parameters: the decision rule as a table of leads by n, and which unranked items may challenge."""
 
     lead_needed: Ints
+    all_candidates: bool = False  # also those that the bottom item surely beats
 
 
 class BubbleRankState(NamedTuple):
@@ -60,6 +61,8 @@ def _choose(policy: BubbleRank, state: BubbleRankState, rng: Words, impression: 
     if state.n_eligible[0] > 0:
         challenger = int(np.int64(state.eligible[below(rng, state.n_eligible[0])]))
         state.row[-1] = challenger  # open to comparison, or it would not be eligible
+        if policy.all_candidates:
+            state.open[-1] = int(not surely_better(state.duels, policy.lead_needed, state.row[-2], challenger))
     show_row(state, challenger, rng, impression)
 
 
@@ -79,7 +82,7 @@ def list_eligible(policy: BubbleRank, state: BubbleRankState) -> None:
     size = 0
     for item in range(len(state.standing)):
         beaten = surely_better(state.duels, policy.lead_needed, state.row[-2], item)
-        if state.standing[item] == CANDIDATE and not beaten:
+        if state.standing[item] == CANDIDATE and (policy.all_candidates or not beaten):
             state.eligible[size] = item
             size += 1
     state.n_eligible[0] = size
@@ -91,7 +94,15 @@ def _has_room(policy: BubbleRank, state: BubbleRankState) -> bool:
 
 
 def _start(setup: Setup) -> tuple[BubbleRank, BubbleRankState]:
-    policy = BubbleRank(setup.rule.table(0))
+    return _start_among(setup, all_candidates=False)
+
+
+def _start_with_all_candidates(setup: Setup) -> tuple[BubbleRank, BubbleRankState]:
+    return _start_among(setup, all_candidates=True)
+
+
+def _start_among(setup: Setup, all_candidates: bool) -> tuple[BubbleRank, BubbleRankState]:
+    policy = BubbleRank(setup.rule.table(0), all_candidates)
     state = BubbleRankState(
         round=np.zeros(1, np.int64),
         learned=np.zeros(1, np.int64),
@@ -121,7 +132,7 @@ def _outlook(policy: BubbleRank, state: BubbleRankState) -> Outlook:
     )
 
 
-register(
+KIND = register(
     "bubble-rank",
     BubbleRank,
     start=_start,
@@ -131,3 +142,6 @@ register(
     regroup=_regroup,
     outlook=_outlook,
 )
+
+ALL_CANDIDATES = register_variant(KIND, "all-candidates", _start_with_all_candidates)
+"""The other reading of the paper's sentence about candidates, for sensitivity runs: any unranked item may challenge."""

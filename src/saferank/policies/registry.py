@@ -1,7 +1,7 @@
 """The names of policies, and what the simulator and the live ranker need to know of each besides its verbs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from saferank.statistics.decision import DecisionRule, decision_rule
@@ -54,6 +54,8 @@ def given_rule(setup: Setup) -> DecisionRule:
 
 
 POLICIES: dict[str, PolicyKind] = {}
+VARIANTS: dict[str, PolicyKind] = {}
+"""Policies with another reading of an open point, called ``policy:reading``: for sensitivity runs, not on offer."""
 
 
 def register(
@@ -82,8 +84,15 @@ def register(
     return kind
 
 
+def register_variant(kind: PolicyKind, reading: str, start: Callable[[Setup], tuple[Any, Any]]) -> PolicyKind:
+    """Make a policy that differs from ``kind`` in its hyper-parameters known as ``policy:reading``."""
+    variant = replace(kind, name=f"{kind.name}:{reading}", start=start)
+    VARIANTS[variant.name] = variant
+    return variant
+
+
 def policy_kind(name: str) -> PolicyKind:
-    """The policy called ``name``."""
-    if name not in POLICIES:
+    """The policy, or variant of a policy, called ``name``."""
+    if name not in POLICIES and name not in VARIANTS:
         raise ValueError(f"unknown policy {name!r}; known are {', '.join(sorted(POLICIES))}")
-    return POLICIES[name]
+    return POLICIES[name] if name in POLICIES else VARIANTS[name]

@@ -14,7 +14,8 @@ import numpy as np
 from saferank._kernel import kernel
 from saferank.instances import Instance
 from saferank.randomness import Words, stream, uniform
-from saferank.simulation.experiment import Cell, Plan, cells_of, compile_loops, run, simulate
+from saferank.simulation.engine import simulate
+from saferank.simulation.experiment import Cell, Plan, cells_of, compile_loops, run
 from saferank.verbs import Floats, Ints
 
 

@@ -1,20 +1,17 @@
-"""Repetitions: the same policy against the same users, from independent random streams, on one thread or several.
+"""Repetitions: the same policy against the same users, from independent random streams.
 
 A *run* is one repetition of one cell (instance, policy). Its random streams depend on the seed and on the names of
-what is played, never on threads, on order or on what else is in the experiment. Threads suffice: kernels hold no GIL.
+what is played, never on threads, on order or on what else is in the experiment. ``engine.py`` says who plays them.
 """
 
-import itertools
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from saferank._kernel import prepare_thread, specialised
+from saferank._kernel import specialised
 from saferank.click_models.best import best_reward
 from saferank.instances import Instance
 from saferank.policies import PolicyKind, Setup, make_room, policy_kind
@@ -34,14 +31,9 @@ SEGMENT_SECONDS = 0.05
 """Short enough for a bar that moves and an interrupt that is heard, however slow a round of the policy is."""
 
 OnRounds = Callable[[int], None]
-Task = tuple[int, range]
-"""The number of a cell and some repetitions of it."""
-
-TASK_ROUNDS = 1_000_000
-"""Repetitions are handed to threads in groups of about so many rounds: handing over costs as much as 2,000 rounds."""
 
 
-def _unheard(rounds: int) -> None:
+def unheard(rounds: int) -> None:
     """Nobody wants to know how many rounds were played."""
 
 
@@ -113,7 +105,7 @@ class Cell:
         return stream(self.plan.seed, "policy", *key), stream(self.plan.seed, "users", *key)
 
 
-def cells_of(instances: list[Instance], plan: Plan) -> list[Cell]:
+def cells_of(instances: Sequence[Instance], plan: Plan) -> list[Cell]:
     """Every policy on every instance, the policies of an instance together."""
     kinds = [policy_kind(name) for name in plan.policies]
     worlds = [(instance, _world(instance, plan.n_positions)) for instance in instances]
@@ -137,7 +129,7 @@ def _cell(instance: Instance, kind: PolicyKind, plan: Plan, world: World) -> Cel
     return Cell(instance, kind, setup, world, plan, plan.checkpoint_rounds())
 
 
-def run(cell: Cell, repetition: int, on_rounds: OnRounds = _unheard) -> Floats:
+def run(cell: Cell, repetition: int, on_rounds: OnRounds = unheard) -> Floats:
     """Play one repetition; returns regret, violations and wrong certificates by checkpoint (rows of three)."""
     kind, setup = cell.kind, cell.setup
     policy, state = kind.start(setup)
@@ -187,62 +179,3 @@ def result_of(cell: Cell, runs: Floats) -> Result:
         violations_stderr=violations_stderr,
         wrong_certificates_mean=mean_and_stderr(runs[:, :, 2])[0] if cell.kind.certifies else None,
     )
-
-
-def simulate(cells: list[Cell], jobs: int = 1, on_rounds: OnRounds = _unheard) -> list[Result]:
-    """Play every repetition of every cell on ``jobs`` threads; the results do not depend on how many.
-
-    ``on_rounds`` hears of rounds as they are played, on any thread; what it raises ends the experiment.
-    """
-    compile_loops(cells)
-    stop = threading.Event()
-
-    def heard(rounds: int) -> None:
-        if stop.is_set():
-            raise _Stopped
-        on_rounds(rounds)
-
-    def play_some(task: Task) -> tuple[Task, list[Floats]]:
-        number, repetitions = task
-        return task, [run(cells[number], repetition, heard) for repetition in repetitions]
-
-    pool = ThreadPoolExecutor(max_workers=jobs, initializer=prepare_thread)
-    try:
-        return _gather(cells, _played(pool, play_some, _tasks(cells), ahead=2 * jobs))
-    finally:
-        stop.set()
-        pool.shutdown(cancel_futures=True)
-
-
-def _tasks(cells: list[Cell]) -> Iterator[Task]:
-    for number, cell in enumerate(cells):
-        together = max(1, TASK_ROUNDS // cell.plan.rounds)
-        for start in range(0, cell.plan.repetitions, together):
-            yield number, range(start, min(start + together, cell.plan.repetitions))
-
-
-class _Stopped(Exception):  # noqa: N818 (no error: the experiment is being stopped)
-    """Ends a run from inside."""
-
-
-def _played(
-    pool: ThreadPoolExecutor, play_some: Callable[[Task], tuple[Task, list[Floats]]], tasks: Iterator[Task], ahead: int
-) -> Iterator[tuple[Task, list[Floats]]]:
-    """Tasks as they are done; only a few wait, so that an interrupt finds no long queue. A failure is raised."""
-    waiting = {pool.submit(play_some, task) for task in itertools.islice(tasks, ahead)}
-    while waiting:
-        done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-        waiting |= {pool.submit(play_some, task) for task in itertools.islice(tasks, len(done))}
-        yield from (future.result() for future in done)
-
-
-def _gather(cells: list[Cell], played: Iterable[tuple[Task, list[Floats]]]) -> list[Result]:
-    """The results in the order of the cells; the runs of a cell are forgotten once all of them are there."""
-    runs: dict[int, dict[int, Floats]] = {number: {} for number in range(len(cells))}
-    results: dict[int, Result] = {}
-    for (number, repetitions), rows in played:
-        runs[number] |= dict(zip(repetitions, rows, strict=True))
-        if len(runs[number]) == cells[number].plan.repetitions:
-            of_cell = runs.pop(number)
-            results[number] = result_of(cells[number], np.array([of_cell[r] for r in sorted(of_cell)]))
-    return [results[number] for number in range(len(cells))]

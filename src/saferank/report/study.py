@@ -1,0 +1,99 @@
+"""The study beyond the paper: the anytime rule beside the paper's, at the same provable error, by click model."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from saferank.report.claims import final_regret, final_violations
+from saferank.report.looks import model_name, policy_name
+from saferank.report.numbers import Measured, ratio
+from saferank.report.pooling import Pooled, pooled
+from saferank.report.reading import Run
+from saferank.simulation.results import Result
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one rule."""
+
+    rule: str
+    regret: Measured
+    violations: Measured
+    wrong_certificates: float | None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Both rules, for one policy under one click model, on the same queries."""
+
+    policy: str
+    model: str
+    queries: int
+    repetitions: int
+    rounds: int
+    paper: Outcome
+    anytime: Outcome
+
+    @property
+    def same_level(self) -> bool:
+        """True when as much is proved of either rule."""
+        levels = [_level(outcome.rule, self.rounds) for outcome in (self.paper, self.anytime)]
+        return None not in levels and math.isclose(levels[0] or 0.0, levels[1] or 0.0, rel_tol=1e-9)
+
+    @property
+    def ratio(self) -> Measured | None:
+        """The anytime rule's regret as a share of the paper rule's."""
+        return ratio(self.anytime.regret, self.paper.regret)
+
+
+def study_pairs(run: Run, sets: Mapping[str, object]) -> dict[str, list[Pair]]:
+    """Pairs by set of instances; what is in no set stands under ``other instances``."""
+    members = {name: set(ids) for name, ids in sets.items() if isinstance(ids, list)}
+    named = set().union(*members.values()) if members else set()
+    rest = {result.instance for result in run.results} - named
+    groups = members | ({"other instances" if members else "all instances": rest} if rest else {})
+    found = {name: _pairs(run, [r for r in run.results if r.instance in ids]) for name, ids in groups.items()}
+    return {name: pairs for name, pairs in found.items() if pairs}
+
+
+def _pairs(run: Run, results: list[Result]) -> list[Pair]:
+    cells = [(policy, model) for policy in run.policies for model in run.models]
+    pairs = [_pair([r for r in results if (r.policy, r.model) == cell]) for cell in cells]
+    return [pair for pair in pairs if pair is not None]
+
+
+def _pair(results: list[Result]) -> Pair | None:
+    paper = [result for result in results if (result.rule or "").startswith("paper:")]
+    anytime = [result for result in results if (result.rule or "").startswith("anytime:")]
+    if not paper or {r.instance for r in paper} != {r.instance for r in anytime}:
+        return None
+    first = paper[0]
+    return Pair(
+        policy_name(first.policy),
+        model_name(first.model),
+        len(paper),
+        first.repetitions,
+        first.rounds[-1],
+        _outcome(paper),
+        _outcome(anytime),
+    )
+
+
+def _level(rule: str, rounds: int) -> float | None:
+    """The probability of ever deciding a pair wrongly that a rule promises.
+
+    >>> _level("paper:1/T", 100_000), _level("anytime:1e-5", 100_000), _level("mine", 1)
+    (1e-05, 1e-05, None)
+    """
+    try:
+        level = rule.partition(":")[2]
+        return 1 / rounds if level == "1/T" else float(level)
+    except ValueError:
+        return None
+
+
+def _outcome(results: list[Result]) -> Outcome:
+    curve: Pooled
+    (curve,) = pooled(results)
+    wrong = None if curve.wrong_certificates is None else float(curve.wrong_certificates[-1])
+    return Outcome(results[0].rule or "", final_regret(curve), final_violations(curve), wrong)

@@ -1,0 +1,107 @@
+"""Everything that a reproduction plays: the paper's experiment, what the paper left open, and a study beyond it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from saferank.click_models.shapes import PerItem
+from saferank.embedded import MODELS, embedded_instances
+from saferank.fitting.coins import declared
+from saferank.instances import Instance, first_queries
+from saferank.policies.bubble_rank import ALL_CANDIDATES
+from saferank.reproduction.protocol import Protocol
+from saferank.reproduction.special import Special
+from saferank.simulation.experiment import Cell, cells_of
+
+REVERSED = " (candidates reversed)"
+SAFE = ("kl-ucb-br", "bubble-rank")
+EMBEDDED = "embedded"
+STUDIED = "kl-ucb-br"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The cells of each part; a part that was left out has none."""
+
+    paper: list[Cell]
+    sensitivity: list[Cell]
+    study: list[Cell]
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All of them, in one row."""
+        return [*self.paper, *self.sensitivity, *self.study]
+
+
+def study_sets(protocol: Protocol, others: Mapping[str, Sequence[Instance]]) -> dict[str, list[Instance]]:
+    """The instance sets of the study: the first queries of the embedded one under all models, and of others."""
+    size = protocol.sizes.study_queries
+    embedded = embedded_instances(max(2, size), models=MODELS)
+    sets = {EMBEDDED: embedded, **others}
+    return {name: first_queries(instances, size) for name, instances in sets.items()}
+
+
+def parts_of(
+    protocol: Protocol, instances: Sequence[Instance], special: Special, sets: Mapping[str, Sequence[Instance]]
+) -> Parts:
+    """The cells of all parts that the protocol wants."""
+    wanted = protocol.parts
+    return Parts(
+        paper=cells_of(instances, protocol.plan()),
+        sensitivity=_sensitivity(protocol, _some(protocol, instances, special)) if "sensitivity" in wanted else [],
+        study=_study(protocol, sets) if "study" in wanted else [],
+    )
+
+
+def _some(protocol: Protocol, instances: Sequence[Instance], special: Special) -> list[Instance]:
+    """The special queries and the most frequent others."""
+    first = {instance.id for instance in first_queries(instances, protocol.sizes.sensitivity_queries)}
+    wanted = first | {special.optimal.id, special.none_of_best.id}
+    return [instance for instance in instances if instance.id in wanted]
+
+
+def sensitivity_rules(protocol: Protocol) -> tuple[str, ...]:
+    """The rule of the run, delta = 1/T, T^-4 and 0.01, and the anytime rule at 1/T."""
+    quartic = max(2, protocol.rounds) ** -4.0
+    return tuple(dict.fromkeys([protocol.rule, "paper:1/T", f"paper:{quartic:.6g}", "paper:0.01", "anytime:1/T"]))
+
+
+def _sensitivity(protocol: Protocol, instances: Sequence[Instance]) -> list[Cell]:
+    """Rules, BubbleRank's candidates, and the order of candidates, which breaks KL-UCB-BR's ties."""
+    repetitions = protocol.sizes.sensitivity_repetitions
+    safe = tuple(policy for policy in SAFE if policy in protocol.policies)
+    plans = [protocol.plan(repetitions, policies=safe, rule=rule) for rule in sensitivity_rules(protocol) if safe]
+    cells = [cell for plan in plans for cell in cells_of(instances, plan)]
+    if "bubble-rank" in safe:
+        cells += cells_of(instances, protocol.plan(repetitions, policies=(ALL_CANDIDATES.name,)))
+    if "kl-ucb-br" in safe:
+        turned = [candidates_reversed(instance, protocol.positions) for instance in instances]
+        cells += cells_of(turned, protocol.plan(repetitions, policies=("kl-ucb-br",)))
+    return cells
+
+
+def _study(protocol: Protocol, sets: Mapping[str, Sequence[Instance]]) -> list[Cell]:
+    """The paper's rule and the anytime rule at the same provable error."""
+    instances = [instance for each in sets.values() for instance in each]
+    plans = [
+        protocol.plan(protocol.sizes.study_repetitions, policies=(STUDIED,), rule=rule)
+        for rule in ("paper:1/T", "anytime:1/T")
+    ]
+    return [cell for plan in plans for cell in cells_of(instances, plan)]
+
+
+def with_items(instance: Instance, chosen: Sequence[int]) -> Instance:
+    """The instance with these of its items, in this order."""
+    places, hints = list(chosen), declared(type(instance.model))
+    fields: dict[str, Any] = {
+        name: getattr(instance.model, name)[places] for name, hint in hints.items() if hint == PerItem
+    }
+    items = tuple(instance.items[place] for place in places)
+    return replace(instance, model=instance.model._replace(**fields), items=items)
+
+
+def candidates_reversed(instance: Instance, n_positions: int) -> Instance:
+    """The instance with its unranked items in the opposite order."""
+    n_items = len(instance.items)
+    turned = with_items(instance, [*range(n_positions), *range(n_items - 1, n_positions - 1, -1)])
+    return replace(turned, id=instance.id + REVERSED)

@@ -1,0 +1,151 @@
+"""Who plays the runs of an experiment, and what becomes of them.
+
+An *engine* (threads here, a Dask cluster in ``saferank.cluster``) plays tasks in any order. ``Gathered`` puts the runs
+of a cell in the order of their repetitions before it averages, so results do not depend on the engine. Threads suffice
+on one machine: kernels hold no GIL.
+"""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from saferank._kernel import prepare_thread
+from saferank.simulation.experiment import Cell, OnRounds, compile_loops, result_of, run, unheard
+from saferank.simulation.results import Result
+from saferank.verbs import Floats
+
+TASK_ROUNDS = 1_000_000
+"""Repetitions are handed to threads in groups of about so many rounds: handing over costs as much as 2,000 rounds."""
+
+
+class Task(NamedTuple):
+    """Some repetitions of a cell."""
+
+    cell: int  # its number in the experiment
+    repetitions: tuple[int, ...]
+
+
+class Played(NamedTuple):
+    """What came of a task."""
+
+    task: Task
+    rows: list[Floats]  # by repetition
+    seconds: float  # of the thread that played it
+
+
+class Engine(Protocol):
+    """Plays tasks."""
+
+    task_rounds: int  # about how many rounds a task should have
+
+    def play(self, cells: Sequence[Cell], tasks: Sequence[Task], on_rounds: OnRounds) -> Iterator[Played]:
+        """Tasks as they are done, in any order; ``on_rounds`` hears of rounds, and what it raises ends everything."""
+
+
+class _Stopped(Exception):  # noqa: N818 (no error: the experiment is being stopped)
+    """Ends a run from inside."""
+
+
+class Threads:
+    """The engine of one machine."""
+
+    task_rounds = TASK_ROUNDS
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+
+    def play(self, cells: Sequence[Cell], tasks: Sequence[Task], on_rounds: OnRounds) -> Iterator[Played]:
+        """Tasks as they are done."""
+        compile_loops([cells[number] for number in sorted({task.cell for task in tasks})])
+        stop = threading.Event()
+
+        def heard(rounds: int) -> None:
+            if stop.is_set():
+                raise _Stopped
+            on_rounds(rounds)
+
+        pool = ThreadPoolExecutor(max_workers=self.jobs, initializer=prepare_thread)
+        try:
+            yield from _as_done(pool, lambda task: play_task(cells[task.cell], task, heard), iter(tasks), 2 * self.jobs)
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+
+
+def play_task(cell: Cell, task: Task, on_rounds: OnRounds = unheard) -> Played:
+    """Play a task of this cell on this thread."""
+    started = time.perf_counter()
+    rows = [run(cell, repetition, on_rounds) for repetition in task.repetitions]
+    return Played(task, rows, time.perf_counter() - started)
+
+
+def _as_done(
+    pool: ThreadPoolExecutor, play: Callable[[Task], Played], tasks: Iterator[Task], ahead: int
+) -> Iterator[Played]:
+    """Tasks as they are done; only a few wait, so that an interrupt finds no long queue. A failure is raised."""
+    waiting = {pool.submit(play, task) for task in itertools.islice(tasks, ahead)}
+    while waiting:
+        done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+        waiting |= {pool.submit(play, task) for task in itertools.islice(tasks, len(done))}
+        yield from (future.result() for future in done)
+
+
+class Gathered:
+    """What has come of an experiment so far; the runs of a cell are forgotten once all of them are there."""
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        self.cells = cells
+        self.results: dict[int, Result] = {}  # of the cells that are complete, by number
+        self.runs: dict[int, dict[int, Floats]] = {}  # of the others, by number and repetition
+        self.seconds: dict[int, float] = {}  # of threads, by number
+
+    def add(self, played: Played) -> None:
+        """Hear of a task that was played."""
+        number, cell = played.task.cell, self.cells[played.task.cell]
+        self.seconds[number] = self.seconds.get(number, 0.0) + played.seconds
+        runs = self.runs.setdefault(number, {})
+        runs |= dict(zip(played.task.repetitions, played.rows, strict=True))
+        if len(runs) == cell.plan.repetitions:
+            self.results[number] = result_of(cell, np.array([runs[repetition] for repetition in sorted(runs)]))
+            del self.runs[number]
+
+    def tasks(self, task_rounds: int) -> list[Task]:
+        """What is still to be played, in tasks of about so many rounds."""
+        unfinished = [number for number in range(len(self.cells)) if number not in self.results]
+        return [task for number in unfinished for task in self._tasks_of(number, task_rounds)]
+
+    def _tasks_of(self, number: int, task_rounds: int) -> list[Task]:
+        plan, there = self.cells[number].plan, self.runs.get(number, {})
+        missing = [repetition for repetition in range(plan.repetitions) if repetition not in there]
+        together = max(1, task_rounds // plan.rounds)
+        starts = range(0, len(missing), together)
+        return [Task(number, tuple(missing[start : start + together])) for start in starts]
+
+    def in_order(self) -> list[Result]:
+        """The results in the order of the cells."""
+        return [self.results[number] for number in range(len(self.cells))]
+
+
+def simulate(
+    cells: Sequence[Cell],
+    jobs: int = 1,
+    on_rounds: OnRounds = unheard,
+    *,
+    engine: Engine | None = None,
+    gathered: Gathered | None = None,
+) -> list[Result]:
+    """Play every repetition of every cell, on ``jobs`` threads or by another engine; the results do not depend on it.
+
+    ``on_rounds`` hears of rounds as they are played, on any thread; what it raises ends the experiment. What is there
+    already in ``gathered`` is not played again.
+    """
+    player = Threads(jobs) if engine is None else engine
+    so_far = Gathered(cells) if gathered is None else gathered
+    for played in player.play(cells, so_far.tasks(player.task_rounds), on_rounds):
+        so_far.add(played)
+    return so_far.in_order()
