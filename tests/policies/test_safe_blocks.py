@@ -72,12 +72,12 @@ def test_one_position_is_a_block_with_the_challenger_and_nothing_above_it() -> N
     assert all(blocks == [[0]] for blocks in blocks_by_coins(1, 1).values())
 
 
-def test_no_block_has_more_than_five_items_however_rich_the_account() -> None:
+def test_a_rich_account_buys_blocks_of_five_from_the_top_and_as_many_as_the_coins_let_in_below() -> None:
     for bits, blocks in blocks_by_coins(12, 12, income=1000).items():
         assert [len(block) for block in blocks] == ([5, 5, 2] if bits[0] == "0" else [1, 5, 5, 1])
-    for bits, blocks in blocks_by_coins(9, 8, income=1000).items():
-        coins = bits[1:4]
-        assert len(blocks[-1]) == 2 + (3 if coins == "000" else coins.index("1"))
+    for bits, blocks in blocks_by_coins(6, 5, income=1000).items():
+        coins = bits[1:5]
+        assert len(blocks[-1]) == 2 + (4 if coins == "0000" else coins.index("1"))
 
 
 def test_a_page_spends_no_word_more_than_the_document_says() -> None:
@@ -98,7 +98,7 @@ def plainly_open(policy: Any, state: Any, upper: int, lower: int, t: int) -> boo
 
 def plain_reach(policy: Any, state: Any, place: int, t: int) -> int:
     row, reach = state.row, 0
-    while reach < min(place, 4) and plainly_open(policy, state, row[place - reach - 1], row[place], t):
+    while reach < place and plainly_open(policy, state, row[place - reach - 1], row[place], t):
         reach += 1
     return reach
 
@@ -121,20 +121,20 @@ def test_what_it_remembers_of_open_pairs_equals_the_plain_definition(rule: str, 
     attraction = np.array([0.9, 0.85, 0.8, 0.8, 0.75, 0.7, 0.03, 0.02, 0.01]) if seed < 3 else users.random(9)
     state.leaders.counts[0] = [0, 5, 300, 65_000][seed % 4]
     waiting, quiet, closed = [], 0, 0
-    for _ in range(700):
+    for _ in range(400):
         t = int(state.leaders.counts[state.leaders.current[0]])
         challenger = plain_challenger(policy, state, t)
         choose(policy, state, rng, page)
         assert page.challenger[0] == challenger
         reach = [plain_reach(policy, state, place, t) for place in range(6)]
         assert state.reach[:6].tolist() == reach
-        quiet, closed = quiet + (challenger == NOBODY), closed + (reach != [0, 1, 2, 3, 4, 4])
+        quiet, closed = quiet + (challenger == NOBODY), closed + (reach != [0, 1, 2, 3, 4, 5])
         waiting.append(copied_impression(page))
         while len(waiting) > 5 * late:
             answered = waiting.pop(users.integers(len(waiting)))
             clicks = users.random(6) < attraction[answered.ranking[:6]] * 0.9 ** np.arange(6)
             learn(policy, state, answered, clicks.astype(np.int64))
-    assert closed > 100
+    assert closed > 50
     assert quiet > 0 or seed >= 3
 
 

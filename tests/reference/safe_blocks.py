@@ -53,9 +53,9 @@ class SafeBlocks(_BubblePolicy):
         return best
 
     def fits_above(self, item: int, block: list[int], spent: int) -> bool:
-        """All the pairs that it would form in the block are open, the rest of the budget covers them, and 5 items."""
+        """All the pairs that it would form in the block are open, and the rest of the budget covers them."""
         all_open = all(self.open(item, other) for other in block)
-        return all_open and len(block) <= self.budget() - spent and len(block) + 1 <= LARGEST_BLOCK
+        return all_open and len(block) <= self.budget() - spent
 
     def fits_below(self, item: int, block: list[int], spent: int) -> bool:
         all_open = all(self.open(other, item) for other in block)

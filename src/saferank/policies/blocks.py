@@ -26,7 +26,10 @@ from saferank.statistics.kl import FIRST_BUDGET, budget_at, entropy, may_be_bett
 from saferank.verbs import NOBODY, Impression
 
 LARGEST_BLOCK = 5
-"""A block has at most so many items, the challenger included: its price grows with its pairs."""
+"""A block from the top has at most so many items. The challenger's block stops growing by coins instead."""
+
+MOST_COINS = 63
+"""So many stop coins come with the one word of a page; more are tossed with probability 2^-63, growing ends there."""
 
 LOOK_AGAIN = 0
 _NOT_AGAIN = 1 << 60
@@ -77,7 +80,7 @@ def _look(policy: Any, state: Any, upper: int, lower: int, t: int) -> bool:
 @kernel
 def _stretch(policy: Any, state: Any, place: int, reach: int, t: int) -> None:
     """Note the reach of a place that is at least ``reach``."""
-    while reach < min(place, LARGEST_BLOCK - 1) and _look(policy, state, place - reach - 1, place, t):
+    while reach < place and _look(policy, state, place - reach - 1, place, t):
         reach += 1
     state.reach[place] = reach
 
@@ -93,13 +96,13 @@ def look_at_leader(policy: Any, state: Any, t: int) -> None:
 
 @kernel
 def follow_duel(policy: Any, state: Any, winner: int, loser: int) -> None:
-    """A duel was recorded: if both items are in the leader, close to one another, see what that changes.
+    """A duel was recorded: if both items are in the leader, see what that changes.
 
     A win of the upper item cannot open the pair, a win of the lower one cannot close it.
     """
     a, b = state.place[winner], state.place[loser]
     distance = abs(a - b)
-    if distance >= LARGEST_BLOCK or state.row[a] != winner or state.row[b] != loser:
+    if state.row[a] != winner or state.row[b] != loser:
         return
     upper, lower = min(a, b), max(a, b)
     reach = state.reach[lower]
@@ -123,7 +126,7 @@ def _joins(policy: Any, state: Any, place: int, t: int) -> bool:
 def _room_to_grow(policy: Any, state: Any, left: int, t: int) -> int:
     """How many items the challenger's block could take in from above, coins aside."""
     last, taken = len(state.row) - 1, 0
-    while taken < min(LARGEST_BLOCK, last + 1) - 2:
+    while taken < min(last - 1, MOST_COINS):
         left -= taken + 2
         if left < 0 or not _joins(policy, state, last - taken - 2, t):
             break

@@ -44,7 +44,7 @@ class PolicyKind:
     outlook: Callable[[Any, Any], Outlook] | None = None  # for explanations
     settled: Callable[[Any, int, int], bool] | None = None  # is the order of two items settled? None: ask the rule
     budget: Callable[[Any], Budget] | None = None  # what its next page may spend; None: it keeps no budget
-    pairs_per_place: int = 1  # a page compares at most so many pairs for each place
+    compares_blocks: bool = False  # a page may compare every shown item and the hidden one with every other
 
     def places(self, setup: Setup) -> int:
         """How many places a page may compare: all items, or the shown ones and the hidden one."""
@@ -52,7 +52,8 @@ class PolicyKind:
 
     def new_pairs(self, setup: Setup) -> int:
         """How many pairs that never met a page may compare: room for them is made in the table of duels."""
-        return self.pairs_per_place * (setup.n_positions + 1)
+        places = setup.n_positions + 1
+        return places * (places - 1) // 2 if self.compares_blocks else places
 
 
 def given_rule(setup: Setup) -> DecisionRule:
@@ -77,7 +78,7 @@ def register(
     outlook: Callable[[Any, Any], Outlook] | None = None,
     settled: Callable[[Any, int, int], bool] | None = None,
     budget: Callable[[Any], Budget] | None = None,
-    pairs_per_place: int = 1,
+    compares_blocks: bool = False,
 ) -> PolicyKind:
     """Make an algorithm known under ``name``; registering the same name again replaces it.
 
@@ -97,7 +98,7 @@ def register(
         outlook=outlook,
         settled=settled,
         budget=budget,
-        pairs_per_place=pairs_per_place,
+        compares_blocks=compares_blocks,
     )
     POLICIES[name] = kind
     return kind

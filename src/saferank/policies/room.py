@@ -36,7 +36,8 @@ def duels_have_room(state: Any, new_pairs: int) -> bool:
 
 def make_room(kind: PolicyKind, setup: Setup, policy: Any, state: Any) -> tuple[Any, Any]:
     """Policy and state with room for more, their contents unchanged."""
-    if hasattr(state, "duels") and isinstance(state.duels, HashedDuels) and crowded(state.duels, kind.new_pairs(setup)):
+    hashed = hasattr(state, "duels") and isinstance(state.duels, HashedDuels)
+    while hashed and crowded(state.duels, kind.new_pairs(setup)):
         state = state._replace(duels=with_more_slots(state.duels))
     if hasattr(state, "leaders") and leaders_full(state.leaders):
         state = state._replace(leaders=with_more_leaders(state.leaders))

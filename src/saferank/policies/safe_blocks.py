@@ -17,7 +17,6 @@ import numpy as np
 
 from saferank._kernel import implements, kernel
 from saferank.policies.blocks import (
-    LARGEST_BLOCK,
     LOOK_AGAIN,
     follow_duel,
     is_open,
@@ -45,7 +44,6 @@ from saferank.statistics.tournament import (
 from saferank.verbs import NOBODY, Flags, Floats, Impression, Ints, Items, choose, learn
 
 _OPEN = -1
-_PAIRS_PER_PLACE = (LARGEST_BLOCK - 1) // 2
 
 
 class SafeBlocks(NamedTuple):
@@ -129,7 +127,7 @@ def _learn(policy: SafeBlocks, state: SafeBlocksState, impression: Impression, c
 
 @implements(has_room, SafeBlocks)
 def _has_room(policy: SafeBlocks, state: SafeBlocksState) -> bool:
-    return duels_have_room(state, _PAIRS_PER_PLACE * len(state.row)) and not leaders_full(state.leaders)
+    return duels_have_room(state, len(state.row) * (len(state.row) - 1) // 2) and not leaders_full(state.leaders)
 
 
 def _account(n_items: int, n_positions: int, income: int) -> Ints:
@@ -193,5 +191,5 @@ register(
     regroup=_regroup,
     outlook=_outlook,
     budget=lambda state: Budget(int(state.account[0]), int(state.account[1])),
-    pairs_per_place=_PAIRS_PER_PLACE,
+    compares_blocks=True,
 )
