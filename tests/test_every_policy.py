@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import reference.policies as transcribed
+import reference.safe_blocks as transcribed_blocks
 from reference import decision as literal
 from reference.kl_index import sbb
 from reference.randomness import Xoshiro
@@ -30,6 +31,7 @@ from saferank.verbs import NOBODY, Floats, Impression, Ints, choose, learn, new_
 
 EVERY = pytest.mark.parametrize("name", POLICIES)
 BUBBLES = pytest.mark.parametrize("name", ["bubble-rank", "kl-ucb-br"])
+SAFE = pytest.mark.parametrize("name", ["bubble-rank", "kl-ucb-br", "safe-blocks"])
 SIZES = [(1, 1), (2, 1), (5, 1), (2, 2), (4, 4), (5, 5), (4, 2), (6, 3), (7, 4), (8, 5)]
 RULES = ["paper:0.5", "anytime:0.1", "paper:1e-3", "anytime:1e-2"]
 
@@ -134,6 +136,7 @@ def transcription(name: str, size: tuple[int, int], rule: str, seed: int) -> Any
         "kl-ucb-br": lambda: transcribed.KlUcbBr(*size, rng, beats),
         "top-rank": lambda: transcribed.TopRank(*size, rng, float(level)),
         "uni-rank": lambda: transcribed.UniRank(*size, rng),
+        "safe-blocks": lambda: transcribed_blocks.SafeBlocks(*size, rng, beats),
     }
     return literals[name]()
 
@@ -142,7 +145,8 @@ def transcription(name: str, size: tuple[int, int], rule: str, seed: int) -> Any
 def _remembered_indices() -> Iterator[None]:
     """The literal index takes milliseconds; equal questions are asked once. The transcription itself stays."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transcribed, "sbb", functools.cache(sbb))
+        for module in (transcribed, transcribed_blocks):
+            patch.setattr(module, "sbb", functools.cache(sbb))
         yield
 
 
@@ -210,7 +214,7 @@ def test_it_equals_its_transcription_for_longer(name: str, rule: str) -> None:
         assert_equal_to_the_transcription(name, (5, 3), 350, rule, seed, user)
 
 
-@BUBBLES
+@SAFE
 @pytest.mark.parametrize("user", [browses, wants_the_last_item, changes_sides])
 def test_it_equals_its_transcription_with_duels_in_a_hash_table_that_grows(
     name: str, user: User, monkeypatch: pytest.MonkeyPatch
@@ -281,7 +285,7 @@ def wrong_certificates(state: Any, attraction: Floats) -> bool:
     return bool(np.any(attraction[certificates.better[:given]] < attraction[certificates.worse[:given]]))
 
 
-@BUBBLES
+@SAFE
 def test_the_leader_never_gets_worse_unless_a_certificate_is_wrong(name: str) -> None:
     improvements = mistakes = 0
     for seed in range(20):

@@ -9,6 +9,7 @@ import pytest
 from reference.decision import paper_decides
 from reference.late_feedback import late_policy
 from reference.randomness import Xoshiro
+from reference.safe_blocks import LateSafeBlocks
 
 from saferank import Page, Ranker, RankerError
 from saferank.embedded import embedded_instances
@@ -60,7 +61,7 @@ def test_live_equals_compiled(policy: str) -> None:
     assert regret == compiled
 
 
-@pytest.mark.parametrize("policy", ["kl-ucb-br", "bubble-rank"])
+@pytest.mark.parametrize("policy", ["kl-ucb-br", "bubble-rank", "safe-blocks"])
 @pytest.mark.parametrize(("n_items", "n_positions"), [(6, 3), (5, 4), (4, 1), (4, 4), (7, 2)])
 @pytest.mark.parametrize("outstanding", [0, 1, 7, 40])
 def test_late_feedback_equals_the_transcription(policy: str, n_items: int, n_positions: int, outstanding: int) -> None:
@@ -68,9 +69,8 @@ def test_late_feedback_equals_the_transcription(policy: str, n_items: int, n_pos
     ranker = Ranker(
         policy, original=range(n_positions), candidates=range(n_positions, n_items), rule="paper:0.3", seed=outstanding
     )
-    reference = late_policy(
-        policy, n_items, n_positions, Xoshiro([int(x) for x in ranker._rng]), lambda s, n: paper_decides(s, n, 0.3)
-    )
+    started = n_items, n_positions, Xoshiro([int(x) for x in ranker._rng]), lambda s, n: paper_decides(s, n, 0.3)
+    reference = LateSafeBlocks(*started) if policy == "safe-blocks" else late_policy(policy, *started)
     chance, waiting = random.Random(n_items + outstanding), []
     appeal = [chance.random() for _ in range(n_items)]
     for _ in range(200):

@@ -6,6 +6,7 @@ from typing import Any
 
 from saferank.page import Item, Page
 from saferank.policies import PolicyKind, Setup
+from saferank.safety import Budget
 from saferank.statistics.duels import wins_of
 from saferank.verbs import NOBODY
 
@@ -57,6 +58,7 @@ class Explanation:
     exploration: str
     challenger: Challenger | None
     positions: tuple[Position, ...]
+    budget: Budget | None = None  # of the page, or of the next one; None for a policy that keeps none
 
     @property
     def undecided(self) -> tuple[Pair, ...]:
@@ -72,6 +74,8 @@ class Explanation:
             index = "" if self.challenger.index is None else f", index {self.challenger.index:.3f}"
             duel = f"(s={self.challenger.s}, n={self.challenger.n}{index})"
             lines.append(f"  {self.challenger.item} challenges {self.challenger.against} {duel}")
+        if self.budget:
+            lines.append(f"budget: {self.budget}")
         lines += [f"position {place.position}: {place.item}, {place.role}" for place in self.positions]
         return "\n".join(lines)
 
@@ -96,7 +100,15 @@ def explain(
             items[challenger], items[leader[-1]], *duel(state, challenger, leader[-1]), index=outlook.index
         ),
         positions=tuple(_position(page, place) for place in range(len(page.items))) if page else (),
+        budget=_budget(kind, state, page),
     )
+
+
+def _budget(kind: PolicyKind, state: Any, page: Page | None) -> Budget | None:
+    """What the page may spend and spends; without a page, what the next one may."""
+    if page is not None:
+        return page.budget
+    return kind.budget(state) if kind.budget else None
 
 
 def duel(state: Any, i: int, j: int) -> tuple[int, int]:
@@ -123,15 +135,24 @@ def _position(page: Page, place: int) -> Position:
     return Position(place + 1, item, _role(page, place, item, others))
 
 
+def _left_out(page: Page, others: list[Item]) -> str:
+    """Who of the company is compared without being shown, and why."""
+    if page.hidden is None or page.hidden not in others:
+        return ""
+    if page.hidden == page.challenger:
+        return f", of which {page.hidden} challenges from outside the page"
+    return f", of which {page.hidden} makes room for {page.challenger}"
+
+
 def _role(page: Page, place: int, item: Item, others: list[Item]) -> str:
     if not others:
         return "stands alone on this page"
     company = f"compared with {', '.join(map(str, others))}"
     if item == page.challenger:
         return f"unranked, tried in place of {page.hidden}, {company}"
-    if page.hidden is not None and page.hidden in others:
+    if others == [page.hidden]:
         return f"of the leader, {company}, which challenges it from outside the page"
     if len(others) > 1:
-        return f"shuffled among {len(others) + 1} items, {company}"
+        return f"shuffled among {len(others) + 1} items, {company}{_left_out(page, others)}"
     swapped = item != page.leader[place]
     return f"{'swapped, ' if swapped else ''}{company}"

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from saferank.safety import Budget
 from saferank.verbs import Impression
 
 Item = str | int
@@ -19,3 +20,4 @@ class Page:
     groups: tuple[tuple[Item, ...], ...]  # items that are compared with one another, best shown first
     issued_by: str = field(repr=False)
     _impression: Impression = field(repr=False, compare=False)
+    budget: Budget | None = field(default=None, repr=False)  # what it may spend, and spends

@@ -89,13 +89,23 @@ def uniform(rng: Words) -> float:
 @kernel
 def below(rng: Words, n: int) -> int:
     """A whole number in 0..n-1, each equally likely (n < 2^32)."""
+    number, state = below_from(load(rng), n)
+    store(rng, state)
+    return number
+
+
+@kernel
+def below_from(state: State, n: int) -> tuple[int, State]:
+    """The same from a state in registers, and the state after it."""
     bound = np.uint64(n)
-    product = (word(rng) >> _32) * bound
+    product = (output(state) >> _32) * bound
+    state = following(state)
     if (product & _LOW) < bound:
         short = (np.uint64(1) << _32) % bound
         while (product & _LOW) < short:
-            product = (word(rng) >> _32) * bound
-    return int(np.int64(product >> _32))
+            product = (output(state) >> _32) * bound
+            state = following(state)
+    return int(np.int64(product >> _32)), state
 
 
 @kernel

@@ -12,6 +12,7 @@ import operator
 import secrets
 import threading
 from collections.abc import Hashable, Iterable, Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from saferank.explanation import Explanation, duel, explain
 from saferank.page import Item, Page
 from saferank.policies import Setup, has_room, make_room, policy_kind
 from saferank.randomness import stream
+from saferank.safety import price_of_page
 from saferank.saved_state import SavedStateError
 from saferank.statistics.decision import decision_rule, whole_horizon
 from saferank.verbs import NOBODY, Flags, Impression, choose, learn, new_impression
@@ -237,7 +239,7 @@ class Ranker:
         row = [self._items[number] for number in impression.ranking[:places]]
         challenger = int(impression.challenger[0])
         starts = dict.fromkeys(impression.start[:places].tolist())
-        return Page(
+        page = Page(
             items=tuple(row[:n_positions]),
             hidden=row[n_positions] if challenger != NOBODY else None,
             round=int(impression.round[0]),
@@ -247,6 +249,14 @@ class Ranker:
             issued_by=self._id,
             _impression=impression,
         )
+        return self._with_budget(page)
+
+    def _with_budget(self, page: Page) -> Page:
+        """The page with what it may spend and what it spends, of a policy that keeps a budget."""
+        if self._kind.budget is None:
+            return page
+        price = price_of_page(page.leader, page.groups, page.challenger, int(self._present.sum()))
+        return replace(page, budget=replace(self._kind.budget(self._state), price=price))
 
     def _clicks(self, page: Page, clicked: Iterable[Item]) -> Any:
         _page(page)

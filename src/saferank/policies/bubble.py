@@ -1,15 +1,17 @@
-"""What BubbleRank and KL-UCB-BR share: coins on adjacent pairs, and the pass that moves the leader.
+"""What BubbleRank, KL-UCB-BR and safe-blocks share: the pass that moves the leader; and the coins of the first two.
 
-They differ in one thing only, who challenges for the last position. Their states hold a *row* of K + 1 places: the
-leader, and at the hidden place the challenger of the newest page.
+BubbleRank and KL-UCB-BR differ in one thing only, who challenges for the last position; safe-blocks shuffles blocks
+instead of swapping pairs. Their states hold a *row* of K + 1 places: the leader, and at the hidden place the challenger
+of the newest page.
 """
 
+import functools
 import itertools
 from typing import Any
 
 import numpy as np
 
-from saferank._kernel import kernel
+from saferank._kernel import kernel, verb
 from saferank.randomness import Words, word
 from saferank.statistics.duels import surely_better, with_more_items
 from saferank.statistics.tournament import ABSENT, CANDIDATE, RANKED
@@ -59,24 +61,31 @@ def _place_pair(impression: Impression, upper: int, i: np.uint32, j: np.uint32, 
     impression.end[upper], impression.end[upper + 1] = upper + 2, upper + 2
 
 
-@kernel
+@functools.partial(verb, default=True)
 def mark_open(policy: Any, state: Any) -> None:
-    """Note for every place of the leader whether its item and the next one are still to be compared both ways."""
+    """Note for every place of the leader whether its item and the next one are still to be compared both ways.
+
+    Asked for when a pair was decided or the leader moved; safe-blocks notes other things.
+    """
     for place in range(len(state.row) - 2):
         decided = surely_better(state.duels, policy.lead_needed, state.row[place], state.row[place + 1])
         state.open[place] = int(not decided)
 
 
 @kernel
-def _bubble_up(policy: Any, state: Any) -> int:
-    """One pass down the leader, in place: whoever surely beats the item above moves up."""
-    row, moved = state.row, 0
+def _bubble_up(policy: Any, state: Any) -> tuple[int, int]:
+    """One pass down the leader, in place: whoever surely beats the item above moves up.
+
+    Returns what it did to the leader, and in how many swaps.
+    """
+    row, moved, swaps = state.row, STANDS, 0
     last = len(row) - 2
     for place in range(last):
         if surely_better(state.duels, policy.lead_needed, row[place + 1], row[place]):
             row[place], row[place + 1] = row[place + 1], row[place]
             moved = NEW_BOTTOM if place + 1 == last else max(moved, NEW_ORDER)
-    return moved
+            swaps += 1
+    return moved, swaps
 
 
 @kernel
@@ -88,23 +97,26 @@ def _unseats(policy: Any, state: Any, challenger: int, bottom: int) -> bool:
 
 
 @kernel
-def promote(policy: Any, state: Any, challenger: int) -> int:
-    """The pass over the leader followed by the challenger. Returns STANDS, NEW_ORDER or NEW_BOTTOM.
+def promote(policy: Any, state: Any, challenger: int) -> tuple[int, int]:
+    """The pass over the leader followed by the challenger.
+
+    Returns STANDS, NEW_ORDER or NEW_BOTTOM, and the number of swaps, the one with the challenger included.
 
     A pass over a leader that the last pass left alone can only find something new when a pair was decided since:
     that is what ``unsettled`` remembers.
     """
-    unsettled = state.unsettled[0]
-    moved = _bubble_up(policy, state) if unsettled else STANDS
+    unsettled, moved, swaps = state.unsettled[0], STANDS, 0
+    if unsettled:
+        moved, swaps = _bubble_up(policy, state)
     bottom = state.row[-2]
     if _unseats(policy, state, challenger, bottom):
         state.row[-2] = challenger
         state.standing[challenger], state.standing[bottom] = RANKED, CANDIDATE
-        moved = NEW_BOTTOM
+        moved, swaps = NEW_BOTTOM, swaps + 1
     if unsettled or moved:
         mark_open(policy, state)
     state.unsettled[0] = moved
-    return moved
+    return moved, swaps
 
 
 def first_row(n_positions: int) -> Items:

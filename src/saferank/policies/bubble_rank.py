@@ -72,7 +72,8 @@ def _learn(policy: BubbleRank, state: BubbleRankState, impression: Impression, c
     decided = fight(policy, state, impression, clicks)
     if decided:
         state.unsettled[0] = 1
-    if promote(policy, state, impression.challenger[0]) == NEW_BOTTOM or decided:
+    moved, _ = promote(policy, state, impression.challenger[0])
+    if moved == NEW_BOTTOM or decided:
         list_eligible(policy, state)
 
 
@@ -90,7 +91,7 @@ def list_eligible(policy: BubbleRank, state: BubbleRankState) -> None:
 
 @implements(has_room, BubbleRank)
 def _has_room(policy: BubbleRank, state: BubbleRankState) -> bool:
-    return duels_have_room(state, len(state.row) - 1)
+    return duels_have_room(state, len(state.row))
 
 
 def _start(setup: Setup) -> tuple[BubbleRank, BubbleRankState]:

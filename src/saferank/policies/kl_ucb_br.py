@@ -11,11 +11,11 @@ clicks decide moves up for good.
 H. Shiino, K. Ariu, K. Abe, R. Togashi: Exploration of Unranked Items in Safe Online Learning to Re-Rank. SIGIR 2023.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank._kernel import implements
+from saferank._kernel import implements, kernel
 from saferank.policies.bubble import STANDS, first_row, first_standing, leader_of, promote, regroup_row, show_row
 from saferank.policies.registry import Outlook, Setup, given_rule, register
 from saferank.policies.room import duels_have_room, has_room
@@ -72,7 +72,7 @@ def _choose(policy: KlUcbBr, state: KlUcbBrState, rng: Words, impression: Impres
     leaders = state.leaders
     issued = leaders.counts[leaders.current[0]]
     leaders.counts[leaders.current[0]] += 1
-    challenger = champion(state.tournament, state.duels, state.standing, state.row[-2], issued)
+    challenger = champion(policy, state.tournament, state.duels, state.standing, state.row[-2], issued)
     if challenger != NOBODY:
         state.row[-1] = challenger
         state.open[-1] = int(not surely_better(state.duels, policy.lead_needed, state.row[-2], challenger))
@@ -81,21 +81,29 @@ def _choose(policy: KlUcbBr, state: KlUcbBrState, rng: Words, impression: Impres
 
 @implements(learn, KlUcbBr)
 def _learn(policy: KlUcbBr, state: KlUcbBrState, impression: Impression, clicks: Ints) -> None:
+    follow_clicks(policy, state, impression, clicks)
+
+
+@kernel
+def follow_clicks(policy: Any, state: Any, impression: Impression, clicks: Ints) -> int:
+    """Record the duels of a page, move the leader, tell the tournament; returns how many certified swaps moved it."""
     state.learned[0] += 1
     if fight(policy, state, impression, clicks):
         state.unsettled[0] = 1
-    if promote(policy, state, impression.challenger[0]) != STANDS:
+    moved, swaps = promote(policy, state, impression.challenger[0])
+    if moved != STANDS:
         state.moved_in[0] = state.round[0]
         enthrone(state.leaders, state.row[:-1])
     if impression.round[0] <= state.moved_in[0]:
         new_opponent(state.tournament)  # a page from before the move may have compared any pair
     elif impression.challenger[0] != NOBODY:
         new_record(state.tournament, state.duels, state.row[-2], impression.challenger[0])
+    return swaps
 
 
 @implements(has_room, KlUcbBr)
 def _has_room(policy: KlUcbBr, state: KlUcbBrState) -> bool:
-    return duels_have_room(state, len(state.row) - 1) and not leaders_full(state.leaders)
+    return duels_have_room(state, len(state.row)) and not leaders_full(state.leaders)
 
 
 def _start(setup: Setup) -> tuple[KlUcbBr, KlUcbBrState]:
@@ -116,7 +124,8 @@ def _start(setup: Setup) -> tuple[KlUcbBr, KlUcbBrState]:
     return KlUcbBr(setup.rule.table(0)), state
 
 
-def _regroup(policy: KlUcbBr, state: KlUcbBrState, present: Flags) -> KlUcbBrState:
+def regroup_leader(policy: Any, state: Any, present: Flags) -> Any:
+    """The state for other items: ranks closed, counts by leader kept, a new tournament."""
     state = regroup_row(policy, state, present)._replace(tournament=new_tournament(len(present)))
     if leaders_full(state.leaders):
         state = state._replace(leaders=with_more_leaders(state.leaders))
@@ -127,7 +136,7 @@ def _regroup(policy: KlUcbBr, state: KlUcbBrState, present: Flags) -> KlUcbBrSta
 
 def _outlook(policy: KlUcbBr, state: KlUcbBrState) -> Outlook:
     bottom, issued = state.row[-2], state.leaders.counts[state.leaders.current[0]]
-    x = champion(state.tournament, state.duels, state.standing, bottom, issued)
+    x = champion(policy, state.tournament, state.duels, state.standing, bottom, issued)
     if x == NOBODY:
         return Outlook("no item is left to challenge")
     index = duel_index(wins_of(state.duels, x, bottom), wins_of(state.duels, bottom, x), issued)
@@ -141,6 +150,6 @@ register(
     leader=leader_of,
     certifies=True,
     rule=given_rule,
-    regroup=_regroup,
+    regroup=regroup_leader,
     outlook=_outlook,
 )

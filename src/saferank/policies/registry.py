@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from saferank.safety import Budget
 from saferank.statistics.decision import DecisionRule, decision_rule
 from saferank.verbs import NOBODY, Flags, Ints
 
@@ -42,10 +43,17 @@ class PolicyKind:
     regroup: Callable[[Any, Any, Flags], Any] | None = None  # the state for these items, of which the flagged are here
     outlook: Callable[[Any, Any], Outlook] | None = None  # for explanations
     settled: Callable[[Any, int, int], bool] | None = None  # is the order of two items settled? None: ask the rule
+    budget: Callable[[Any], Budget] | None = None  # what its next page may spend; None: it keeps no budget
+    compares_blocks: bool = False  # a page may compare every shown item and the hidden one with every other
 
     def places(self, setup: Setup) -> int:
         """How many places a page may compare: all items, or the shown ones and the hidden one."""
         return setup.n_items if self.compares_all else setup.n_positions + 1
+
+    def new_pairs(self, setup: Setup) -> int:
+        """How many pairs that never met a page may compare: room for them is made in the table of duels."""
+        places = setup.n_positions + 1
+        return places * (places - 1) // 2 if self.compares_blocks else places
 
 
 def given_rule(setup: Setup) -> DecisionRule:
@@ -71,14 +79,28 @@ def register(
     regroup: Callable[[Any, Any, Flags], Any] | None = None,
     outlook: Callable[[Any, Any], Outlook] | None = None,
     settled: Callable[[Any, int, int], bool] | None = None,
+    budget: Callable[[Any], Budget] | None = None,
+    compares_blocks: bool = False,
 ) -> PolicyKind:
     """Make an algorithm known under ``name``; registering the same name again replaces it.
 
-    The optional parts give a live ranker more: ``regroup`` lets items come and go, ``outlook`` and ``settled``
-    let it explain itself.
+    The optional parts give a live ranker more: ``regroup`` lets items come and go, ``outlook``, ``settled``
+    and ``budget`` let it explain itself.
     """
     kind = PolicyKind(
-        name, policy, start, leader, certifies, rule, compares_all, largest_catalogue, regroup, outlook, settled
+        name=name,
+        policy=policy,
+        start=start,
+        leader=leader,
+        certifies=certifies,
+        rule=rule,
+        compares_all=compares_all,
+        largest_catalogue=largest_catalogue,
+        regroup=regroup,
+        outlook=outlook,
+        settled=settled,
+        budget=budget,
+        compares_blocks=compares_blocks,
     )
     POLICIES[name] = kind
     return kind

@@ -26,17 +26,18 @@ def has_room(policy: Any, state: Any) -> bool:
 
 
 @kernel
-def duels_have_room(state: Any, n_positions: int) -> bool:
+def duels_have_room(state: Any, new_pairs: int) -> bool:
     """True when the pairs of one more page fit, and their n stays inside the rule's table.
 
     A page adds at most one to the n of a pair, so the table is long enough until ``horizon`` pages are learnt.
     """
-    return state.learned[0] < state.horizon[0] and not crowded(state.duels, n_positions + 1)
+    return state.learned[0] < state.horizon[0] and not crowded(state.duels, new_pairs)
 
 
 def make_room(kind: PolicyKind, setup: Setup, policy: Any, state: Any) -> tuple[Any, Any]:
     """Policy and state with room for more, their contents unchanged."""
-    if hasattr(state, "duels") and isinstance(state.duels, HashedDuels) and crowded(state.duels, setup.n_positions + 1):
+    hashed = hasattr(state, "duels") and isinstance(state.duels, HashedDuels)
+    while hashed and crowded(state.duels, kind.new_pairs(setup)):
         state = state._replace(duels=with_more_slots(state.duels))
     if hasattr(state, "leaders") and leaders_full(state.leaders):
         state = state._replace(leaders=with_more_leaders(state.leaders))

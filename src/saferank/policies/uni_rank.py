@@ -33,7 +33,7 @@ from saferank.policies.room import has_room
 from saferank.policies.uni_rank_page import recommend_parts
 from saferank.randomness import Words
 from saferank.statistics.duels import DenseDuels, fight, new_dense_duels, record, with_larger_matrix
-from saferank.statistics.kl import FIRST_BUDGET, budget
+from saferank.statistics.kl import first_budgets
 from saferank.statistics.leaders import LeaderCounts, enthrone, leaders_full, new_leader_counts
 from saferank.verbs import Flags, Floats, Impression, Ints, choose, learn
 
@@ -153,12 +153,6 @@ def _choose(policy: UniRank, state: UniRankState, rng: Words, impression: Impres
     shuffle_page(impression, rng, recommend_parts(policy, state, t, impression))
 
 
-@kernel
-def _fill_budgets(budgets: Floats) -> None:
-    for t in range(FIRST_BUDGET, len(budgets)):
-        budgets[t] = budget(t)
-
-
 @implements(has_room, UniRank)
 def _has_room(policy: UniRank, state: UniRankState) -> bool:
     return not leaders_full(state.leaders)
@@ -180,19 +174,7 @@ def _start(setup: Setup) -> tuple[UniRank, UniRankState]:
     )
     rebuild(state.parts, state.below, state.present)
     _enthrone_parts(state)
-    return UniRank(_first_budgets()), state
-
-
-_BUDGETS = np.zeros(0)
-
-
-def _first_budgets() -> Floats:
-    global _BUDGETS  # noqa: PLW0603 (a table computed once, on first use, always the same)
-    if len(_BUDGETS) == 0:
-        table = np.zeros(1 << 16)
-        _fill_budgets(table)
-        _BUDGETS = table
-    return _BUDGETS
+    return UniRank(first_budgets()), state
 
 
 def _regroup(policy: UniRank, state: UniRankState, present: Flags) -> UniRankState:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from saferank._kernel import kernel
-from saferank.statistics.kl import FIRST_BUDGET, budget, entropy, evidence, may_be_better, optimistic, rounds_within
+from saferank.statistics.kl import FIRST_BUDGET, budget_at, entropy, evidence, may_be_better, optimistic, rounds_within
 from saferank.verbs import NOBODY, Impression
 
 _LOG_2 = math.log(2.0)
@@ -110,16 +110,9 @@ def _recommend(state: Any, start: int, stop: int, extra: int, impression: Impres
 
 
 @kernel
-def _allowed(policy: Any, t: int) -> float:
-    if t < FIRST_BUDGET:
-        return np.inf
-    return float(policy.budgets[t] if t < len(policy.budgets) else budget(t))
-
-
-@kernel
 def recommend_parts(policy: Any, state: Any, t: int, impression: Impression) -> int:
     """Lay out the recommended parts; returns how many places they take."""
-    n_positions, allowed = len(impression.shown), _allowed(policy, t)
+    n_positions, allowed = len(impression.shown), budget_at(policy.budgets, t)
     start, end = 0, state.parts.end[0]
     while end < n_positions:
         stop = state.parts.end[end] if _merges(state, start, end, allowed) else end

@@ -11,9 +11,13 @@ Comparing a rival with a known index needs no inversion: it is larger exactly wh
 the budget. Both halves are increasing and convex in x, so Newton's method from the right cannot overshoot.
 """
 
+import functools
 import math
 
+import numpy as np
+
 from saferank._kernel import kernel
+from saferank.verbs import Floats
 
 FIRST_BUDGET = 3
 """Below t = 3 the budget is undefined or negative, and every index is 1."""
@@ -24,6 +28,27 @@ def budget(t: int) -> float:
     """The budget log t + 3 log log t, for t >= 3."""
     logarithm = math.log(t)
     return logarithm + 3.0 * math.log(logarithm)
+
+
+@kernel
+def _fill_budgets(budgets: Floats) -> None:
+    for t in range(FIRST_BUDGET, len(budgets)):
+        budgets[t] = budget(t)
+
+
+@functools.cache
+def first_budgets() -> Floats:
+    """The budgets of the first counts as a table, made on first use: two logarithms a page are dear."""
+    table = np.full(1 << 16, np.inf)  # below FIRST_BUDGET every index is 1, as if the budget had no end
+    _fill_budgets(table)
+    table.flags.writeable = False
+    return table
+
+
+@kernel
+def budget_at(budgets: Floats, t: int) -> float:
+    """The budget at any t >= 0, from the table ``first_budgets()`` as far as that goes."""
+    return float(budgets[t] if t < len(budgets) else budget(t))
 
 
 @kernel
@@ -121,3 +146,11 @@ def may_be_better(wins: int, losses: int, allowed: float) -> bool:
     if n * (square * (0.5 + square / 12.0)) > allowed * 1.0000001:
         return False
     return entropy(float(wins), float(losses)) + n * math.log(2.0) < allowed
+
+
+@kernel
+def may_be_better_at(budgets: Floats, wins: int, losses: int, t: int) -> bool:
+    """The same at time t, with the table ``first_budgets()``: beyond it, its last budget settles nearly every case."""
+    if t < len(budgets):
+        return may_be_better(wins, losses, budgets[t])
+    return may_be_better(wins, losses, budgets[len(budgets) - 1]) or may_be_better(wins, losses, budget(t))
