@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from saferank.statistics.decision import DecisionRule, decision_rule
-from saferank.verbs import NOBODY, Flags, Ints
+from saferank.verbs import NOBODY, Flags, Ints, Items
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,10 @@ class Outlook:
     index: float | None = None
 
 
+class TooManyItemsError(ValueError):
+    """A catalogue that is too large for a policy."""
+
+
 @dataclass(frozen=True)
 class PolicyKind:
     """An algorithm by name."""
@@ -42,6 +46,15 @@ class PolicyKind:
     regroup: Callable[[Any, Any, Flags], Any] | None = None  # the state for these items, of which the flagged are here
     outlook: Callable[[Any, Any], Outlook] | None = None  # for explanations
     settled: Callable[[Any, int, int], bool] | None = None  # is the order of two items settled? None: ask the rule
+    rebuild: Callable[[Any, Any, Items], Any] | None = None  # the state with its leader derived anew from this ranking
+    caches: tuple[str, ...] = ()  # fields of the state that issuing pages changes beyond what ``count_issued`` does
+
+    def check_size(self, n_items: int) -> None:
+        """TooManyItemsError when the policy cannot take so many."""
+        if self.largest_catalogue is not None and n_items > self.largest_catalogue:
+            raise TooManyItemsError(
+                f"{n_items} items: {self.name} compares all pairs and takes at most {self.largest_catalogue}"
+            )
 
     def places(self, setup: Setup) -> int:
         """How many places a page may compare: all items, or the shown ones and the hidden one."""
@@ -69,15 +82,18 @@ def register(
     regroup: Callable[[Any, Any, Flags], Any] | None = None,
     outlook: Callable[[Any, Any], Outlook] | None = None,
     settled: Callable[[Any, int, int], bool] | None = None,
+    rebuild: Callable[[Any, Any, Items], Any] | None = None,
+    caches: tuple[str, ...] = (),
 ) -> PolicyKind:
     """Make an algorithm known under ``name``; registering the same name again replaces it.
 
     The optional parts give a live ranker more: ``regroup`` lets items come and go, ``outlook`` and ``settled``
-    let it explain itself.
+    let it explain itself, ``rebuild`` lets production's ranking change, ``caches`` lets a log be replayed.
     """
     kind = PolicyKind(
-        name, policy, start, leader, certifies, rule, compares_all, largest_catalogue, regroup, outlook, settled
-    )
+        name, policy, start, leader, certifies, rule, compares_all, largest_catalogue, regroup, outlook, settled,
+        rebuild, caches,
+    )  # fmt: skip
     POLICIES[name] = kind
     return kind
 
