@@ -28,15 +28,19 @@ unit: .venv/.ready  ## all tests; the first run compiles the kernels, which take
 	@echo "== tests: pytest (the first run compiles the kernels)"
 	@$(BIN)/pytest -q -n 2 --dist worksteal
 
-soak: .venv/.ready  ## long acceptance runs on real click models: 10^9 rounds of the safe policies (needs ../shared)
-	@SAFERANK_REPETITIONS=45 $(BIN)/pytest -v tests/acceptance
+soak: .venv/.ready  ## long acceptance runs: 10^9 rounds of the safe policies (needs ../shared); 200 kills, 10^6 pages, 5 minutes of load
+	@SAFERANK_REPETITIONS=45 SAFERANK_KILLS=200 SAFERANK_IMPRESSIONS=1000000 $(BIN)/pytest -v -rP tests/acceptance
+	@$(BIN)/python benchmarks/service_load.py --seconds 300 --json build/service-load.json --check
 
-bench: .venv/.ready  ## nanoseconds a round, two jobs against one, a large catalogue, reading logs, fitting, the paper's profile
+bench: .venv/.ready  ## nanoseconds a round, two jobs against one, a large catalogue, reading logs, fitting, the paper's profile, replay, the service under load
 	@$(BIN)/saferank bench
 	@$(BIN)/python benchmarks/large_catalogue.py
 	@$(BIN)/python benchmarks/reading_logs.py
 	@$(BIN)/python benchmarks/fitting.py
 	@$(BIN)/python benchmarks/paper_profile.py
+	@$(BIN)/python benchmarks/replay.py
+	@$(BIN)/python benchmarks/equal_items.py
+	@$(BIN)/python benchmarks/service_load.py
 
 docs: .venv/.ready  ## write the generated pages of docs/ anew
 	@$(BIN)/python docs/generate.py

@@ -326,7 +326,7 @@ def test_threads_share_a_ranker() -> None:
     for thread in threads:
         thread.join()
     assert sorted(rounds) == list(range(1, 1201))
-    assert int(ranker._state.learned[0]) == 1200
+    assert int(ranker._learner.state.learned[0]) == 1200
 
 
 def test_a_catalogue_of_100_000_items_keeps_only_pairs_that_met() -> None:
@@ -335,7 +335,7 @@ def test_a_catalogue_of_100_000_items_keeps_only_pairs_that_met() -> None:
     for _ in range(2000):
         page = ranker.rank()
         ranker.feedback(page, [item for item in page.items if chance.random() < 0.2])
-    assert int(ranker._state.duels.used[0]) <= 2000 * 11
+    assert int(ranker._learner.state.duels.used[0]) <= 2000 * 11
     assert len(ranker.save()) < 20e6
     assert Ranker.load(ranker.save()).save() == ranker.save()
 
@@ -350,5 +350,5 @@ def test_the_argmax_does_not_visit_items_that_cannot_win() -> None:
     for _ in range(400):
         page = ranker.rank()
         ranker.feedback(page, [item for item in page.items if item == page.leader[-1]])  # the bottom item always wins
-    visited: Ints = ranker._state.tournament.played
-    assert _n_played(ranker._state.tournament) < 1000 < len(visited)
+    visited: Ints = ranker._learner.state.tournament.played
+    assert _n_played(ranker._learner.state.tournament) < 1000 < len(visited)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from saferank._version import __version__
-from saferank.cli import bench, fit, instances, logs, policies, report, reproduce, simulate
+from saferank.cli import bench, fit, instances, keys, logs, policies, replay, report, reproduce, serve, simulate
 from saferank.cli.errors import CommandError
 
 __all__ = ["app", "main"]
@@ -33,6 +33,9 @@ app.command("fit")(fit.command)
 app.command("bench")(bench.command)
 app.command("instances")(instances.command)
 app.command("policies")(policies.command)
+app.command("serve")(serve.command)
+app.command("replay")(replay.command)
+app.add_typer(keys.app, name="keys")
 app.add_typer(logs.app, name="logs")
 
 

@@ -6,7 +6,12 @@ from saferank.policies import original as original
 from saferank.policies import safe_blocks as safe_blocks
 from saferank.policies import top_rank as top_rank
 from saferank.policies import uni_rank as uni_rank
-from saferank.policies.registry import POLICIES, Outlook, PolicyKind, Setup, policy_kind, register
+from saferank.policies.bubble import ContradictionError
+from saferank.policies.issuing import count_issued
+from saferank.policies.registry import POLICIES, Outlook, PolicyKind, Setup, TooManyItemsError, policy_kind, register
 from saferank.policies.room import has_room, make_room
 
-__all__ = ["POLICIES", "Outlook", "PolicyKind", "Setup", "has_room", "make_room", "policy_kind", "register"]
+__all__ = [
+    "POLICIES", "ContradictionError", "Outlook", "PolicyKind", "Setup", "TooManyItemsError", "count_issued",
+    "has_room", "make_room", "policy_kind", "register",
+]  # fmt: skip

@@ -119,6 +119,46 @@ def promote(policy: Any, state: Any, challenger: int) -> tuple[int, int]:
     return moved, swaps
 
 
+@kernel
+def settle(policy: Any, state: Any, most: int) -> bool:
+    """Passes over the leader and everyone who was ever certified, until nothing moves.
+
+    Each move removes at least one wrongly ordered pair, so more than ``most`` passes mean that certificates contradict
+    each other: False.
+    """
+    certificates = state.duels.certificates
+    state.unsettled[0] = 1
+    for _ in range(most):
+        moved, _ = promote(policy, state, NOBODY)
+        for entry in range(certificates.given[0]):
+            again, _ = promote(policy, state, certificates.better[entry])
+            moved = max(moved, again)
+        if moved == STANDS:
+            return True
+    return False
+
+
+class ContradictionError(ValueError):
+    """Certificates that cannot all be right: each of some items is surely better than the next, in a circle."""
+
+
+def rebuild_row(policy: Any, state: Any, base: Items) -> Any:
+    """The state with the leader that certified swaps make of ``base``; challengers are as they were."""
+    present, size = state.standing != ABSENT, len(base)
+    state = state._replace(
+        row=np.append(base, base[-1:]),
+        standing=standing_of(base, present),
+        open=np.ones(size, np.int64),
+        unsettled=np.ones(1, np.int64),
+    )
+    mark_open(policy, state)
+    n_items = int(present.sum())
+    if not settle(policy, state, 1 + size * n_items):
+        raise ContradictionError("certificates contradict each other: the passes over the leader come to no end")
+    state.row[-1] = state.row[-2]
+    return state
+
+
 def first_row(n_positions: int) -> Items:
     """The original ranking, and nobody yet at the hidden place."""
     return np.arange(n_positions + 1, dtype=np.uint32)

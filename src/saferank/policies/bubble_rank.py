@@ -13,7 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from saferank._kernel import implements, kernel
-from saferank.policies.bubble import NEW_BOTTOM, first_row, first_standing, leader_of, promote, regroup_row, show_row
+from saferank.policies.bubble import (
+    NEW_BOTTOM,
+    first_row,
+    first_standing,
+    leader_of,
+    promote,
+    rebuild_row,
+    regroup_row,
+    show_row,
+)
 from saferank.policies.registry import Outlook, Setup, given_rule, register, register_variant
 from saferank.policies.room import duels_have_room, has_room
 from saferank.randomness import Words, below
@@ -126,6 +135,12 @@ def _regroup(policy: BubbleRank, state: BubbleRankState, present: Flags) -> Bubb
     return state
 
 
+def _rebuild(policy: BubbleRank, state: BubbleRankState, base: Items) -> BubbleRankState:
+    state = rebuild_row(policy, state, base)
+    list_eligible(policy, state)
+    return state
+
+
 def _outlook(policy: BubbleRank, state: BubbleRankState) -> Outlook:
     size = int(state.n_eligible[0])
     return Outlook(
@@ -142,6 +157,8 @@ KIND = register(
     rule=given_rule,
     regroup=_regroup,
     outlook=_outlook,
+    rebuild=_rebuild,
+    caches=("open", "row"),
 )
 
 ALL_CANDIDATES = register_variant(KIND, "all-candidates", _start_with_all_candidates)

@@ -16,7 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import implements, kernel
-from saferank.policies.bubble import STANDS, first_row, first_standing, leader_of, promote, regroup_row, show_row
+from saferank.policies.bubble import (
+    STANDS,
+    first_row,
+    first_standing,
+    leader_of,
+    promote,
+    rebuild_row,
+    regroup_row,
+    show_row,
+)
+from saferank.policies.issuing import count_issued
 from saferank.policies.registry import Outlook, Setup, given_rule, register
 from saferank.policies.room import duels_have_room, has_room
 from saferank.randomness import Words
@@ -101,6 +111,12 @@ def follow_clicks(policy: Any, state: Any, impression: Impression, clicks: Ints)
     return swaps
 
 
+@implements(count_issued, KlUcbBr)
+def _count_issued(policy: KlUcbBr, state: KlUcbBrState, pages: int) -> None:
+    state.round[0] += pages
+    state.leaders.counts[state.leaders.current[0]] += pages
+
+
 @implements(has_room, KlUcbBr)
 def _has_room(policy: KlUcbBr, state: KlUcbBrState) -> bool:
     return duels_have_room(state, len(state.row)) and not leaders_full(state.leaders)
@@ -127,6 +143,17 @@ def _start(setup: Setup) -> tuple[KlUcbBr, KlUcbBrState]:
 def regroup_leader(policy: Any, state: Any, present: Flags) -> Any:
     """The state for other items: ranks closed, counts by leader kept, a new tournament."""
     state = regroup_row(policy, state, present)._replace(tournament=new_tournament(len(present)))
+    return _crowned(state)
+
+
+def _rebuild(policy: KlUcbBr, state: KlUcbBrState, base: Items) -> KlUcbBrState:
+    state = _crowned(rebuild_row(policy, state, base))
+    new_opponent(state.tournament)
+    return state
+
+
+def _crowned(state: KlUcbBrState) -> KlUcbBrState:
+    """The state with its row's leader as the one whose pages are counted."""
     if leaders_full(state.leaders):
         state = state._replace(leaders=with_more_leaders(state.leaders))
     enthrone(state.leaders, state.row[:-1])
@@ -152,4 +179,6 @@ register(
     rule=given_rule,
     regroup=regroup_leader,
     outlook=_outlook,
+    rebuild=_rebuild,
+    caches=("tournament", "open", "row"),
 )

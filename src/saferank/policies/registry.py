@@ -6,7 +6,7 @@ from typing import Any
 
 from saferank.safety import Budget
 from saferank.statistics.decision import DecisionRule, decision_rule
-from saferank.verbs import NOBODY, Flags, Ints
+from saferank.verbs import NOBODY, Flags, Ints, Items
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ class Outlook:
     index: float | None = None
 
 
+class TooManyItemsError(ValueError):
+    """A catalogue that is too large for a policy."""
+
+
 @dataclass(frozen=True)
 class PolicyKind:
     """An algorithm by name."""
@@ -45,6 +49,15 @@ class PolicyKind:
     settled: Callable[[Any, int, int], bool] | None = None  # is the order of two items settled? None: ask the rule
     budget: Callable[[Any], Budget] | None = None  # what its next page may spend; None: it keeps no budget
     compares_blocks: bool = False  # a page may compare every shown item and the hidden one with every other
+    rebuild: Callable[[Any, Any, Items], Any] | None = None  # the state with its leader derived anew from this ranking
+    caches: tuple[str, ...] = ()  # fields of the state that issuing pages changes beyond what ``count_issued`` does
+
+    def check_size(self, n_items: int) -> None:
+        """TooManyItemsError when the policy cannot take so many."""
+        if self.largest_catalogue is not None and n_items > self.largest_catalogue:
+            raise TooManyItemsError(
+                f"{n_items} items: {self.name} compares all pairs and takes at most {self.largest_catalogue}"
+            )
 
     def places(self, setup: Setup) -> int:
         """How many places a page may compare: all items, or the shown ones and the hidden one."""
@@ -81,11 +94,14 @@ def register(
     settled: Callable[[Any, int, int], bool] | None = None,
     budget: Callable[[Any], Budget] | None = None,
     compares_blocks: bool = False,
+    rebuild: Callable[[Any, Any, Items], Any] | None = None,
+    caches: tuple[str, ...] = (),
 ) -> PolicyKind:
     """Make an algorithm known under ``name``; registering the same name again replaces it.
 
     The optional parts give a live ranker more: ``regroup`` lets items come and go, ``outlook``, ``settled``
-    and ``budget`` let it explain itself.
+    and ``budget`` let it explain itself, ``rebuild`` lets production's ranking change, ``caches`` lets a log be
+    replayed.
     """
     kind = PolicyKind(
         name=name,
@@ -101,6 +117,8 @@ def register(
         settled=settled,
         budget=budget,
         compares_blocks=compares_blocks,
+        rebuild=rebuild,
+        caches=caches,
     )
     POLICIES[name] = kind
     return kind

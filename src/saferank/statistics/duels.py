@@ -270,7 +270,7 @@ def _copy_certificates(old: Certificates, new: Certificates) -> None:
 
 def with_more_items(duels: DenseDuels | HashedDuels, n_items: int) -> DenseDuels | HashedDuels:
     """The same duels with room for ``n_items`` items."""
-    if isinstance(duels, HashedDuels):
+    if isinstance(duels, HashedDuels) or len(duels.wins) == n_items:
         return duels
     return with_larger_matrix(duels, n_items) if n_items <= DENSE_LIMIT else _as_hashed(duels)
 

@@ -1,0 +1,85 @@
+"""API keys: who is calling, and what may they do.
+
+A key is 32 random bytes, so a plain SHA-256 protects it at rest. The configuration holds hashes only.
+"""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
+
+from saferank.service.problems import Problem
+from saferank.service.settings import TenantKeys
+
+Role = Literal["rank", "feedback"]
+NO_KEYS_TENANT = "default"
+LONGEST_KEY = 512
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+class Principal(NamedTuple):
+    """Who is calling."""
+
+    tenant: str
+    role: Role
+
+
+_PREFIX = len("sha256:") + 32  # 128 bits: no two keys share them
+_NOBODY = ("", Principal("", "feedback"))
+
+
+def new_key(role: Role) -> str:
+    """A new key, to be given to whoever calls."""
+    return f"saferank_{role}_{secrets.token_urlsafe(32)}"
+
+
+def hashed(key: str) -> str:
+    """What the configuration holds of a key.
+
+    >>> hashed("secret")[:20]
+    'sha256:2bb80d537b1da'
+    """
+    return "sha256:" + hashlib.sha256(key.encode()).hexdigest()
+
+
+class Keys:
+    """The keys of all tenants; without any, every caller is the one tenant."""
+
+    def __init__(self, tenants: Mapping[str, TenantKeys]) -> None:
+        self._known: dict[str, tuple[str, Principal]] = {}  # found by the beginning, compared in constant time
+        for tenant, keys in tenants.items():
+            self._known |= {known[:_PREFIX]: (known, Principal(tenant, "rank")) for known in keys.rank}
+            self._known |= {known[:_PREFIX]: (known, Principal(tenant, "feedback")) for known in keys.feedback}
+        self._open = Principal(NO_KEYS_TENANT, "rank") if not tenants else None
+
+    def caller(self, headers: Headers) -> Principal:
+        """Who sent these headers; Problem 401 when no key, or an unknown one, is among them."""
+        if self._open is not None:
+            return self._open
+        key = _key_in(headers)
+        if key is None:
+            raise Problem(401, "Key needed", "send a key: `Authorization: Bearer KEY` or `X-API-Key: KEY`")
+        digest = hashed(key)
+        known, principal = self._known.get(digest[:_PREFIX], _NOBODY)
+        if not hmac.compare_digest(known, digest):
+            raise Problem(401, "Unknown key", "this key is not known here, or no longer")
+        return principal
+
+    def ranking_tenant(self, headers: Headers) -> str:
+        """The tenant of a caller with a rank key; Problem 403 for a feedback key."""
+        caller = self.caller(headers)
+        if caller.role != "rank":
+            raise Problem(403, "Rank key needed", "a feedback key may only POST /v1/feedback with tokens")
+        return caller.tenant
+
+
+def _key_in(headers: Headers) -> str | None:
+    found = None
+    for name, value in headers:
+        if name == b"authorization":
+            scheme, _, credentials = value.partition(b" ")
+            found = credentials.strip() if scheme.lower() == b"bearer" else b""
+        elif name == b"x-api-key" and found is None:
+            found = value.strip()
+    return found.decode("latin-1") if found and len(found) <= LONGEST_KEY else None

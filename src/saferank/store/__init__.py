@@ -1,0 +1,1 @@
+"""The durable log of the live service: one SQLite file, one writer."""

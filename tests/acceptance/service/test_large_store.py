@@ -1,0 +1,88 @@
+"""A store with many impressions: ready soon after a crash, and replayed quickly.
+
+20,000 impressions here; ``make soak`` asks for 1,000,000 (SAFERANK_IMPRESSIONS). The promises are 5 s and 20 s for
+1,000,000. Other tests run at the same time and are not the service's fault: asserted are seconds of the processor, and
+both those and the clock's are printed.
+"""
+
+import asyncio
+import os
+import random
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from service_process import ServiceProcess
+from stories import check_replay
+
+from saferank.service.calls import FeedbackCall, RankAnswer, RankCall
+from saferank.service.engine import LOG_NAME, Engine
+from saferank.service.settings import Settings
+
+IMPRESSIONS = int(os.environ.get("SAFERANK_IMPRESSIONS", "20000"))
+CONTEXTS, K = 20, 10
+LONGEST_START, LONGEST_REPLAY = 5.0, 20.0
+ANSWERED = 0.4
+"""Share of pages with a click."""
+
+
+class Playback:
+    """A service without HTTP whose time passes as quickly as it can work: a millisecond for each page."""
+
+    def __init__(self, folder: Path, window_seconds: float) -> None:
+        folder.mkdir()
+        self.now = time.time_ns() // 1_000_000 - IMPRESSIONS  # so that the last page is of now
+        settings = Settings(store=folder, window_seconds=window_seconds, max_pending=10**9)
+        self.engine = Engine(settings, folder / LOG_NAME, lambda: self.now)
+        self._chance = random.Random(1)
+        names = [[f"{context}-{item}" for item in range(30)] for context in range(CONTEXTS)]
+        self._calls = [
+            RankCall(context=f"shelf-{number}", base_ranking=items[:20], candidates=items[20:], k=K)
+            for number, items in enumerate(names)
+        ]
+
+    async def fill(self, pages: int, at_once: int = 500) -> None:
+        """Issue pages, and report a click for some of them."""
+        for _ in range(pages // at_once):
+            answers = [self._page() for _ in range(at_once)]
+            reports = [self._report(answer) for answer in answers if self._chance.random() < ANSWERED]
+            await self.engine.feedback("default", reports)
+
+    def _page(self) -> RankAnswer:
+        self.now += 1
+        return self.engine.rank("default", self._chance.choice(self._calls))
+
+    def _report(self, page: RankAnswer) -> FeedbackCall:
+        weights = [1 / (1 + place + int(item.rpartition("-")[2]) % 7) for place, item in enumerate(page.ranking)]
+        return FeedbackCall(token=page.token, clicks=self._chance.choices(page.ranking, weights))
+
+
+async def filled_and_crashed(folder: Path, crashed: Path, window_seconds: float) -> None:
+    """The store as it is on disk while the engine runs, as a crash would leave it."""
+    playback = Playback(folder, window_seconds)
+    await playback.engine.start()
+    await playback.fill(IMPRESSIONS)
+    shutil.copytree(folder, crashed)
+    await playback.engine.stop()
+
+
+@pytest.mark.parametrize("window_seconds", [10.0, 1800.0], ids=["most pages closed", "pages of half an hour open"])
+def test_ready_soon_after_a_crash_and_replayed_quickly(tmp_path: Path, window_seconds: float) -> None:
+    service = ServiceProcess(tmp_path, log_level="warning")
+    asyncio.run(filled_and_crashed(tmp_path / "filled", service.store, window_seconds))
+    began, used = time.perf_counter(), time.process_time()
+    check_replay(service)
+    replayed, replay_used = time.perf_counter() - began, time.process_time() - used
+    with service:
+        size = sum(file.stat().st_size for file in service.store.iterdir()) / 1e6
+        contexts = service.read("/v1/contexts")["contexts"]
+        print(
+            f"{IMPRESSIONS} impressions ({size:.0f} MB): ready after {service.ready_seconds:.1f} s (processor: "
+            f"{service.ready_processor_seconds:.1f} s), replayed in {replayed:.1f} s (processor: {replay_used:.1f} s), "
+            f"{service.usage().resident_mb:.0f} MB of memory"
+        )
+        assert service.stop() == 0
+    assert (len(contexts), sum(context["pages"] for context in contexts)) == (CONTEXTS, IMPRESSIONS)
+    assert service.ready_processor_seconds < LONGEST_START
+    assert replay_used < LONGEST_REPLAY

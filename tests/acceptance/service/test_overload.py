@@ -1,0 +1,79 @@
+"""More than the service takes: refused politely, nothing acknowledged is lost, and afterwards all is well."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from http_load import Answer, Connections
+from service_process import ServiceProcess
+
+CALL = {"context": "shelf", "base_ranking": list("abcdef"), "candidates": list("xyz"), "k": 4}
+CLIENTS, CALLS = 64, 40
+
+
+class Stampede:
+    """Clients that ask and report without a pause and take no for an answer."""
+
+    def __init__(self, service: ServiceProcess) -> None:
+        self.connections = Connections(lambda: service.port, CLIENTS)
+        self.statuses: Counter[tuple[str, int]] = Counter()
+        self.acknowledged: dict[str, str] = {}
+
+    async def run(self) -> None:
+        await asyncio.gather(*(self._client() for _ in range(CLIENTS)))
+        self.connections.close()
+
+    async def _client(self) -> None:
+        for _ in range(CALLS):
+            answer = await self._post("/v1/rank", CALL)
+            if answer.status == 200:
+                page = answer.json()
+                clicked = page["ranking"][0]
+                answer = await self._post("/v1/feedback", {"token": page["token"], "clicks": [clicked]})
+                if answer.status == 200 and answer.json()["accepted"]:
+                    self.acknowledged[page["impression_id"]] = clicked
+
+    async def _post(self, path: str, content: dict[str, Any]) -> Answer:
+        answer = await self.connections.post(path, content)
+        self.statuses[path, answer.status] += 1
+        if answer.status != 200:
+            assert answer.status in (429, 503), answer.body
+            assert int(answer.header("retry-after") or "") >= 1
+            assert answer.json()["status"] == answer.status
+        return answer
+
+
+LIMITS = {
+    "requests at a time": ({"max_in_flight": 4}, 503),
+    "writes that wait": ({"max_pending": 2}, 503),
+    "requests of a tenant": ({"tenant_rate": 100, "tenant_burst": 50}, 429),
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_too_much_is_refused_politely(tmp_path: Path, limit: str) -> None:
+    settings, refusal = LIMITS[limit]
+    with ServiceProcess(tmp_path, log_level="warning", max_lag_seconds=60, **settings) as service:
+        stampede = Stampede(service)
+        asyncio.run(stampede.run())
+        refused = sum(n for (_, status), n in stampede.statuses.items() if status == refusal)
+        assert refused > 0, stampede.statuses
+        assert stampede.acknowledged, stampede.statuses
+        asyncio.run(asyncio.sleep(1.5))
+        calm = asyncio.run(one_visit(service))
+        assert [answer.status for answer in calm] == [200, 200], calm
+        for impression_id, clicked in list(stampede.acknowledged.items())[:20]:
+            assert service.read(f"/v1/impressions/{impression_id}")["clicks"] == [clicked]
+        assert '"error"' not in service.log()
+        assert service.stop() == 0
+
+
+async def one_visit(service: ServiceProcess) -> list[Answer]:
+    connections = Connections(lambda: service.port, 1)
+    page = await connections.post("/v1/rank", CALL)
+    report = {"token": page.json()["token"], "clicks": page.json()["ranking"][:1]}
+    answers = [page, await connections.post("/v1/feedback", report)]
+    connections.close()
+    return answers

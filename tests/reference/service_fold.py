@@ -1,0 +1,107 @@
+"""What feedback does, by the book and slowly: SERVICE.md, section "Statistics that must hold in production".
+
+The model is told every page that was shown and every report of clicks, with times. It says what each report must be
+answered, and what must be known of every pair of items once windows have closed.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class ModelPage:
+    name: str
+    context: str
+    shown: list[str]
+    groups: list[list[str]]
+    counted: bool
+    issued_at: int
+    closes_at: int
+    session: str | None = None
+    clicks: set[str] = field(default_factory=set)
+    reports: int = 0
+    closed: bool = False
+
+
+@dataclass
+class ModelAnswer:
+    status: int
+    accepted: bool = False
+    duplicate: bool = False
+    late: bool = False
+
+
+class ServiceFold:
+    def __init__(self) -> None:
+        self.pages: dict[str, ModelPage] = {}
+        self.event_ids: dict[str, tuple[str, frozenset[str]]] = {}
+        self.wins: dict[tuple[str, str, str], int] = {}
+        self.learnt: list[str] = []
+        self.accepted = self.duplicates = self.late = 0
+
+    # --- pages ---
+
+    def shown(self, page: ModelPage) -> None:
+        self.pages.setdefault(page.name, page)
+
+    def page_of_session(self, context: str, session: str, now: int) -> ModelPage | None:
+        """The one counted page of a session in a context whose window is open."""
+        open_pages = [
+            page
+            for page in self.pages.values()
+            if (page.context, page.session) == (context, session) and page.counted and now < page.closes_at
+        ]
+        assert len(open_pages) <= 1
+        return open_pages[0] if open_pages else None
+
+    # --- reports of clicks ---
+
+    def feedback(self, name: str, clicks: list[str], event_id: str | None, now: int) -> ModelAnswer:
+        answer = self._feedback(name, clicks, event_id, now)
+        self.accepted += answer.accepted and not answer.duplicate
+        self.duplicates += answer.duplicate
+        self.late += answer.late
+        return answer
+
+    def _feedback(self, name: str, clicks: list[str], event_id: str | None, now: int) -> ModelAnswer:
+        if name not in self.pages:
+            return ModelAnswer(404)
+        page = self.pages[name]
+        if any(item not in page.shown for item in clicks) or len(set(clicks)) < len(clicks):
+            return ModelAnswer(422)
+        if event_id is not None and event_id in self.event_ids:
+            same = self.event_ids[event_id] == (name, frozenset(clicks))
+            return ModelAnswer(200, accepted=True, duplicate=True) if same else ModelAnswer(409)
+        if page.closes_at <= now:
+            return ModelAnswer(200, late=True)
+        nothing_new = page.reports > 0 and page.clicks.issuperset(clicks)
+        if event_id is None and nothing_new:
+            return ModelAnswer(200, accepted=True, duplicate=True)
+        if event_id is not None:
+            self.event_ids[event_id] = (name, frozenset(clicks))
+        page.clicks.update(clicks)
+        page.reports += 1
+        return ModelAnswer(200, accepted=True)
+
+    # --- windows close ---
+
+    def close(self, now: int) -> None:
+        """Clicks count once, when the window has ended, in the order in which pages were shown."""
+        due = [page for page in self.pages.values() if not page.closed and page.closes_at <= now]
+        for page in sorted(due, key=lambda page: page.issued_at):
+            page.closed = True
+            if page.counted and page.clicks:
+                self._learn(page)
+
+    def _learn(self, page: ModelPage) -> None:
+        self.learnt.append(page.name)
+        for group in page.groups:
+            for winner in group:
+                for loser in group:
+                    if winner in page.clicks and loser not in page.clicks:
+                        key = (page.context, winner, loser)
+                        self.wins[key] = self.wins.get(key, 0) + 1
+
+    def pair(self, context: str, item: str, other: str) -> tuple[int, int]:
+        """(s, n) seen from the first item."""
+        wins, losses = self.wins.get((context, item, other), 0), self.wins.get((context, other, item), 0)
+        return wins - losses, wins + losses
