@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,6 +27,19 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if NO_SKIPS and report.skipped and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
     return report
+
+
+@pytest.fixture
+def blank_figure_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are drawn for the page only; the files, whose drawing takes most of the time, are there but empty."""
+
+    def touched(figure: object, folder: Path, stem: str) -> list[Path]:
+        paths = [folder / f"{stem}.{form}" for form in ("png", "svg", "pdf")]
+        for path in paths:
+            path.touch()
+        return paths
+
+    monkeypatch.setattr("saferank.report.sections.write_formats", touched)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -63,20 +64,20 @@ class Process:
         self.reader.join(SECONDS)
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A scheduler without workers."""
-    scheduler = Process("scheduler", *LOCAL, folder=tmp_path_factory.mktemp("scheduler"))
+@contextmanager
+def scheduler(folder: Path) -> Iterator[str]:
+    """The address of a scheduler without workers."""
+    process = Process("scheduler", *LOCAL, folder=folder)
     try:
-        yield scheduler.said(r"Scheduler at:\s+(tcp://\S+)")
+        yield process.said(r"Scheduler at:\s+(tcp://\S+)")
     finally:
-        scheduler.end()
+        process.end()
 
 
-@pytest.fixture
-def workers(address: str, tmp_path: Path) -> Iterator[list[Process]]:
+@contextmanager
+def two_workers(address: str, folder: Path) -> Iterator[list[Process]]:
     """Two workers, ready."""
-    made = [Process("worker", address, *WORKER, folder=tmp_path) for _ in range(2)]
+    made = [Process("worker", address, *WORKER, folder=folder) for _ in range(2)]
     try:
         for worker in made:
             worker.said(r"(Registered to)")
@@ -86,7 +87,29 @@ def workers(address: str, tmp_path: Path) -> Iterator[list[Process]]:
             worker.end()
 
 
-def test_the_cluster_gives_the_results_of_threads(address: str, workers: list[Process]) -> None:
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A cluster of two workers that nobody kills."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with scheduler(folder) as address, two_workers(address, folder):
+        yield address
+
+
+@pytest.fixture(scope="module")
+def deserted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A scheduler without workers."""
+    with scheduler(tmp_path_factory.mktemp("scheduler")) as address:
+        yield address
+
+
+@pytest.fixture
+def workers(deserted: str, tmp_path: Path) -> Iterator[list[Process]]:
+    """Two workers of it, to be killed."""
+    with two_workers(deserted, tmp_path) as made:
+        yield made
+
+
+def test_the_cluster_gives_the_results_of_threads(address: str) -> None:
     heard: list[int] = []
     with connected(address) as engine:
         found = simulate(CELLS, on_rounds=heard.append, engine=engine)
@@ -95,7 +118,7 @@ def test_the_cluster_gives_the_results_of_threads(address: str, workers: list[Pr
 
 
 def test_a_worker_that_is_killed_is_survived(
-    address: str, workers: list[Process], monkeypatch: pytest.MonkeyPatch
+    deserted: str, workers: list[Process], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Cluster, "task_rounds", 20_000)  # many small tasks: some are with the worker when it dies
     heard: list[int] = []
@@ -105,7 +128,7 @@ def test_a_worker_that_is_killed_is_survived(
         if len(heard) == 10:
             workers[0].end()
 
-    with connected(address) as engine:
+    with connected(deserted) as engine:
         found = simulate(CELLS, on_rounds=kill_one, engine=engine)
     assert workers[0].running.returncode == -signal.SIGKILL
     assert found == simulate(CELLS, jobs=2)
@@ -114,15 +137,12 @@ def test_a_worker_that_is_killed_is_survived(
 
 OPTIONS = (
     "--queries", 2, "--rounds", 2000, "--repetitions", 3, "--sessions", 4000, "--iterations", 5, "--models", "pbm",
+    "--policies", "bubble-rank,original",
 )  # fmt: skip
 
 
 def test_the_commands_take_a_cluster(
-    address: str,
-    workers: list[Process],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("saferank.cli.reproduction._report", lambda folder: None)
     files: dict[str, list[str]] = {}
@@ -136,7 +156,10 @@ def test_the_commands_take_a_cluster(
     assert call(capsys, "simulate", *small, "--cluster", address).code == 0
 
 
-def test_an_address_that_does_not_answer_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_address_that_does_not_answer_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.5)
     out = tmp_path / "out"
     code, _, err = call(capsys, "reproduce", *OPTIONS, "--cluster", "tcp://127.0.0.1:1", "--out", out)
     assert code == 1
@@ -153,15 +176,13 @@ def test_something_that_is_no_address_is_an_error(
     assert f"--cluster: found '{address}', expected the address of a Dask scheduler, like tcp://127.0.0.1:8786" in err
 
 
-def test_a_cluster_without_workers_is_an_error(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_without_workers_is_an_error(deserted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ANSWER_SECONDS", 2.0)
-    with pytest.raises(ClusterError, match="has no worker; start one with `dask worker"), connected(address):
+    with pytest.raises(ClusterError, match="has no worker; start one with `dask worker"), connected(deserted):
         pass
 
 
-def test_workers_with_another_saferank_are_refused(
-    address: str, workers: list[Process], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_with_another_saferank_are_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("saferank.cluster.worker.__version__", "9.9.9")
     expected = r"worker tcp://.* runs saferank 0\S* \(source \w{8}\), here is saferank 9.9.9 \(source \w{8}\)"
     with pytest.raises(ClusterError, match=expected), connected(address):
@@ -169,7 +190,7 @@ def test_workers_with_another_saferank_are_refused(
 
 
 def test_a_worker_that_joins_later_with_another_saferank_is_noticed(
-    address: str, workers: list[Process], monkeypatch: pytest.MonkeyPatch
+    address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with connected(address) as engine:
         monkeypatch.setattr("saferank.cluster.worker.__version__", "9.9.9")
@@ -178,7 +199,7 @@ def test_a_worker_that_joins_later_with_another_saferank_is_noticed(
 
 
 def test_when_all_workers_are_gone_it_does_not_wait_for_ever(
-    address: str, workers: list[Process], monkeypatch: pytest.MonkeyPatch
+    deserted: str, workers: list[Process], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Cluster, "task_rounds", 20_000)
     monkeypatch.setattr(module, "WORKER_SECONDS", 1.0)
@@ -187,7 +208,7 @@ def test_when_all_workers_are_gone_it_does_not_wait_for_ever(
         for worker in workers:
             worker.end()
 
-    with pytest.raises(ClusterError, match="has had no worker for 1 s"), connected(address) as engine:
+    with pytest.raises(ClusterError, match="has had no worker for 1 s"), connected(deserted) as engine:
         simulate(CELLS, on_rounds=kill_all, engine=engine)
 
 

@@ -3,12 +3,14 @@
 import errno
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import call
 
+from saferank.cli.engines import ClusterFailed
 from saferank.instances import load_instances
 from saferank.reproduction.pieces import Pieces
 from saferank.simulation.results import read_results
@@ -51,11 +53,19 @@ def test_it_writes_the_log_the_models_the_results_and_the_report(whole: Path) ->
     assert "pieces" not in names
 
 
+@pytest.mark.usefixtures("blank_figure_files")
 def test_it_ends_with_the_claims_and_the_path_of_the_report(tmp_path: Path, capsys: Capture) -> None:
     code, out, _ = call(capsys, "reproduce", *PLAIN, "--out", tmp_path)
     assert code == 0
     assert out.splitlines()[-1] == str(tmp_path / "report.html")
     assert any(verdict in out for verdict in ("holds", "undecided"))
+    assert "claims of the paper that were run" in out.splitlines()[-2]
+    before = (tmp_path / "results.json").read_bytes()
+    (tmp_path / "report.html").unlink()
+    code, again, _ = call(capsys, "reproduce", *PLAIN, "--resume", "--out", tmp_path)  # plays nothing
+    assert (code, again) == (0, out)
+    assert (tmp_path / "report.html").is_file()
+    assert (tmp_path / "results.json").read_bytes() == before
 
 
 def test_results_are_the_five_policies_on_the_fitted_queries(whole: Path) -> None:
@@ -152,6 +162,7 @@ BAD = [
     (("--models", "guess"), "--models: no estimation for click model 'guess'"),
     (("--rule", "luck"), "--rule: unknown decision rule 'luck'"),
     (("--items", 4), "--items: found 4, expected at least 5, the --positions"),
+    (("--positions", 11), "--positions: found 11, expected at most 10, a page of the log"),
     (("--items", 11), "--items: items is 11, expected 5 (the positions) to 10 (a page of the log)"),
     (("--without", "lunch"), "--without: unknown part 'lunch'; known ones: sensitivity, study"),
     (("--format", "sessions"), "--format: is the format of --log"),
@@ -177,26 +188,64 @@ def test_a_log_needs_its_format(tmp_path: Path, capsys: Capture) -> None:
     assert (code, "--log: needs --format" in err) == (2, True)
 
 
-def test_ids_of_the_embedded_set_are_refused_in_another_set(tmp_path: Path, capsys: Capture) -> None:
-    file = tmp_path / "mine.json"
+@pytest.mark.parametrize("option", ["--log", "--study-instances"])
+def test_files_of_ones_own_are_not_overwritten(tmp_path: Path, capsys: Capture, option: str) -> None:
+    file = tmp_path / ("log.gz" if option == "--log" else "instances.json")
     call(capsys, "instances", "--queries", 1, "--models", "cm", "--out", file)
-    code, _, err = call(capsys, "reproduce", "--study-instances", file, "--out", tmp_path / "out")
+    before = file.read_bytes()
+    code, _, err = call(capsys, "reproduce", *TINY, "--out", tmp_path)
     assert code == 2
-    assert "the id 'optimal-original' is one of the embedded set's; rename it" in err
+    assert f"holds {file.name}, which a run would write anew; go on with --resume, or start anew with" in err
+    given = (option, file, *(("--format", "sessions") if option == "--log" else ()))
+    code, _, err = call(capsys, "reproduce", *given, "--overwrite", "--out", tmp_path)
+    assert (code, f"{option} {file}: is where a run writes its own {file.name}" in err) == (2, True)
+    assert file.read_bytes() == before
+
+
+@pytest.mark.usefixtures("without_report")
+def test_a_log_with_fewer_queries_than_asked_for_is_told(tmp_path: Path, capsys: Capture) -> None:
+    log = tmp_path / "mine.gz"
+    call(capsys, "logs", "synthesize", "--sessions", 3000, "--queries", 3, "--out", log)
+    options = ("--queries", 7, "--rounds", 100, "--repetitions", 2, "--iterations", 2, *PLAIN[-6:])
+    given = ("--log", log, "--format", "yandex-personalized")
+    code, _, err = call(capsys, "reproduce", *options, *given, "--out", tmp_path / "out")
+    assert (code, "mine.gz: 3 queries have a page of 10 items, not 7; all of them are taken" in err) == (0, True)
+
+
+def test_results_that_were_damaged_are_an_error(tmp_path: Path, capsys: Capture, whole: Path) -> None:
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "results.json").write_text('{"results": [')
+    code, _, err = call(capsys, "reproduce", *TINY, "--resume", "--out", tmp_path)
+    assert (code, "results.json: is not JSON" in err) == (2, True)
+
+
+@pytest.mark.usefixtures("without_report")
+def test_a_cluster_that_fails_is_told_with_how_to_go_on(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*arguments: object, **options: object) -> None:
+        raise ClusterFailed("--cluster: lost the scheduler at tcp://host:1")
+
+    monkeypatch.setattr("saferank.cli.reproduction.simulate", lost)
+    code, _, err = call(capsys, "reproduce", *PLAIN, "--out", tmp_path)
+    assert code == 1
+    assert "lost the scheduler at tcp://host:1; nothing that was finished is lost, go on with the same command" in err
+
+
+def test_interrupted_while_the_report_is_made(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("saferank.cli.claims.build", interrupt)
+    code, _, err = call(capsys, "reproduce", *PLAIN, "--out", tmp_path)
+    assert code == 130
+    assert f"interrupted while the report was made; {tmp_path / 'results.json'} is complete" in err
 
 
 def test_a_folder_with_a_run_is_neither_overwritten_nor_gone_on_with_unasked(whole: Path, capsys: Capture) -> None:
     code, _, err = call(capsys, "reproduce", *TINY, "--out", whole)
     assert code == 2
     assert "holds a finished run; go on with --resume, or start anew with --overwrite" in err
-
-
-def test_resuming_a_finished_run_plays_nothing_and_shows_the_report_again(whole: Path, capsys: Capture) -> None:
-    before = (whole / "results.json").read_bytes()
-    code, out, _ = call(capsys, "reproduce", *TINY, "--resume", "--out", whole)
-    assert code == 0
-    assert out.splitlines()[-1] == str(whole / "report.html")
-    assert (whole / "results.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -286,18 +335,18 @@ def test_a_disk_that_is_full_when_results_are_written_leaves_no_half_file(
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def begin_and_fill(*arguments: Any) -> Any:
-        monkeypatch.setattr("saferank.whole_files.os.fsync", full)
-        return write_outcome(*arguments)
-
     from saferank.reproduction.outcome import write_outcome
 
     with monkeypatch.context() as patch:
+
+        def begin_and_fill(*arguments: Any) -> Any:
+            patch.setattr("saferank.whole_files.os.fsync", full)
+            return write_outcome(*arguments)
+
         patch.setattr("saferank.cli.reproduction.write_outcome", begin_and_fill)
         code, _, err = call(capsys, "reproduce", *PLAIN, "--out", tmp_path)
     assert (code, "results.json: cannot be written: No space left" in err) == (1, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["experiment.json", "instances.json", "log.gz", "pieces"]
-    monkeypatch.undo()
     assert call(capsys, "reproduce", *PLAIN, "--resume", "--out", tmp_path).code == 0
     assert (tmp_path / "results.json").exists()
 

@@ -16,7 +16,7 @@ SECONDS = 120
 
 OPTIONS = (
     "--queries", "3", "--rounds", "20000", "--repetitions", "40", "--sessions", "4000", "--iterations", "5",
-    "--models", "pbm", "--without", "study", "--jobs", "2",
+    "--models", "pbm", "--without", "study", "--jobs", "2", "--policies", "bubble-rank,original",
 )  # fmt: skip
 UNHURRIED = """
 import sys, time

@@ -34,6 +34,7 @@ def test_it_writes_the_page_and_shows_the_claims(results: Path, tmp_path: Path, 
     assert "does not hold: Under PBM, on all queries, TopRank ends below KL-UCB-BR: 99.000 ± 0.071 against" in shown
 
 
+@pytest.mark.usefixtures("blank_figure_files")
 def test_the_table_has_a_verdict_for_each_model(results: Path, tmp_path: Path, capsys: Capture) -> None:
     _, shown, _ = call(capsys, "report", results, "--out", tmp_path)
     (row,) = [line for line in shown.splitlines() if "KL-UCB-BR never violates" in line]
@@ -47,6 +48,7 @@ def test_without_claims_it_says_so(capsys: Capture) -> None:
     assert capsys.readouterr().out == "None of the claims of the paper could be judged with these results.\n"
 
 
+@pytest.mark.usefixtures("blank_figure_files")
 def test_policies_can_be_left_out_and_queries_named(results: Path, tmp_path: Path, capsys: Capture) -> None:
     options = ("--without", "top-rank", "--optimal", "one", "--none-of-best", "two")
     code, shown, _ = call(capsys, "report", results, "--out", tmp_path, *options)

@@ -85,11 +85,23 @@ def test_lines_tell_the_progress_where_there_is_no_terminal(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_progress, "SECONDS_BETWEEN_LINES", 1e-9)
+    monkeypatch.setattr(file_progress, "_UNCOUNTED", 0)
     log = tmp_path / "log"
     _, _, err = call(capsys, "synthesize", "--out", log, "--sessions", 10)
     assert err.splitlines()[-1].startswith("10 of 10 sessions, ")
     _, _, err = call(capsys, "summary", log, "--format", PERSONALIZED)
     assert err.splitlines()[-1].endswith(" MB/s, 0 s left")
+
+
+def test_the_time_of_compiling_is_not_taken_for_that_of_the_file(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([1.0, 101.0, 102.0, 112.0])  # read, compiled, then two parts
+    monkeypatch.setattr("saferank.cli.file_progress.time.monotonic", lambda: next(clock))
+    with file_progress.file_meter(100, file_progress.SESSIONS) as meter:
+        for part in (1, 9, 1, 10):
+            meter(part)
+    assert capsys.readouterr().err == "21 of 100 sessions, 1 sessions/s, 79 s left\n"
 
 
 def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ PAPER = list(true_results().values())
     "results",
     [
         [curve("kl-ucb-br")],
-        [curve(p, m, violations=3) for m in ("pbm", "cm", "dcm") for p in ("original", "top-rank", *"abcdefghij")],
+        [curve(p, m, violations=3) for m in ("pbm", "cm") for p in ("original", "top-rank", *"abcdefgh")],
         [curve("original", stderr=None)],
         [curve("original", rounds=(1,))],
         [curve("original", rounds=(7,))],
@@ -114,7 +114,7 @@ def test_lines_stand_out_from_light_and_dark_pages(look: Any) -> None:
 def test_every_format_is_written_and_the_same_every_time(tmp_path: Path) -> None:
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
-        write_formats(curves_figure(pooled(PAPER)), folder, "figure")
+        write_formats(curves_figure(pooled([r for r in PAPER if r.model == "cm"])), folder, "figure")
     starts = {"figure.png": PNG, "figure.svg": b"<?xml", "figure.pdf": b"%PDF"}
     for name, start in starts.items():
         assert (tmp_path / "a" / name).read_bytes().startswith(start)

@@ -127,11 +127,14 @@ def test_it_stays_small(report: Path) -> None:
 
 def test_the_answer_comes_first(chromium: "Browser", report: Path) -> None:
     with opened(chromium, report) as (page, _):
-        assert page.locator(".headline").inner_text() == "All 42 claims of the paper that were run hold."
-        assert "under CM this one has 1 of the best 5" in page.locator("#caption-none_of_best").inner_text()
+        assert page.locator(".headline").inner_text() == "All 37 claims of the paper that were run hold."
+        nearest = "No query is quite like that, and this is the nearest: under CM it has 1 of the best 5."
+        assert nearest in page.locator("#caption-none_of_best").inner_text()
+        assert "Because no query is quite like that: the nearest has 1 of the best 5: 5 claims." in page.content()
         assert "regret ends at 0.75 times that with the paper rule" in page.content()
 
 
+@pytest.mark.usefixtures("blank_figure_files")
 def test_a_false_claim_is_shown_as_such(chromium: "Browser", tmp_path: Path) -> None:
     results = true_results(models=("cm",))
     key = ("worst", "cm", "kl-ucb-br")
@@ -145,6 +148,7 @@ def test_a_false_claim_is_shown_as_such(chromium: "Browser", tmp_path: Path) -> 
         assert page.locator("text=What does not hold").count() == 1
 
 
+@pytest.mark.usefixtures("blank_figure_files")
 def test_plain_results_give_a_page_that_says_what_is_missing(chromium: "Browser", tmp_path: Path) -> None:
     made = build(write(tmp_path / "results.json", list(true_results().values())), tmp_path / "out")
     with opened(chromium, made.page, PHONE) as (page, heard):
@@ -157,6 +161,7 @@ def test_plain_results_give_a_page_that_says_what_is_missing(chromium: "Browser"
     }
 
 
+@pytest.mark.usefixtures("blank_figure_files")
 def test_hostile_names_stay_text(chromium: "Browser", tmp_path: Path) -> None:
     evil = "\"><script>document.title='owned'</script><img src='http://127.0.0.1:9/x'>{{ 7 * 7 }}\ud800" + "long" * 99
     results = [curve(policy, evil, evil) for policy in (evil, "kl-ucb-br", "original")]
@@ -170,6 +175,7 @@ def test_hostile_names_stay_text(chromium: "Browser", tmp_path: Path) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
 
 
+@pytest.mark.usefixtures("blank_figure_files")
 @pytest.mark.parametrize(
     "results",
     [
@@ -185,6 +191,7 @@ def test_odd_results_make_a_page(results: list[Any], tmp_path: Path) -> None:
     assert made.page.stat().st_size < 3_000_000
 
 
+@pytest.mark.usefixtures("blank_figure_files")
 def test_a_companion_that_is_gone_or_broken(tmp_path: Path) -> None:
     path = reproduction(tmp_path, models=("cm",))
     (tmp_path / "study.json").unlink()
@@ -200,6 +207,7 @@ def test_an_unknown_special_query_is_an_error(tmp_path: Path) -> None:
         build(path, tmp_path, special={"optimal": "bset"})
 
 
+@pytest.mark.usefixtures("blank_figure_files")
 def test_the_same_results_give_the_same_page(tmp_path: Path) -> None:
     path = write(tmp_path / "results.json", list(true_results(models=("cm",)).values()))
     first = build(path, tmp_path).page.read_bytes()

@@ -73,6 +73,25 @@ def test_instances_of_no_set_are_not_lost(folder: Path) -> None:
     assert list(study_pairs(run, {"mine": ["e1"], "broken": 3})) == ["mine", "other instances"]
 
 
+def test_an_instance_that_two_sets_name_counts_once(folder: Path) -> None:
+    sets = study_pairs(read_checked(folder / "study.json"), {"mine": ["e1", "e2"], "yours": ["e2", "y1"]})
+    assert {name: pairs[0].queries for name, pairs in sets.items()} == {"mine": 2, "yours": 1}
+
+
+@pytest.mark.parametrize(
+    ("paper", "anytime", "same"),
+    [
+        ("paper:1/T", "anytime:1/T", True),
+        ("paper:1e-4", "anytime:1/T", True),  # T = 10,000
+        ("paper:0.01", "anytime:0.01", False),  # T delta^2 = 1: nothing is proved
+        ("paper:1e-3", "anytime:0.01", True),
+    ],
+)
+def test_what_is_proved_of_either_rule(paper: str, anytime: str, same: bool) -> None:
+    results = [curve("kl-ucb-br", rule=paper), curve("kl-ucb-br", rule=anytime)]
+    assert study_pairs(Run(Path("s.json"), results, {}), {})["all instances"][0].same_level == same
+
+
 def test_rules_on_different_queries_make_no_pair() -> None:
     results = [curve("kl-ucb-br", instance="a", rule="paper:0.1"), curve("kl-ucb-br", instance="b", rule="anytime:0.1")]
     assert study_pairs(Run(Path("s.json"), results, {}), {}) == {}

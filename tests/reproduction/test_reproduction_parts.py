@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from saferank.embedded import MODELS, embedded_instances
+from saferank.report.sensitivity import REVERSED
 from saferank.reproduction.parts import (
-    REVERSED,
     Parts,
     candidates_reversed,
     parts_of,
@@ -84,6 +84,14 @@ def test_other_sets_join_the_study() -> None:
     sets = study_sets(PROTOCOL, others)
     assert list(sets) == ["embedded", "mine"]
     assert len(sets["mine"]) == 3
+
+
+def test_sets_that_share_ids_are_told_apart() -> None:
+    others = {"mine": embedded_instances(3, models=("cm", "pbm"))}
+    sets = study_sets(PROTOCOL, others)
+    ids = {name: {instance.id for instance in instances} for name, instances in sets.items()}
+    assert ids["mine"] == {f"{id} (mine)" for id in ids["embedded"]}
+    assert len(parts_of(PROTOCOL, INSTANCES, special_queries(INSTANCES, 5), sets).study) == 2 * 3 * (len(MODELS) + 2)
 
 
 def test_parts_that_are_left_out_have_no_cells() -> None:

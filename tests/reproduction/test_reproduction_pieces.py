@@ -9,6 +9,7 @@ import pytest
 
 from saferank.embedded import embedded_instances
 from saferank.reproduction import pieces as module
+from saferank.reproduction.folder import FolderError
 from saferank.reproduction.pieces import Pieces, PiecesError
 from saferank.simulation.engine import Task, Threads, play_task, simulate
 from saferank.simulation.experiment import Plan, cells_of
@@ -103,12 +104,13 @@ def test_a_record_whose_bytes_changed_is_not_believed_nor_what_follows(tmp_path:
     assert pieces.results == {}
 
 
-def test_two_processes_do_not_work_on_the_same_pieces(tmp_path: Path) -> None:
-    pieces = Pieces(CELLS, file_of(tmp_path))
-    with pytest.raises(PiecesError, match="another process is at work there"):
-        Pieces(CELLS, file_of(tmp_path))
-    pieces.close()
-    again(tmp_path)
+def test_pieces_of_another_experiment_are_not_taken(tmp_path: Path) -> None:
+    path = filled(tmp_path, TASKS)
+    before = path.read_bytes()
+    for others in (CELLS[::-1], CELLS[:1]):
+        with pytest.raises(FolderError, match=r"finished\.log: was kept by another experiment; start anew"):
+            Pieces(others, path)
+    assert path.read_bytes() == before
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

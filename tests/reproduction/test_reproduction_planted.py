@@ -12,7 +12,7 @@ from saferank.reproduction.protocol import PROFILES
 from saferank.reproduction.special import special_queries
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_the_special_queries_survive_estimation_under_both_models(tmp_path: Path, seed: int) -> None:
     """The smallest gap of attractions is more than 5 standard errors wide: it fails fewer than one seed in 10^5."""
     sizes = PROFILES["quick"]

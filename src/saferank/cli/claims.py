@@ -1,6 +1,8 @@
-"""The verdicts on the paper's claims, for the screen."""
+"""A report made and shown: the page, and the verdicts on the paper's claims for the screen."""
 
-from collections.abc import Sequence
+import importlib.util
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 import typer
 from rich import box
@@ -8,12 +10,33 @@ from rich.markup import escape
 from rich.table import Table
 
 from saferank.cli.console import STDOUT
+from saferank.cli.errors import InputError, OutputError
+from saferank.report import build
 from saferank.report.claims import Claim
 from saferank.report.looks import model_name
 from saferank.report.summary import ClaimRow, claim_tables, headline, in_standard_errors
 from saferank.report.verdicts import FAILS, HOLDS, UNDECIDED
 
 _COLOURS = {HOLDS: "green", FAILS: "bold red", UNDECIDED: "yellow"}
+
+
+def missing_for_a_report() -> list[str]:
+    """What a report needs and this installation lacks."""
+    return [module for module in ("matplotlib", "jinja2") if importlib.util.find_spec(module) is None]
+
+
+def show_report(
+    results: Path, out: Path, without: Collection[str] = (), special: Mapping[str, str] | None = None
+) -> None:
+    """Make the report, print the claims and in the end the path of the page."""
+    try:
+        report = build(results, out, without=without, special=special)
+    except ValueError as problem:
+        raise InputError(str(problem)) from problem
+    except OSError as problem:
+        raise OutputError(f"{problem.filename or out}: cannot be written: {problem.strerror or problem}") from problem
+    show_claims(report.claims)
+    typer.echo(report.page)
 
 
 def show_claims(claims: Sequence[Claim]) -> None:

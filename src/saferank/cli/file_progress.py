@@ -11,6 +11,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from saferank.cli.console import STDERR
 
 SECONDS_BETWEEN_LINES = 10.0
+_UNCOUNTED = 2
+"""Parts at the start that tell nothing of the speed: kernels are compiled before the first is written, or read."""
 
 
 class Unit(NamedTuple):
@@ -27,15 +29,19 @@ SESSIONS = Unit("sessions", 1.0)
 class _Lines:
     def __init__(self, total: float, unit: Unit) -> None:
         self._total, self._unit, self._done = total, unit, 0.0
-        self._start = self._said = time.monotonic()
+        self._start = self._said = 0.0
+        self._before, self._heard = 0.0, 0
 
     def __call__(self, n: int) -> None:
         """Hear of some more."""
         self._done += n / self._unit.size
+        self._heard += 1
         now = time.monotonic()
-        if now - self._said >= SECONDS_BETWEEN_LINES:
+        if self._heard <= _UNCOUNTED:
+            self._start, self._said, self._before = now, now, self._done
+        elif now - self._said >= SECONDS_BETWEEN_LINES:
             self._said = now
-            rate = self._done / (now - self._start)
+            rate = (self._done - self._before) / (now - self._start)
             left = (self._total - self._done) / rate if rate else 0.0
             name = self._unit.name
             typer.echo(

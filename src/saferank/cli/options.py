@@ -11,6 +11,8 @@ from saferank.cli.errors import InputError
 ALL_POLICIES = "kl-ucb-br,bubble-rank,top-rank,uni-rank,original"
 LONGEST = 10**15
 """The largest number of rounds: whole numbers up to here are exact as floats."""
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+"""How many cores this process may use."""
 
 Policies = Annotated[
     str,
@@ -33,8 +35,6 @@ Plugins = Annotated[
         show_default=False,
     ),
 ]
-
-
 Cluster = Annotated[
     str | None,
     typer.Option(
@@ -43,11 +43,6 @@ Cluster = Annotated[
         show_default="this machine",
     ),
 ]
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def at_most_if_given(limit: int) -> Callable[[int | None], int | None]:
@@ -65,6 +60,23 @@ def at_most(limit: int) -> Callable[[int], int]:
         return value
 
     return check
+
+
+Rounds = Annotated[int, typer.Option(min=1, callback=at_most(LONGEST), metavar="T", help="Pages shown in a run.")]
+Rule = Annotated[
+    str, typer.Option(metavar="RULE", help="Decision rule: paper:DELTA or anytime:ALPHA; 1/T is one over --rounds.")
+]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same results.")]
+Jobs = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        callback=at_most(1024),
+        metavar="N",
+        help="Threads; results do not depend on it.",
+        show_default="number of cores",
+    ),
+]
 
 
 def names_in(text: str, option: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from saferank.cli.errors import InputError, blaming
 from saferank.cli.options import names_in
-from saferank.embedded import embedded_instances
+from saferank.datasets.sessions import RANKING_LENGTH
 from saferank.fitting import estimator
 from saferank.instances import Instance, InstanceError, check_positions, load_instances
 from saferank.policies import policy_kind
@@ -30,6 +30,8 @@ def protocol_of(order: "Order") -> Protocol:
             estimator(name)
     with blaming("--rule"):
         decision_rule(order.rule, order.rounds)
+    if order.positions > RANKING_LENGTH:
+        raise InputError(f"--positions: found {order.positions}, expected at most {RANKING_LENGTH}, a page of the log")
     if order.items < order.positions:
         raise InputError(f"--items: found {order.items}, expected at least {order.positions}, the --positions")
     with blaming("--items"):
@@ -97,10 +99,6 @@ def study_instances(order: "Order") -> dict[str, list[Instance]]:
             check_positions(instance, order.positions, option)
     except InstanceError as problem:
         raise InputError(f"--study-instances: {problem}") from problem
-    ours = {instance.id for instance in embedded_instances(PROFILES["paper"].study_queries, models=("pbm",))}
-    for instance in instances:
-        if instance.id in ours:
-            raise InputError(f"{option}: the id {instance.id!r} is one of the embedded set's; rename it")
     return {path.stem if path.stem != EMBEDDED else path.name: instances}
 
 

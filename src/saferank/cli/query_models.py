@@ -3,9 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from saferank.cli import estimates
 from saferank.cli.errors import writing
 from saferank.cli.file_progress import SESSIONS, file_meter
+from saferank.datasets.sessions import RANKING_LENGTH
 from saferank.fitting.export import instances_of
 from saferank.instances import Instance
 from saferank.reproduction.outcome import log_facts
@@ -24,8 +27,15 @@ def fitted_instances(order: "Order", protocol: Protocol) -> tuple[list[Instance]
     log = estimates.read(asked)
     models = {name: estimates.fit(name, log, asked).model for name in protocol.models}
     cut = [with_items(instance, range(protocol.items)) for instance in instances_of(log, models)]
+    _say_if_fewer(len(cut) // len(models), protocol.sizes.queries, path)
     about = f"estimated by saferank reproduce from {path.name}, {protocol.iterations} iterations"
     return cut, about, log_facts(log.summary, path.name, synthetic=order.log is None)
+
+
+def _say_if_fewer(found: int, wanted: int, log: Path) -> None:
+    if found < wanted:
+        have = f"{found} queries have a page of {RANKING_LENGTH} items"
+        typer.echo(f"{log}: {have}, not {wanted}; all of them are taken", err=True)
 
 
 def _planted(order: "Order", protocol: Protocol) -> Path:

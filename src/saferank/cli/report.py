@@ -1,6 +1,5 @@
 """``saferank report``: one page from a results file."""
 
-import importlib.util
 from pathlib import Path
 from typing import Annotated
 
@@ -40,29 +39,14 @@ def command(
     **What comes out**: DIR/report.html, one page that needs no network; DIR/figures with every figure as PNG, SVG and
     PDF; a table of the claims on the screen.
     """
-    from saferank.cli.errors import InputError, OutputError
+    from saferank.cli.claims import missing_for_a_report, show_report
+    from saferank.cli.errors import InputError
     from saferank.cli.options import names_in
     from saferank.cli.output import output_folder
 
-    if any(importlib.util.find_spec(module) is None for module in ("matplotlib", "jinja2")):
+    if missing_for_a_report():
         raise InputError("a report needs matplotlib and jinja2; to get them: pip install 'saferank[report]'")
-    from saferank.cli.claims import show_claims
-    from saferank.report import build
-
+    left_out = () if without is None else names_in(without, "--without")
     special = {"optimal": optimal, "none_of_best": none_of_best}
     with output_folder(out):
-        try:
-            report = build(
-                results,
-                out,
-                without=names_in(without, "--without") if without is not None else (),
-                special={key: query for key, query in special.items() if query is not None},
-            )
-        except ValueError as problem:
-            raise InputError(str(problem)) from problem
-        except OSError as problem:
-            raise OutputError(
-                f"{problem.filename or out}: cannot be written: {problem.strerror or problem}"
-            ) from problem
-    show_claims(report.claims)
-    typer.echo(report.page)
+        show_report(results, out, left_out, {key: query for key, query in special.items() if query is not None})

@@ -8,14 +8,16 @@ import typer
 from saferank.cli.logs import MaxBad
 from saferank.cli.options import (
     ALL_POLICIES,
-    LONGEST,
+    CORES,
     Cluster,
+    Jobs,
     Plugins,
     Policies,
     Positions,
-    at_most,
+    Rounds,
+    Rule,
+    Seed,
     at_most_if_given,
-    cores,
 )
 
 _FROM_PROFILE = "of the profile"
@@ -41,16 +43,12 @@ def command(
     ] = None,
     policies: Policies = ALL_POLICIES,
     models: Annotated[str, typer.Option(metavar="NAMES", help="Click models, with commas between.")] = "pbm,cm",
-    rule: Annotated[
-        str, typer.Option(metavar="RULE", help="Decision rule: paper:DELTA or anytime:ALPHA; 1/T is one over --rounds.")
-    ] = "paper:1/T",
+    rule: Rule = "paper:1/T",
     positions: Positions = 5,
     items: Annotated[
         int, typer.Option(min=1, metavar="L", help="How many items of a query's page take part, at most 10.")
     ] = 10,
-    rounds: Annotated[
-        int, typer.Option(min=1, callback=at_most(LONGEST), metavar="T", help="Pages shown in a run.")
-    ] = 100_000,
+    rounds: Rounds = 100_000,
     repetitions: Annotated[
         int | None,
         typer.Option(
@@ -76,7 +74,7 @@ def command(
         typer.Option(min=1, metavar="N", help="Sessions of the synthetic log.", show_default=_FROM_PROFILE),
     ] = None,
     iterations: Annotated[int, typer.Option(min=1, metavar="N", help="Iterations of EM.")] = 50,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same results.")] = 0,
+    seed: Seed = 0,
     without: Annotated[
         str | None,
         typer.Option(metavar="PARTS", help="Leave out sensitivity, study, or both.", show_default="nothing"),
@@ -87,16 +85,7 @@ def command(
     ] = None,
     max_bad: MaxBad = 0.01,
     plugin: Plugins = None,
-    jobs: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            callback=at_most(1024),
-            metavar="N",
-            help="Threads; results do not depend on it.",
-            show_default="number of cores",
-        ),
-    ] = cores(),
+    jobs: Jobs = CORES,
     cluster: Cluster = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in DIR, or begin.")] = False,
     overwrite: Annotated[

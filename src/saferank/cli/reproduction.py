@@ -1,6 +1,5 @@
 """The work behind ``saferank reproduce``: check everything, then log, click models, runs, results, report."""
 
-import importlib.util
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +9,8 @@ from typing import Any
 
 import typer
 
-from saferank.cli.console import STDOUT, announce
-from saferank.cli.engines import compiling, engine_of
+from saferank.cli.console import announce
+from saferank.cli.engines import ClusterFailed, compiling, engine_of
 from saferank.cli.errors import InputError, Interrupted, OutputError, writing
 from saferank.cli.output import output_folder
 from saferank.cli.progress import round_meter
@@ -65,42 +64,52 @@ def carry_out(order: Order) -> None:
     others = study_instances(order)
     folder, asked = Folder(order.out), facts_asked(order, protocol)
     _check_use(folder, order)
-    with output_folder(order.out), _folder_errors(order), engine_of(order.jobs, order.cluster, order.plugins) as engine:
-        if order.overwrite:
-            folder.clear()
-        if not folder.experiment.exists():
-            _begin(folder, protocol, asked, order)
-        instances, log = folder.go_on(asked)
-        if not folder.finished:
-            sets = study_sets(protocol, others) if "study" in protocol.parts else {}
-            special = special_queries(instances, protocol.positions)
-            facts = reproduction_facts(protocol, log, instances, special, sets)
-            _run(folder, parts_of(protocol, instances, special, sets), facts, order, engine, started)
-    _report(folder)
+    with output_folder(order.out), _folder_errors(folder), folder.reserved():
+        with engine_of(order.jobs, order.cluster, order.plugins) as engine:
+            if order.overwrite:
+                folder.clear()
+            if not folder.experiment.exists():
+                _begin(folder, protocol, asked, order)
+            instances, log = folder.go_on(asked)
+            if not folder.finished:
+                sets = study_sets(protocol, others) if "study" in protocol.parts else {}
+                special = special_queries(instances, protocol.positions)
+                facts = reproduction_facts(protocol, log, instances, special, sets)
+                _run(folder, parts_of(protocol, instances, special, sets), facts, order, engine, started)
+        _report(folder)
 
 
 def _check_use(folder: Folder, order: Order) -> None:
     """A folder with a run in it is neither gone on with nor thrown away unless that is asked for."""
     if order.resume and order.overwrite:
         raise InputError("--resume and --overwrite: choose one, to go on or to begin anew")
+    for option, path in (("--log", order.log), ("--study-instances", order.study_instances)):
+        if path is not None and path.resolve() in [file.resolve() for file in folder.files]:
+            raise InputError(f"{option} {path}: is where a run writes its own {path.name}; name another --out")
     if folder.in_use and not order.resume and not order.overwrite:
-        state = "a finished run" if folder.finished else "a run that was not finished"
-        raise InputError(f"--out {order.out}: holds {state}; go on with --resume, or {ANEW}")
+        raise InputError(f"--out {order.out}: holds {_state(folder)}; go on with --resume, or {ANEW}")
     if order.resume and folder.results.exists() and not folder.experiment.exists():
         raise InputError(f"--out {order.out}: holds results of another command; {ANEW}")
 
 
+def _state(folder: Folder) -> str:
+    if not folder.experiment.exists() and not folder.pieces.exists():
+        return f"{folder.in_use[0].name}, which a run would write anew"
+    return "a finished run" if folder.finished else "a run that was not finished"
+
+
 @contextmanager
-def _folder_errors(order: Order) -> Iterator[None]:
+def _folder_errors(folder: Folder) -> Iterator[None]:
+    """What goes wrong once a run has begun is told with how to go on."""
+    kept = "nothing that was finished is lost, go on with the same command and --resume"
     try:
         yield
     except FolderError as problem:
         raise InputError(str(problem)) from problem
     except PiecesError as problem:
-        raise OutputError(
-            f"{Folder(order.out).pieces}: cannot be written: {problem}; nothing that was finished is lost, "
-            "go on with --resume when there is room"
-        ) from problem
+        raise OutputError(f"{folder.pieces}: cannot be written: {problem}; {kept} when there is room") from problem
+    except ClusterFailed as problem:
+        raise (ClusterFailed(f"{problem}; {kept}") if folder.pieces.exists() else problem) from problem
 
 
 def _begin(folder: Folder, protocol: Protocol, asked: dict[str, Any], order: Order) -> None:
@@ -141,15 +150,14 @@ def _play(parts: Parts, pieces: Pieces, order: Order, engine: Engine) -> None:
 
 
 def _report(folder: Folder) -> None:
-    missing = [name for name in ("matplotlib", "jinja2") if importlib.util.find_spec(name) is None]
+    from saferank.cli.claims import missing_for_a_report, show_report
+
+    missing = missing_for_a_report()
     if missing:
         typer.echo(folder.results)
         typer.echo(f"no report without {missing[0]}; to get it: pip install 'saferank[report]'", err=True)
         return
-    from saferank.cli.claims import claims_table
-    from saferank.report import build
-
-    with writing(folder.path):
-        report = build(folder.results, folder.path)
-    STDOUT.print(claims_table(report.claims))
-    typer.echo(report.page)
+    try:
+        show_report(folder.results, folder.path)
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted while the report was made; {folder.results} is complete") from None

@@ -5,7 +5,19 @@ from typing import Annotated
 
 import typer
 
-from saferank.cli.options import ALL_POLICIES, LONGEST, Cluster, Models, Plugins, Policies, Positions, at_most, cores
+from saferank.cli.options import (
+    ALL_POLICIES,
+    CORES,
+    Cluster,
+    Jobs,
+    Models,
+    Plugins,
+    Policies,
+    Positions,
+    Rounds,
+    Rule,
+    Seed,
+)
 
 
 def command(
@@ -18,26 +30,13 @@ def command(
     ] = "embedded",
     policies: Policies = ALL_POLICIES,
     positions: Positions = 5,
-    rounds: Annotated[
-        int, typer.Option(min=1, callback=at_most(LONGEST), metavar="T", help="Pages shown in a run.")
-    ] = 100_000,
+    rounds: Rounds = 100_000,
     repetitions: Annotated[
         int, typer.Option(min=1, metavar="N", help="Independent runs of every policy on every instance.")
     ] = 100,
-    rule: Annotated[
-        str, typer.Option(metavar="RULE", help="Decision rule: paper:DELTA or anytime:ALPHA; 1/T is one over --rounds.")
-    ] = "paper:1/T",
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same results.")] = 0,
-    jobs: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            callback=at_most(1024),
-            metavar="N",
-            help="Threads; results do not depend on it.",
-            show_default="number of cores",
-        ),
-    ] = cores(),
+    rule: Rule = "paper:1/T",
+    seed: Seed = 0,
+    jobs: Jobs = CORES,
     checkpoints: Annotated[
         str | None,
         typer.Option(

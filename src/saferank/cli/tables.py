@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich import box
 from rich.table import Table
 
+from saferank.report.claims import final_regret
 from saferank.report.pooling import Pooled, pooled
 from saferank.simulation.bench import Timing
 from saferank.simulation.results import Result
@@ -24,17 +25,7 @@ def results_table(results: list[Result]) -> Table:
 
 def _row(curve: Pooled) -> tuple[str, ...]:
     wrong = "-" if curve.wrong_certificates is None else f"{curve.wrong_certificates[-1]:.3g}"
-    regret = with_error(curve.regret[-1], None if curve.regret_stderr is None else curve.regret_stderr[-1])
-    return curve.model, curve.policy, regret, f"{curve.violations[-1]:,.4g}", wrong
-
-
-def with_error(mean: float, stderr: float | None) -> str:
-    """A mean, with as many digits as its standard error allows.
-
-    >>> with_error(1234.567, 8.91), with_error(0.25, None)
-    ('1,234.6 ± 8.9', '0.2')
-    """
-    return f"{mean:,.1f}" if stderr is None else f"{mean:,.1f} ± {stderr:,.1f}"
+    return curve.model, curve.policy, str(final_regret(curve)), f"{curve.violations[-1]:,.4g}", wrong
 
 
 def timing_table(timings: Sequence[Timing], title: str, unit: str) -> Table:

@@ -135,10 +135,8 @@ def _asked(places: Mapping[str, Place]) -> Iterator[tuple[Question, str]]:
 def _answer(question: Question, model: str, place: Place | None) -> Claim | NotRun:
     if place is None:
         return NotRun(question, model, "the results do not say which query that is")
-    wrong = place.measure.get(model, 0) if place.key == OPTIMAL else 0
-    if question.says == "has no regret" and wrong:
-        pairs = "1 pair" if wrong == 1 else f"{wrong} pairs"
-        return NotRun(question, model, f"under this model the original ranking has {pairs} in the wrong order")
+    if model in place.lapses:
+        return NotRun(question, model, f"no query is quite like that: the nearest has {place.lapses[model]}")
     curves = {policy: place.curve(policy, model) for policy in (question.who, question.than) if policy}
     missing = [policy_name(policy) for policy, curve in curves.items() if curve is None]
     if missing:

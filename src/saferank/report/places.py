@@ -23,8 +23,8 @@ class Place:
     key: str
     curves: list[Pooled]
     instance: str | None = None
-    measure: Mapping[str, int] = field(default_factory=dict)
-    """By model: pairs that the original ranking has wrong (optimal), or best items that it lacks (none of the best)."""
+    lapses: Mapping[str, str] = field(default_factory=dict)
+    """By model: what the original ranking has that it should not, in words; nothing where the query is as it should."""
 
     def curve(self, policy: str, model: str) -> Pooled | None:
         """One curve, if it was run."""
@@ -67,4 +67,12 @@ def _named(run: Run, key: str) -> Place | None:
         return None
     measure = facts.get(_SHORTFALL[key])
     counts = {m: n for m, n in measure.items() if isinstance(n, int)} if isinstance(measure, dict) else {}
-    return Place(key, _curves(run, facts["instance"]), facts["instance"], counts)
+    lapses = {model: words for model, n in counts.items() if (words := _lapse(key, n, run.results[0].positions))}
+    return Place(key, _curves(run, facts["instance"]), facts["instance"], lapses)
+
+
+def _lapse(key: str, count: int, positions: int) -> str:
+    """What keeps a query from being optimal or without any of the best; nothing when it is."""
+    if key == OPTIMAL:
+        return "" if count == 0 else "1 wrong pair" if count == 1 else f"{count} wrong pairs"
+    return "" if count >= positions else f"{positions - count} of the best {positions}"

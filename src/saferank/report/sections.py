@@ -47,10 +47,10 @@ def figure_sections(places: Mapping[str, Place], out: Path, positions: int) -> l
         OPTIMAL: "A query whose original ranking is optimal",
         NONE_OF_BEST: f"A query whose original ranking holds none of the best {positions}",
     }
-    return [_section(key, title, places.get(key), out, positions) for key, title in titles.items()]
+    return [_section(key, title, places.get(key), out) for key, title in titles.items()]
 
 
-def _section(key: str, title: str, place: Place | None, out: Path, positions: int) -> Section:
+def _section(key: str, title: str, place: Place | None, out: Path) -> Section:
     if place is None:
         option = "--optimal ID" if key == OPTIMAL else "--none-of-best ID"
         return Section(
@@ -62,7 +62,7 @@ def _section(key: str, title: str, place: Place | None, out: Path, positions: in
     files = _write(curves_figure(place.curves), out, _STEMS[key])
     models = dict.fromkeys(curve.model for curve in place.curves)
     pictures = [_picture([c for c in place.curves if c.model == model], f"{key}-{n}") for n, model in enumerate(models)]
-    return Section(key, title, _caption(place, positions), pictures, files)
+    return Section(key, title, _caption(place), pictures, files)
 
 
 def study_section(sets: Mapping[str, Sequence[Pair]], out: Path) -> Section:
@@ -100,7 +100,7 @@ def _study_words(name: str, pairs: Sequence[Pair]) -> str:
     return f"{name}. Regret: {each}."
 
 
-def _caption(place: Place, positions: int) -> str:
+def _caption(place: Place) -> str:
     first = place.curves[0]
     if place.key == ALL:
         many = "the mean over 1 query" if first.instances == 1 else f"means over {first.instances:,} queries"
@@ -110,19 +110,10 @@ def _caption(place: Place, positions: int) -> str:
         )
         who = f"Curves are {many}; {bands}."
     else:
-        who = f"Query {place.instance}.{_shortfall(place, positions)} Bands are one standard error over repetitions."
+        lapses = ", ".join(f"under {model_name(model)} it has {has}" for model, has in place.lapses.items())
+        nearest = f" No query is quite like that, and this is the nearest: {lapses}." if lapses else ""
+        who = f"Query {place.instance}.{nearest} Bands are one standard error over repetitions."
     return (
         f"Cumulative expected regret (above) and rounds that violate safety (below) by round, up to "
         f"{first.rounds[-1]:,}. {who} Axes are logarithmic; curves on the shaded strip are exactly zero."
-    )
-
-
-def _shortfall(place: Place, positions: int) -> str:
-    """Where the query is not quite what the title says."""
-    if place.key == OPTIMAL:
-        short = {m: f"{n} wrong pairs" for m, n in place.measure.items() if n > 0}
-    else:
-        short = {m: f"{positions - n} of the best {positions}" for m, n in place.measure.items() if n < positions}
-    return "".join(
-        f" No query is quite like that: under {model_name(m)} this one has {words}." for m, words in short.items()
     )

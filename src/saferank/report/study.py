@@ -47,9 +47,13 @@ class Pair:
 
 
 def study_pairs(run: Run, sets: Mapping[str, object]) -> dict[str, list[Pair]]:
-    """Pairs by set of instances; what is in no set stands under ``other instances``."""
-    members = {name: set(ids) for name, ids in sets.items() if isinstance(ids, list)}
-    named = set().union(*members.values()) if members else set()
+    """Pairs by set of instances (the first one that names them); what is in no set stands under ``other instances``."""
+    members: dict[str, set[str]] = {}
+    named: set[str] = set()
+    for name, ids in sets.items():
+        if isinstance(ids, list):
+            members[name] = {id for id in ids if isinstance(id, str)} - named
+            named |= members[name]
     rest = {result.instance for result in run.results} - named
     groups = members | ({"other instances" if members else "all instances": rest} if rest else {})
     found = {name: _pairs(run, [r for r in run.results if r.instance in ids]) for name, ids in groups.items()}
@@ -80,16 +84,20 @@ def _pair(results: list[Result]) -> Pair | None:
 
 
 def _level(rule: str, rounds: int) -> float | None:
-    """The probability of ever deciding a pair wrongly that a rule promises.
+    """The probability of deciding a pair wrongly within these rounds that is proved of a rule.
 
-    >>> _level("paper:1/T", 100_000), _level("anytime:1e-5", 100_000), _level("mine", 1)
-    (1e-05, 1e-05, None)
+    The paper rule's lead of 2 sqrt(n log(1/delta)) is passed by chance with probability delta^2 at most at any one n
+    (Hoeffding), so rounds * delta^2 in all, which is 1/T for delta = 1/T. What is proved of the anytime rule is alpha.
+
+    >>> _level("paper:1/T", 1000), _level("anytime:1e-3", 1000), _level("paper:0.01", 1000), _level("mine", 1)
+    (0.001, 0.001, 0.1, None)
     """
+    kind, _, parameter = rule.partition(":")
     try:
-        level = rule.partition(":")[2]
-        return 1 / rounds if level == "1/T" else float(level)
+        level = 1 / rounds if parameter == "1/T" else float(parameter)
     except ValueError:
         return None
+    return min(1.0, rounds * level**2) if kind == "paper" else level
 
 
 def _outcome(results: list[Result]) -> Outcome:

@@ -7,7 +7,9 @@ Beside it are ``log.gz`` (the synthetic log, where no other was given), ``instan
 
 import hashlib
 import json
-import shutil
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from saferank.json_files import JsonFileError, read_json, write_atomically
 from saferank.reproduction.planted import LOG_NAME
 
 RESULTS, SENSITIVITY, STUDY = "results.json", "sensitivity.json", "study.json"
+LOCK = ".in-use"
 
 
 class FolderError(ValueError):
@@ -35,9 +38,15 @@ class Folder:
         self.results = path / RESULTS
 
     @property
-    def in_use(self) -> bool:
-        """True when there is something of a run in it."""
-        return self.experiment.exists() or self.results.exists() or self.pieces.exists()
+    def files(self) -> list[Path]:
+        """Every file that a run writes, the report aside."""
+        others = [self.path / name for name in (LOG_NAME, SENSITIVITY, STUDY)]
+        return [self.experiment, self.results, self.pieces, self.instances, *others]
+
+    @property
+    def in_use(self) -> list[Path]:
+        """Files that are there of a run, or of somebody who calls files as a run does."""
+        return [file for file in self.files if file.exists()]
 
     @property
     def finished(self) -> bool:
@@ -46,18 +55,32 @@ class Folder:
 
     def clear(self) -> None:
         """Remove what a run leaves behind, and nothing else."""
-        for path in (self.experiment, self.instances, self.path / LOG_NAME):
-            path.unlink(missing_ok=True)
-        for name in (RESULTS, SENSITIVITY, STUDY):
-            (self.path / name).unlink(missing_ok=True)
+        for file in self.files:
+            file.unlink(missing_ok=True)
         self.remove_pieces()
 
     def remove_pieces(self) -> None:
         """Once all is written, pieces are of no more use."""
-        shutil.rmtree(self.pieces.parent, ignore_errors=True)
+        self.pieces.unlink(missing_ok=True)
+        with suppress(OSError):  # never made, or somebody else's files are there too
+            self.pieces.parent.rmdir()
+
+    @contextmanager
+    def reserved(self) -> Iterator[None]:
+        """Keep other processes out; the system lets go when this one ends, however it ends."""
+        path = self.path / LOCK
+        with path.open("ab") as lock:
+            if not _locked(lock.fileno()):
+                raise FolderError(f"{self.path}: another process is at work there; wait for it, or name another folder")
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # where an open file cannot be removed it stays, empty
+                    path.unlink()
 
     def begin(self, asked: dict[str, Any], instances: list[Instance], about: str, log: dict[str, Any]) -> None:
-        """Write down what is run. The instances first: who finds experiment.json finds them too."""
+        """Write down what is run. The instances first: who finds experiment.json finds them too, and no old pieces."""
+        self.remove_pieces()
         save_instances(self.instances, instances, about)
         said = {**_ours(), "asked": asked, "log": log, "instances": _digest(self.instances)}
         write_atomically(self.experiment, json.dumps(said, indent=1) + "\n")
@@ -88,6 +111,19 @@ class Folder:
 
 
 ANEW = "start anew with --overwrite, or name another folder"
+
+
+def _locked(descriptor: int) -> bool:
+    """True when this process has the lock, and nobody has removed its file meanwhile."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:  # Windows: there two processes are not kept apart
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return os.fstat(descriptor).st_nlink > 0
 
 
 def _ours() -> dict[str, str]:

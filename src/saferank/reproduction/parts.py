@@ -9,11 +9,11 @@ from saferank.embedded import MODELS, embedded_instances
 from saferank.fitting.coins import declared
 from saferank.instances import Instance, first_queries
 from saferank.policies.bubble_rank import ALL_CANDIDATES
+from saferank.report.sensitivity import REVERSED
 from saferank.reproduction.protocol import Protocol
 from saferank.reproduction.special import Special
 from saferank.simulation.experiment import Cell, cells_of
 
-REVERSED = " (candidates reversed)"
 SAFE = ("kl-ucb-br", "bubble-rank")
 EMBEDDED = "embedded"
 STUDIED = "kl-ucb-br"
@@ -34,11 +34,25 @@ class Parts:
 
 
 def study_sets(protocol: Protocol, others: Mapping[str, Sequence[Instance]]) -> dict[str, list[Instance]]:
-    """The instance sets of the study: the first queries of the embedded one under all models, and of others."""
+    """The instance sets of the study: the first queries of the embedded one under all models, and of others.
+
+    An id that an earlier set has too is told apart by the name of its own: results know instances by their ids alone.
+    """
     size = protocol.sizes.study_queries
     embedded = embedded_instances(max(2, size), models=MODELS)
     sets = {EMBEDDED: embedded, **others}
-    return {name: first_queries(instances, size) for name, instances in sets.items()}
+    taken: set[str] = set()
+    apart: dict[str, list[Instance]] = {}
+    for name, instances in sets.items():
+        apart[name] = [_renamed(instance, name, taken) for instance in first_queries(instances, size)]
+        taken |= {instance.id for instance in apart[name]}
+    return apart
+
+
+def _renamed(instance: Instance, set_name: str, taken: set[str]) -> Instance:
+    while instance.id in taken:
+        instance = replace(instance, id=f"{instance.id} ({set_name})")
+    return instance
 
 
 def parts_of(

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from saferank.reproduction.folder import ANEW, FolderError
 from saferank.simulation.engine import Gathered, Played
 from saferank.simulation.experiment import Cell
 from saferank.simulation.results import Result
@@ -46,7 +47,6 @@ class Pieces(Gathered):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("ab", buffering=0)  # what cannot be written is noticed here and now
             try:
-                _reserve(self._file)
                 self._restore(path)
             except BaseException:
                 self._file.close()
@@ -87,7 +87,12 @@ class Pieces(Gathered):
         self._kept_at = time.monotonic()
 
     def _append(self, record: dict[str, Any]) -> None:
-        said = {**record, "seconds": self.seconds[record["cell"]], "elapsed": round(self.elapsed, 3)}
+        said = {
+            **record,
+            "of": self._names(record["cell"]),
+            "seconds": self.seconds[record["cell"]],
+            "elapsed": round(self.elapsed, 3),
+        }
         body = json.dumps(said, allow_nan=False).encode()
         rest = memoryview(_checksum(body) + b" " + body + b"\n")
         with _blaming_the_system():
@@ -100,9 +105,18 @@ class Pieces(Gathered):
         with path.open("rb") as lines:
             for length, record in _records(lines):
                 good += length
+                if record.get("of") != self._names(record["cell"]):
+                    raise FolderError(f"{path}: was kept by another experiment; {ANEW}")
                 self._take_in(record)
         self.dropped = path.stat().st_size - good
         self._file.truncate(good)
+
+    def _names(self, number: int) -> list[str | None]:
+        """What a cell plays: a number alone would be believed of any experiment."""
+        if number >= len(self.cells):
+            return []
+        cell = self.cells[number]
+        return [cell.instance.id, cell.instance.model_name, cell.kind.name, cell.rule_name]
 
     def _take_in(self, record: dict[str, Any]) -> None:
         number = record["cell"]
@@ -135,15 +149,3 @@ def _records(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
         if not line.endswith(b"\n") or _checksum(body[:-1]) != checksum:
             return
         yield len(line), json.loads(body)
-
-
-def _reserve(file: Any) -> None:
-    """Keep other processes out; the system lets go when this one ends, however it ends."""
-    try:
-        import fcntl
-    except ModuleNotFoundError:  # Windows, where nobody else can open the file anyway
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as problem:
-        raise PiecesError("another process is at work there") from problem
