@@ -24,7 +24,7 @@ from open_loop import Crowd, watched
 from service_process import ServiceProcess
 from shop import Shop
 
-MOST_CONNECTIONS = 2000
+MOST_CONNECTIONS = 1200
 """More than the service works on at a time, so that it, and not its visitors, says when it is too much."""
 
 RANK_MS, FEEDBACK_MS = 20.0, 60.0

@@ -91,7 +91,8 @@ async def kill_again_and_again(service: ServiceProcess, seed: int) -> list[float
 
 
 def test_nothing_acknowledged_is_lost_or_counted_twice(tmp_path: Path) -> None:
-    settings = {"window_seconds": WINDOW, "snapshot_every": 40, "rule": "anytime:0.001", "log_level": "warning"}
+    settings = {"window_seconds": WINDOW, "snapshot_every": 40, "rule": "anytime:0.001"}
+    settings |= {"log_level": "warning", "max_lag_seconds": 60}  # no 503 when other tests keep the machine busy
     with ServiceProcess(tmp_path, **settings) as service:
         took = asyncio.run(kill_again_and_again(service, seed=KILLS))
         assert service.stop() == 0

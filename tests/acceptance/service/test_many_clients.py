@@ -68,7 +68,8 @@ async def party(service: ServiceProcess, contexts: list[str], visits: int, k: in
 
 @pytest.mark.parametrize(("n_contexts", "visits", "k"), [(1, 60, 5), (1000, 60, 3)])
 def test_no_update_is_lost_and_every_page_is_legal(tmp_path: Path, n_contexts: int, visits: int, k: int) -> None:
-    with ServiceProcess(tmp_path, window_seconds=WINDOW, rule="anytime:0.001", log_level="warning") as service:
+    settings = {"window_seconds": WINDOW, "rule": "anytime:0.001", "log_level": "warning", "max_lag_seconds": 60}
+    with ServiceProcess(tmp_path, **settings) as service:
         guests = asyncio.run(party(service, [f"shelf {number}" for number in range(n_contexts)], visits, k))
         known = service.read("/v1/contexts")["contexts"]
         assert {context["name"] for context in known} == {page.context for page in guests.ledger.pages.values()}
