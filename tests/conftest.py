@@ -42,9 +42,12 @@ def blank_figure_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("saferank.report.sections.write_formats", touched)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator["Browser"]:
-    """A real browser without a screen; ``chromium.new_page(viewport=, color_scheme=)`` opens a page."""
+    """A real browser without a screen; ``chromium.new_page(viewport=, color_scheme=)`` opens a page.
+
+    Not for the whole session: while its driver lives, an event loop runs in this thread, and asyncio.run() fails.
+    """
     executable = shutil.which("chromium") or shutil.which("google-chrome")
     if executable is None:
         pytest.skip("needs Chromium (Debian: apt-get install chromium)")

@@ -27,13 +27,15 @@ WAIT = 20_000
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("service")
-    with live_service(folder, "--window-seconds", "0.5", "--set", "holdout_share=0.3") as address:
+    with live_service(folder, "--window-seconds", "2", "--set", "holdout_share=0.3", "--set", "max_lag_seconds=60") as address:
         with Client(address, time_limit=20) as client:
             for visitor in range(120):
                 for context, items in (("garden chairs", ITEMS), (HOSTILE, NASTY_ITEMS)):
                     page = client.rank(context, items[:4], items[4:], k=4, session_id=f"s{visitor}")
                     client.feedback(page, page.items[visitor % 4 : visitor % 4 + 1])
-            assert client.flush(30) and client.delivery.accepted == 240
+            assert client.flush(30) and client.delivery.accepted + client.delivery.late == 240
+        while any(context["open_pages"] for context in api(address, "/v1/contexts")["contexts"]):
+            time.sleep(0.1)
         yield address
 
 
