@@ -8,7 +8,7 @@ import typer
 
 from saferank._version import __version__
 from saferank.cli.console import STDERR, STDOUT, announce
-from saferank.cli.options import ALL_POLICIES, LONGEST, Models, Plugins, Policies, Positions, at_most, names_in
+from saferank.cli.options import ALL_POLICIES, LONGEST, OURS, Models, Plugins, Policies, Positions, at_most, names_in
 
 if TYPE_CHECKING:
     from saferank.instances import Instance
@@ -20,7 +20,7 @@ QUERIES = 4
 
 def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")] = False,
-    policies: Policies = ALL_POLICIES,
+    policies: Policies = f"{ALL_POLICIES},{OURS}",
     models: Models = None,
     rounds: Annotated[
         int, typer.Option(min=1, callback=at_most(LONGEST), metavar="T", help="Rounds of a lap; more is steadier.")

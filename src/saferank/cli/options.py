@@ -9,6 +9,10 @@ import typer
 from saferank.cli.errors import InputError
 
 ALL_POLICIES = "kl-ucb-br,bubble-rank,top-rank,uni-rank,original"
+"""The five of the paper."""
+
+OURS = "safe-blocks,safe-order"
+"""Ours, beyond the paper."""
 LONGEST = 10**15
 """The largest number of rounds: whole numbers up to here are exact as floats."""
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

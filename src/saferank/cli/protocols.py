@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saferank.cli.errors import InputError, blaming
-from saferank.cli.options import names_in
+from saferank.cli.options import ALL_POLICIES, OURS, names_in
 from saferank.datasets.sessions import RANKING_LENGTH
 from saferank.fitting import estimator
 from saferank.instances import Instance, InstanceError, check_positions, load_instances
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 def protocol_of(order: "Order") -> Protocol:
     """What is run: the profile, changed by the options that were given."""
-    policies, models = names_in(order.policies, "--policies"), names_in(order.models, "--models")
+    policies, models, parts = names_in(order.policies, "--policies"), names_in(order.models, "--models"), _parts(order)
+    if order.policies == ALL_POLICIES and "additions" in parts:
+        policies += names_in(OURS, "--policies")
     with blaming("--policies"):
         for name in policies:
             policy_kind(name)
@@ -46,7 +48,7 @@ def protocol_of(order: "Order") -> Protocol:
             rounds=order.rounds,
             seed=order.seed,
             iterations=order.iterations,
-            parts=_parts(order),
+            parts=parts,
         )
 
 

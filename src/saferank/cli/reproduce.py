@@ -77,7 +77,9 @@ def command(
     seed: Seed = 0,
     without: Annotated[
         str | None,
-        typer.Option(metavar="PARTS", help="Leave out sensitivity, study, or both.", show_default="nothing"),
+        typer.Option(
+            metavar="PARTS", help="Leave out additions, sensitivity, study, or several.", show_default="nothing"
+        ),
     ] = None,
     study_instances: Annotated[
         Path | None,
@@ -95,7 +97,8 @@ def command(
     """Do the paper again, from a click log to a report, or do a study of your own in its manner.
 
     The most frequent queries of the log, click models estimated from their pages, the five algorithms against users who
-    click like that; then what the paper left open (decision rules, ties, BubbleRank's candidates: --without
+    click like that, and beside them safe-blocks and safe-order, our own (--without additions; not played when you
+    choose --policies); then what the paper left open (decision rules, ties, BubbleRank's candidates: --without
     sensitivity) and the anytime rule beside the paper's under six click models (--without study).
 
     **Example**: `saferank reproduce --out demo` takes a minute or two and needs no data.

@@ -7,8 +7,8 @@ from saferank.datasets.sessions import RANKING_LENGTH
 from saferank.fitting import estimator
 from saferank.simulation.experiment import Plan
 
-PARTS = ("sensitivity", "study")
-"""What is played besides the paper's own experiment."""
+PARTS = ("additions", "sensitivity", "study")
+"""What is played besides the paper's own experiment: our own policies beside its five, and two studies."""
 
 
 @dataclass(frozen=True)
