@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import reference.policies as transcribed
 import reference.safe_blocks as transcribed_blocks
+import reference.safe_order as transcribed_order
 from reference import decision as literal
 from reference.kl_index import sbb
 from reference.randomness import Xoshiro
@@ -31,7 +32,7 @@ from saferank.verbs import NOBODY, Floats, Impression, Ints, choose, learn, new_
 
 EVERY = pytest.mark.parametrize("name", POLICIES)
 BUBBLES = pytest.mark.parametrize("name", ["bubble-rank", "kl-ucb-br"])
-SAFE = pytest.mark.parametrize("name", ["bubble-rank", "kl-ucb-br", "safe-blocks"])
+SAFE = pytest.mark.parametrize("name", ["bubble-rank", "kl-ucb-br", "safe-blocks", "safe-order"])
 SIZES = [(1, 1), (2, 1), (5, 1), (2, 2), (4, 4), (5, 5), (4, 2), (6, 3), (7, 4), (8, 5)]
 RULES = ["paper:0.5", "anytime:0.1", "paper:1e-3", "anytime:1e-2"]
 
@@ -137,6 +138,7 @@ def transcription(name: str, size: tuple[int, int], rule: str, seed: int) -> Any
         "top-rank": lambda: transcribed.TopRank(*size, rng, float(level)),
         "uni-rank": lambda: transcribed.UniRank(*size, rng),
         "safe-blocks": lambda: transcribed_blocks.SafeBlocks(*size, rng, beats),
+        "safe-order": lambda: transcribed_order.SafeOrder(*size, rng, beats),
     }
     return literals[name]()
 

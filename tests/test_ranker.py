@@ -10,6 +10,7 @@ from reference.decision import paper_decides
 from reference.late_feedback import late_policy
 from reference.randomness import Xoshiro
 from reference.safe_blocks import LateSafeBlocks
+from reference.safe_order import LateSafeOrder
 
 from saferank import Page, Ranker, RankerError
 from saferank.embedded import embedded_instances
@@ -61,7 +62,7 @@ def test_live_equals_compiled(policy: str) -> None:
     assert regret == compiled
 
 
-@pytest.mark.parametrize("policy", ["kl-ucb-br", "bubble-rank", "safe-blocks"])
+@pytest.mark.parametrize("policy", ["kl-ucb-br", "bubble-rank", "safe-blocks", "safe-order"])
 @pytest.mark.parametrize(("n_items", "n_positions"), [(6, 3), (5, 4), (4, 1), (4, 4), (7, 2)])
 @pytest.mark.parametrize("outstanding", [0, 1, 7, 40])
 def test_late_feedback_equals_the_transcription(policy: str, n_items: int, n_positions: int, outstanding: int) -> None:
@@ -70,7 +71,8 @@ def test_late_feedback_equals_the_transcription(policy: str, n_items: int, n_pos
         policy, original=range(n_positions), candidates=range(n_positions, n_items), rule="paper:0.3", seed=outstanding
     )
     started = n_items, n_positions, Xoshiro([int(x) for x in ranker._rng]), lambda s, n: paper_decides(s, n, 0.3)
-    reference = LateSafeBlocks(*started) if policy == "safe-blocks" else late_policy(policy, *started)
+    late: dict[str, Any] = {"safe-blocks": LateSafeBlocks, "safe-order": LateSafeOrder}
+    reference = late[policy](*started) if policy in late else late_policy(policy, *started)
     chance, waiting = random.Random(n_items + outstanding), []
     appeal = [chance.random() for _ in range(n_items)]
     for _ in range(200):

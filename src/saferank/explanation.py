@@ -87,6 +87,7 @@ def explain(
     leader = [int(number) for number in kind.leader(state)[: setup.n_positions]]
     outlook = kind.outlook(policy, state) if kind.outlook else None
     challenger = outlook.challenger if outlook else NOBODY
+    against = outlook.against if outlook and outlook.against != NOBODY else leader[-1]
     return Explanation(
         policy=kind.name,
         rule=kind.rule(setup).name if kind.rule else None,
@@ -96,9 +97,7 @@ def explain(
         exploration=outlook.note if outlook else "not told by this policy",
         challenger=None
         if outlook is None or challenger == NOBODY
-        else Challenger(
-            items[challenger], items[leader[-1]], *duel(state, challenger, leader[-1]), index=outlook.index
-        ),
+        else Challenger(items[challenger], items[against], *duel(state, challenger, against), index=outlook.index),
         positions=tuple(_position(page, place) for place in range(len(page.items))) if page else (),
         budget=_budget(kind, state, page),
     )
@@ -144,14 +143,18 @@ def _left_out(page: Page, others: list[Item]) -> str:
     return f", of which {page.hidden} makes room for {page.challenger}"
 
 
+def _rank(page: Page, item: Item) -> str:
+    return "of the leader" if item in page.leader else "unranked"
+
+
 def _role(page: Page, place: int, item: Item, others: list[Item]) -> str:
     if not others:
         return "stands alone on this page"
     company = f"compared with {', '.join(map(str, others))}"
     if item == page.challenger:
-        return f"unranked, tried in place of {page.hidden}, {company}"
+        return f"{_rank(page, item)}, tried in place of {page.hidden}, {company}"
     if others == [page.hidden]:
-        return f"of the leader, {company}, which challenges it from outside the page"
+        return f"{_rank(page, item)}, {company}, which challenges it from outside the page"
     if len(others) > 1:
         return f"shuffled among {len(others) + 1} items, {company}{_left_out(page, others)}"
     swapped = item != page.leader[place]

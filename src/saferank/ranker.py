@@ -213,7 +213,10 @@ class Ranker:
         learner = self._learner
         if learner.kind.budget is None:
             return page
-        price = price_of_page(page.leader, page.groups, page.challenger, int(learner.present.sum()))
+        if learner.kind.price is not None:
+            price = learner.kind.price(learner.state)
+        else:
+            price = price_of_page(page.leader, page.groups, page.challenger, int(learner.present.sum()))
         return replace(page, budget=replace(learner.kind.budget(learner.state), price=price))
 
     def _clicks(self, page: Page, clicked: Iterable[Item]) -> Any:

@@ -4,6 +4,7 @@ from saferank.policies import bubble_rank as bubble_rank
 from saferank.policies import kl_ucb_br as kl_ucb_br
 from saferank.policies import original as original
 from saferank.policies import safe_blocks as safe_blocks
+from saferank.policies import safe_order as safe_order
 from saferank.policies import top_rank as top_rank
 from saferank.policies import uni_rank as uni_rank
 from saferank.policies.bubble import ContradictionError

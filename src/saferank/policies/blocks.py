@@ -181,11 +181,11 @@ def show_blocks(
         left -= taken * (taken + 3) // 2
     impression.places[0], impression.challenger[0] = places, challenger
     _cut(state, top, left, int(np.int64(coins >> _TOP_BIT)), impression)
-    _shuffle(impression, rng)
+    shuffle_blocks(impression, rng)
 
 
 @kernel
-def _shuffle(impression: Impression, rng: Words) -> None:
+def shuffle_blocks(impression: Impression, rng: Words) -> None:
     """Shuffle inside every block, from the top, as ``shuffle_front`` does; the state of the generator in registers."""
     draws, ranking = load(rng), impression.ranking
     for place in range(impression.places[0]):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from saferank.safety import Budget
+from saferank.safety import Budget, Price
 from saferank.statistics.decision import DecisionRule, decision_rule
 from saferank.verbs import NOBODY, Flags, Ints, Items
 
@@ -26,6 +26,7 @@ class Outlook:
     note: str
     challenger: int = NOBODY
     index: float | None = None
+    against: int = NOBODY  # whom it challenges; NOBODY: the bottom item of the leader
 
 
 class TooManyItemsError(ValueError):
@@ -48,6 +49,7 @@ class PolicyKind:
     outlook: Callable[[Any, Any], Outlook] | None = None  # for explanations
     settled: Callable[[Any, int, int], bool] | None = None  # is the order of two items settled? None: ask the rule
     budget: Callable[[Any], Budget] | None = None  # what its next page may spend; None: it keeps no budget
+    price: Callable[[Any], Price] | None = None  # of its newest page; None: leader and challenger, shuffled in blocks
     compares_blocks: bool = False  # a page may compare every shown item and the hidden one with every other
     rebuild: Callable[[Any, Any, Items], Any] | None = None  # the state with its leader derived anew from this ranking
     caches: tuple[str, ...] = ()  # fields of the state that issuing pages changes beyond what ``count_issued`` does
@@ -93,15 +95,16 @@ def register(
     outlook: Callable[[Any, Any], Outlook] | None = None,
     settled: Callable[[Any, int, int], bool] | None = None,
     budget: Callable[[Any], Budget] | None = None,
+    price: Callable[[Any], Price] | None = None,
     compares_blocks: bool = False,
     rebuild: Callable[[Any, Any, Items], Any] | None = None,
     caches: tuple[str, ...] = (),
 ) -> PolicyKind:
     """Make an algorithm known under ``name``; registering the same name again replaces it.
 
-    The optional parts give a live ranker more: ``regroup`` lets items come and go, ``outlook``, ``settled``
-    and ``budget`` let it explain itself, ``rebuild`` lets production's ranking change, ``caches`` lets a log be
-    replayed.
+    The optional parts give a live ranker more: ``regroup`` lets items come and go, ``outlook``, ``settled``,
+    ``budget`` and ``price`` let it explain itself, ``rebuild`` lets production's ranking change, ``caches`` lets a log
+    be replayed.
     """
     kind = PolicyKind(
         name=name,
@@ -116,6 +119,7 @@ def register(
         outlook=outlook,
         settled=settled,
         budget=budget,
+        price=price,
         compares_blocks=compares_blocks,
         rebuild=rebuild,
         caches=caches,

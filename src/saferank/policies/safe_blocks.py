@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saferank._kernel import implements, kernel
+from saferank.policies.account import budget_of, new_account, regrouped_account
 from saferank.policies.blocks import (
     LOOK_AGAIN,
     follow_duel,
@@ -30,12 +31,10 @@ from saferank.policies.kl_ucb_br import follow_clicks, regroup_leader
 from saferank.policies.registry import Outlook, Setup, given_rule, register
 from saferank.policies.room import duels_have_room, has_room
 from saferank.randomness import Words, word
-from saferank.safety import Budget, whole_allowance
 from saferank.statistics.duels import DenseDuels, HashedDuels, new_duels, record, record_and_certify, wins_of
 from saferank.statistics.kl import duel_index, first_budgets
 from saferank.statistics.leaders import LeaderCounts, enthrone, leaders_full, new_leader_counts
 from saferank.statistics.tournament import (
-    ABSENT,
     Tournament,
     champion,
     may_challenge,
@@ -130,10 +129,6 @@ def _has_room(policy: SafeBlocks, state: SafeBlocksState) -> bool:
     return duels_have_room(state, len(state.row) * (len(state.row) - 1) // 2) and not leaders_full(state.leaders)
 
 
-def _account(n_items: int, n_positions: int, income: int) -> Ints:
-    return np.array([whole_allowance(n_items, n_positions), income, n_items - n_positions], np.int64)
-
-
 def _start(setup: Setup) -> tuple[SafeBlocks, SafeBlocksState]:
     state = SafeBlocksState(
         round=np.zeros(1, np.int64),
@@ -142,7 +137,7 @@ def _start(setup: Setup) -> tuple[SafeBlocks, SafeBlocksState]:
         row=first_row(setup.n_positions),
         unsettled=np.zeros(1, np.int64),
         moved_in=np.zeros(1, np.int64),
-        account=_account(setup.n_items, setup.n_positions, 0),
+        account=new_account(setup.n_items, setup.n_positions),
         reach=np.zeros(setup.n_positions + 1, np.int64),
         place=np.zeros(setup.n_items, np.int64),
         wake=np.full(1, LOOK_AGAIN, np.int64),
@@ -157,13 +152,7 @@ def _start(setup: Setup) -> tuple[SafeBlocks, SafeBlocksState]:
 
 
 def _regroup(policy: SafeBlocks, state: SafeBlocksState, present: Flags) -> SafeBlocksState:
-    """For other items. New ones leave the income as it is; when one leaves, the leader becomes the reference anew.
-
-    Why: docs/policies/safe-blocks.md, "What changes live".
-    """
-    were_here = state.standing != ABSENT
-    only_added = bool(np.all(present[: len(were_here)] >= were_here))
-    account = _account(int(present.sum()), len(state.row) - 1, int(state.account[1]) if only_added else 0)
+    account = regrouped_account(state, len(state.row) - 1, present)
     regrouped: SafeBlocksState = regroup_leader(policy, state, present)
     return regrouped._replace(account=account, place=np.zeros(len(present), np.int64))
 
@@ -190,6 +179,6 @@ register(
     rule=given_rule,
     regroup=_regroup,
     outlook=_outlook,
-    budget=lambda state: Budget(int(state.account[0]), int(state.account[1])),
+    budget=budget_of,
     compares_blocks=True,
 )

@@ -32,11 +32,12 @@ class Price:
 
     challenger: int  # its pair with the bottom item and its pairs with the other unranked items: L - K, or 0 without
     blocks: int  # all other pairs inside blocks
+    order: int = 0  # where a page is not the leader shuffled in blocks: how it differs from it; certainty may pay back
 
     @property
     def total(self) -> int:
         """All of it."""
-        return self.challenger + self.blocks
+        return self.challenger + self.blocks + self.order
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class Budget:
         if self.price is None:
             return text
         parts = f"{self.price.challenger} on the challenger, {self.price.blocks} on pairs in blocks"
+        if self.price.order:
+            parts += f", {self.price.order} on another order than the leader's"
         return f"{text}; this page spends {self.price.total}: {parts}"
 
 
