@@ -26,12 +26,13 @@ _LOOKS = {
     "uni-rank": Look("#1b8a4a", "#4fc983", (0, (3, 1.2, 1, 1.2, 1, 1.2)), "D"),
     "original": Look("#75757d", "#a3a3ad", (0, (1.2, 1.5)), "X"),
     "safe-blocks": Look("#7b2f94", "#cf8fe6", (0, (9, 2)), "v"),
-    "safe-order": Look("#0b7a80", "#4cc4ca", (0, (3, 3)), "p"),
+    "safe-order": Look("#4343c4", "#9d9dff", (0, (9, 2, 2, 2)), "<"),
 }
 _OTHERS = (
     Look("#1c1c23", "#ececf2", (0, (4, 1, 1, 1)), "P"),
     Look("#8c510a", "#d9a05b", (0, (2, 1)), "*"),
     Look("#b8187b", "#f57dc0", (0, (7, 1, 2, 1)), "h"),
+    Look("#0b7a80", "#4cc4ca", (0, (3, 3)), "p"),
 )
 
 _NAMES = {
