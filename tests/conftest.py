@@ -28,7 +28,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it lives an event loop runs in this thread, and asyncio.run does not work
 def chromium() -> Iterator["Browser"]:
     """A real browser without a screen; ``chromium.new_page(viewport=, color_scheme=)`` opens a page."""
     executable = shutil.which("chromium") or shutil.which("google-chrome")
