@@ -4,7 +4,6 @@ It knows no threads, no identity of pages and no randomness of its own: the call
 pages, and decides which of them are learnt, and when.
 """
 
-import copy
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -247,10 +246,6 @@ class Learner:
         learner.present, learner.base = arrays["present"], tuple(facts.get("base", range(size)))
         learner._make_room()
         return learner
-
-    def copy(self) -> "Learner":
-        """A learner that goes its own way from here."""
-        return copy.deepcopy(self)
 
     # --- inside ---
 

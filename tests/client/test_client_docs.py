@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from live_service import live_service
+from running_service import serving
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -23,8 +23,8 @@ def blocks(page: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with live_service(tmp_path_factory.mktemp("service"), "--window-seconds", "2") as address:
-        yield address
+    with serving("--store", tmp_path_factory.mktemp("service") / "store", "--window-seconds", "2") as service:
+        yield service.address
 
 
 @pytest.fixture

@@ -111,7 +111,7 @@ def test_export_is_the_whole_log_of_a_tenant_in_order(tmp_path: Path) -> None:
             only = [json.loads(line) async for line in h.engine.export(T, "d", None)]
             assert {line["context"] for line in only} == {"d"}
             rest = [json.loads(line) async for line in h.engine.export(T, None, lines[3]["seq"])]
-            assert rest == lines[3:]
+            assert rest == lines[4:]
             with pytest.raises(Problem, match="no context"):
                 await anext(aiter(h.engine.export(T, "nowhere", None)))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from live_service import live_service
+from running_service import serving
 
 import saferank
 from saferank.client import Client
@@ -26,17 +26,18 @@ WAIT = 20_000
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("service")
-    with live_service(folder, "--window-seconds", "2", "--set", "holdout_share=0.3", "--set", "max_lag_seconds=60") as address:
-        with Client(address, time_limit=20) as client:
+    store = tmp_path_factory.mktemp("service") / "store"
+    patient = ("--set", "holdout_share=0.3", "--set", "max_lag_seconds=60")
+    with serving("--store", store, "--window-seconds", "2", *patient) as service:
+        with Client(service.address, time_limit=20) as client:
             for visitor in range(120):
                 for context, items in (("garden chairs", ITEMS), (HOSTILE, NASTY_ITEMS)):
                     page = client.rank(context, items[:4], items[4:], k=4, session_id=f"s{visitor}")
                     client.feedback(page, page.items[visitor % 4 : visitor % 4 + 1])
             assert client.flush(30) and client.delivery.accepted + client.delivery.late == 240
-        while any(context["open_pages"] for context in api(address, "/v1/contexts")["contexts"]):
+        while any(context["open_pages"] for context in api(service.address, "/v1/contexts")["contexts"]):
             time.sleep(0.1)
-        yield address
+        yield service.address
 
 
 class Watched:
@@ -339,10 +340,10 @@ def test_it_asks_for_a_key_where_one_is_needed(chromium: "Browser", tmp_path: Pa
 
     settings = tmp_path / "settings.toml"
     settings.write_text(f'[tenants.shop]\nrank = ["{hashed("a-rank-key")}"]\n', encoding="utf-8")
-    with live_service(tmp_path, "--config", str(settings)) as address:
+    with serving("--store", tmp_path / "store", "--config", settings) as service:
         page = chromium.new_page()
         page.set_default_timeout(WAIT)
-        page.goto(address)
+        page.goto(service.address)
         until(page, "document.activeElement.id === 'key'")
         assert page.locator("#board").is_hidden()
         page.keyboard.type("a wrong key")
@@ -352,7 +353,7 @@ def test_it_asks_for_a_key_where_one_is_needed(chromium: "Browser", tmp_path: Pa
         page.keyboard.press("Enter")
         page.locator("#empty").wait_for()
         kept = page.evaluate("[sessionStorage.length, localStorage.length, document.cookie, location.href]")
-        assert kept == [1, 0, "", f"{address}/"]
+        assert kept == [1, 0, "", f"{service.address}/"]
         page.get_by_role("button", name="Forget the key").click()
         page.locator("#key-panel").wait_for()
         assert page.evaluate("sessionStorage.length") == 0

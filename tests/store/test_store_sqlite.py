@@ -112,3 +112,13 @@ def test_every_statement_can_be_prepared(tmp_path: Path) -> None:
                 store._connection.execute(f"EXPLAIN {complete}", [None] * complete.count("?"))
             except sqlite3.OperationalError as problem:
                 assert "values for" in str(problem), name
+
+
+def test_a_first_start_that_ends_halfway_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "log"
+    with monkeypatch.context() as patched:
+        patched.setattr("saferank.store.sqlite.secrets.token_hex", lambda size: "not hexadecimal")
+        with pytest.raises(StoreError, match="cannot be used as a store"):
+            Store(path)
+    with closing(Store(path)) as store, store.reading() as reader:
+        assert len(reader.value("meta", "session_key")) == 32

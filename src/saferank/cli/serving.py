@@ -10,7 +10,8 @@ from saferank.cli.console import announce
 from saferank.cli.errors import CommandError, InputError
 from saferank.service.engine import Engine, open_engine
 from saferank.service.json_logs import log_to_stderr
-from saferank.service.server import Companion, StopError, bind, run, warm_up
+from saferank.service.learning import warm_up
+from saferank.service.server import Companion, StopError, bind, run
 from saferank.service.settings import Settings
 from saferank.store.sqlite import StoreError
 

@@ -93,7 +93,7 @@ class Audit:
         """The events of a tenant as JSON lines, oldest first; a few hundred are read at a time."""
         numbers = {known_context(self._core, tenant, context).number} if context is not None else None
         await self._core.journal.until(self._core.journal.seq)
-        following, end = since or 0, self._core.journal.durable
+        following, end = 0 if since is None else since + 1, self._core.journal.durable
         while following <= end:
             lines, following = await asyncio.to_thread(self._lines, tenant, numbers, following)
             for line in lines:

@@ -1,5 +1,6 @@
 """Time in the service: milliseconds that never go back, and how they are written."""
 
+import functools
 import re
 import time
 from collections.abc import Callable
@@ -25,7 +26,12 @@ def moment(milliseconds: int) -> str:
     '2026-03-01T12:00:00.007Z'
     """
     seconds, rest = divmod(milliseconds, 1000)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:03d}Z"
+    return f"{_second(seconds)}.{rest:03d}Z"
+
+
+@functools.lru_cache(maxsize=256)  # thousands of answers in a second name the same few
+def _second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 def milliseconds(text: str) -> int:
@@ -36,6 +42,5 @@ def milliseconds(text: str) -> int:
     """
     if not _MOMENT.fullmatch(text):
         raise ValueError(f"{text!r} is not a moment like 2026-03-01T12:00:00Z")
-    parsed = datetime.fromisoformat(text.upper())
-    since = parsed.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    since = datetime.fromisoformat(text.upper()) - datetime(1970, 1, 1, tzinfo=UTC)
     return round(since.total_seconds() * 1000)

@@ -5,6 +5,7 @@ step. Whatever carrying it out brings about (a new leader, a contradiction) is t
 down when live and compares it with what was written in a replay.
 """
 
+import bisect
 import json
 from collections import deque
 from collections.abc import Sequence
@@ -115,10 +116,13 @@ class Context:
         if not queue or queue[-1].closes_at <= closes_at:
             queue.append(page)
         else:
-            queue.insert(sum(other.closes_at <= closes_at for other in queue), page)
+            queue.insert(bisect.bisect_right(queue, closes_at, key=_closing), page)
         self.open_pages[page.id] = page
-        if page.session is not None and page.holds_session:
-            self.sessions[page.session] = page
+        session = page.session
+        if session is not None and page.holds_session:
+            held = self.sessions.get(session)
+            if held is None or not held.counted:  # a page that comes back by its token takes no session from another
+                self.sessions[session] = page
         if page.request_id is not None:
             self.requests[page.request_id] = page
 
@@ -215,12 +219,12 @@ class Context:
 
     def roll_back(self, saved: "SavedContext", seq: int, at: int, why: str) -> None:
         """Be as at the moment at which an earlier leader came; open pages and everything learnt since are forgotten."""
-        items = self.items
         self._operations.clear()
-        self.learner = Learner.load(saved.learner)
-        if len(self.items) < len(items):  # items keep their numbers for ever: pages of the log refer to them
-            self.learner.rebase(saved.base, [*saved.candidates, *items[len(self.items) :]])
-            self.learner.rebase(saved.base, saved.candidates)
+        learner, later = Learner.load(saved.learner), self.items
+        if len(learner.items) < len(later):  # items keep their numbers for ever: pages of the log refer to them
+            learner.rebase(saved.base, [*saved.candidates, *later[len(learner.items) :]])
+            learner.rebase(saved.base, saved.candidates)
+        self.learner = learner  # whole: other threads look items up by their numbers
         self.set_catalogue(saved.base, saved.candidates)
         self.leader = cast(tuple[str, ...], self.learner.leader())
         self.certificates, self.contradiction = certificates_given(self.learner), None
@@ -237,6 +241,16 @@ class SavedContext(NamedTuple):
     learner: bytes
     base: list[str]
     candidates: list[str]
+
+
+def why_frozen(cycle: Sequence[str] | None) -> str:
+    """A contradiction in words."""
+    chain = " above ".join([*cycle, cycle[0]]) if cycle else "the passes over the leader come to no end"
+    return f"certificates contradict each other: {chain}; roll back to an earlier version"
+
+
+def _closing(page: OpenPage) -> int:
+    return page.closes_at
 
 
 def _json(value: Any) -> str:

@@ -1,19 +1,21 @@
 """What the parts of the engine share: the state, the journal, the clock, the keys, and what there is to count."""
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 
 from saferank.policies import policy_kind
 from saferank.service.clock import Clock
-from saferank.service.context import Context
+from saferank.service.context import Context, why_frozen
 from saferank.service.journal import Journal
+from saferank.service.json_logs import log
 from saferank.service.learning import Operation
-from saferank.service.recovery import find_catalogue, restore, rollbacks_are_in_snapshots
+from saferank.service.recovery import DAMAGE, find_catalogue, restore, rollbacks_are_in_snapshots
 from saferank.service.settings import Settings
 from saferank.service.snapshots import pack_context
 from saferank.service.state import State, to_json
 from saferank.service.tokens import Tokens
-from saferank.store.events import Batch, Event, Kind, LeaderRow, SnapshotRow
+from saferank.store.events import ALL, Batch, Event, Kind, LeaderRow, SnapshotRow
 from saferank.store.sqlite import Store, StoreError
 
 _LONGEST_TAIL = 100_000
@@ -35,7 +37,7 @@ class Core:
         self.state = State(self, lambda digest: find_catalogue(self.reader, digest), rollbacks_are_in_snapshots)
         self.counts: Counter[str] = Counter()
         self.deliveries: dict[tuple[str, str], tuple[bytes, int]] = {}  # event ids that are not on disk yet
-        self._clock, self._now = clock, 0
+        self._clock, self._now, self._ahead = clock, 0, 0
         self._changed: dict[int, int] = {}  # context -> its first event since its snapshot, oldest first
         self._since_snapshot: Counter[int] = Counter()
         self._restoring = False
@@ -43,9 +45,17 @@ class Core:
     def restore(self) -> None:
         """Become what the log says; from here on events are written."""
         self._restoring = True
-        last_seq, last_at = self.reader.row("last_event") or (0, 0)
-        restore(self.state, self.reader)
-        self._restoring, self._now = False, last_at
+        try:
+            last_seq, last_at = self.reader.row("last_event") or (0, 0)
+            restore(self.state, self.reader)
+        except DAMAGE as problem:
+            raise StoreError(
+                f"{self.store.path}: the log is damaged and cannot be restored ({problem!r}); "
+                "`saferank replay` names the place, a backup brings it back"
+            ) from problem
+        self._restoring, self._ahead = False, max(0, last_at - self._clock())
+        if self._ahead:
+            log(logging.WARNING, "the clock is behind the log; the service's own goes on from there", ms=self._ahead)
         self.journal = Journal(self.store, last_seq)
         self.journal.committed = self._committed  # type: ignore[method-assign]
         clean = int(self.reader.value("meta", "clean") or 0)
@@ -53,8 +63,8 @@ class Core:
             self._changed = dict.fromkeys(self.state.contexts, clean + 1)
 
     def now(self) -> int:
-        """Milliseconds; they never go back, also over a restart."""
-        self._now = max(self._now, self._clock())
+        """Milliseconds; they never go back, also over a restart, and they always go on: windows must end."""
+        self._now = max(self._now, self._clock() + self._ahead)
         return self._now
 
     @property
@@ -67,9 +77,9 @@ class Core:
     ) -> Event:
         """The next event of the log; the caller carries it out in the same step."""
         event = self.journal.add(kind, context, at, impression, body)
-        if context not in self._changed:
-            self._changed[context] = event.seq
-        self._since_snapshot[context] += 1
+        if context != ALL:  # the switches of tenants are in no snapshot: a start reads all of them
+            self._changed.setdefault(context, event.seq)
+            self._since_snapshot[context] += 1
         return event
 
     def close_due(self, context: Context, now: int) -> None:
@@ -90,8 +100,13 @@ class Core:
     def frozen(self, context: Context, at: int) -> None:
         """Write it down."""
         if not self._restoring:
-            self.counts["alarms_total"] += 1
+            self.alarm("contradiction", context, why_frozen(context.contradiction))
             self.write(Kind.FROZEN, context.number, at, body=to_json({"cycle": context.contradiction}))
+
+    def alarm(self, kind: str, context: Context, detail: str) -> None:
+        """Something that must not happen: counted, and told to whoever reads the logs."""
+        self.counts["alarms_total"] += 1
+        log(logging.ERROR, "alarm", kind=kind, tenant=context.tenant, context=context.name, detail=detail)
 
     def folded(self, context: Context, operations: Sequence[Operation]) -> None:
         """Nothing to do: the page said what the state is."""

@@ -64,8 +64,12 @@ class Engine:
 
     async def start(self) -> None:
         """Restore the state, close what became due meanwhile, and begin."""
-        warm_up(self._core.settings.policy, self._core.settings.rule)
-        self._core.restore()
+        try:
+            warm_up(self._core.settings.policy, self._core.settings.rule)
+            self._core.restore()
+        except BaseException:
+            self._release()
+            raise
         self.close_due()
         self._tick = asyncio.create_task(self._ticking())
 

@@ -5,8 +5,10 @@ one step put into a batch is committed together.
 """
 
 import asyncio
+import logging
 from dataclasses import dataclass
 
+from saferank.service.json_logs import log
 from saferank.service.problems import Problem
 from saferank.store.events import Batch, Event, Kind, LeaderRow
 from saferank.store.sqlite import Store
@@ -120,6 +122,8 @@ class Journal:
         self._loop.call_soon_threadsafe(self._failed, why)
 
     def _done(self, batch: Batch, seconds: float) -> None:
+        if self.failing is not None:
+            log(logging.WARNING, "the disk takes writes again")
         self.failing, self._writing = None, None
         self.durable = self._writing_to
         counts = self.counts
@@ -133,6 +137,8 @@ class Journal:
 
     def _failed(self, why: str) -> None:
         """Whoever waits is told; the batch is tried again, and so is, after it, the one being filled."""
+        if self.failing is None:
+            log(logging.ERROR, "the disk does not take writes; trying again", detail=why)
         self.failing = why
         self.counts.failures += 1
         self._written.set_result(False)

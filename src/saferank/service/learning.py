@@ -10,7 +10,7 @@ import numpy as np
 from saferank.folding import ISSUED, LEARNT, Pages, new_pages
 from saferank.learner import Learner
 from saferank.service.pages import OpenPage, comparison
-from saferank.statistics.duels import HashedDuels
+from saferank.statistics.duels import DENSE_LIMIT, HashedDuels, with_more_slots
 from saferank.verbs import NOBODY
 
 _MOST_EVIDENCE = 100
@@ -33,16 +33,17 @@ def as_pages(operations: Sequence[Operation], n_positions: int) -> Pages:
     pages = new_pages(len(operations), n_positions)
     rows = [number for number, operation in enumerate(operations) if operation.kind == LEARNT]
     if rows:
-        pages.operation[rows] = LEARNT
-        _lay_out(pages, rows, [operations[number].page for number in rows])
+        learnt = [operations[number].page for number in rows]
+        _lay_out(pages, slice(None) if len(rows) == len(operations) else rows, learnt)
     return pages
 
 
-def _lay_out(pages: Pages, rows: list[int], learnt: list[OpenPage]) -> None:
+def _lay_out(pages: Pages, rows: list[int] | slice, learnt: list[OpenPage]) -> None:
     """Put the pages to be learnt into their rows, all at once: a replay lays out a million."""
     width, n_positions = pages.ranking.shape[1], pages.clicks.shape[1]
     compared = [comparison(page.body) for page in learnt]
     extents = [_extents(page.group_ends, width) for page in compared]
+    pages.operation[rows] = LEARNT
     pages.round[rows] = [page.round for page in compared]
     pages.places[rows] = [len(page.numbers) for page in compared]
     pages.ranking[rows] = [page.numbers + (0,) * (width - len(page.numbers)) for page in compared]
@@ -106,8 +107,20 @@ def random_words(coins: bytes) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
 
 
 def warm_up(policy: str, rule: str) -> None:
-    """Compile or load the kernels with a learner that is thrown away, so that no caller waits for them."""
+    """Compile or load every kernel that a call may need, for small catalogues and large ones: no caller waits for it.
+
+    The learner is thrown away.
+    """
     learner = Learner(policy, original=["a", "b"], candidates=["x"], rule=rule)
+    _go_through(learner)
+    learner.rebase(["b", "a"], [str(number) for number in range(DENSE_LIMIT)])
+    _go_through(learner)
+    with_more_slots(learner.state.duels)
+
+
+def _go_through(learner: Learner) -> None:
+    """A page, its clicks, another base ranking, and the questions that the dashboard asks."""
+    learner.preview(random_words(bytes(range(32))))
     learner.issue(random_words(bytes(range(32))))
     pages = new_pages(2, 2)
     pages.operation[0] = ISSUED
@@ -115,3 +128,6 @@ def warm_up(policy: str, rule: str) -> None:
     pages.ranking[1, :2] = (0, 1)
     pages.end[1, :2], pages.challenger[1] = 2, NOBODY
     learner.fold(pages, 0)
+    learner.rebase(["b", "a"], ["x"])
+    learner.explain()
+    learner.decided("a", "b")

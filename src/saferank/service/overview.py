@@ -6,7 +6,7 @@ from saferank.learner import Learner
 from saferank.service.arms import ARMS
 from saferank.service.calls import Mode
 from saferank.service.clock import moment
-from saferank.service.context import Context
+from saferank.service.context import Context, why_frozen
 from saferank.service.core import Core
 from saferank.service.leaders import leader_change
 from saferank.service.learning import compared
@@ -95,7 +95,7 @@ class Overview:
             arms={arm: _arm(tally) for arm, tally in zip(ARMS, context.tallies, strict=True)},
             killed=switch_view(context.killed),
             killed_everywhere=switch_view(self._core.state.killed.get(tenant)),
-            frozen=why_frozen(context),
+            frozen=None if context.contradiction is None else why_frozen(context.contradiction),
             alarms=context.alarms,
         )
 
@@ -125,12 +125,3 @@ def _pair(learner: Learner, better: str, worse: str, s: int, n: int) -> PairView
 
 def _arm(tally: list[int]) -> ArmView:
     return ArmView(pages=tally[0], clicked_pages=tally[1], clicks=tally[2])
-
-
-def why_frozen(context: Context) -> str | None:
-    """A contradiction in words."""
-    cycle = context.contradiction
-    if cycle is None:
-        return None
-    chain = " above ".join([*cycle, *cycle[:1]]) if cycle else "the passes over the leader come to no end"
-    return f"certificates contradict each other: {chain}; roll back to an earlier version"

@@ -44,7 +44,7 @@ class Ranking:
         if context is not None and context.k != call.k:
             raise _other_size(context)
         who = visitor(core.session_key, tenant, call.session_id, drawn.share)
-        if core.overloaded:
+        if core.overloaded or len(core.state.open_pages) >= core.settings.max_open_pages:
             return self._unlogged(tenant, call, context, now, drawn, who)
         if context is None:
             context = self._open(tenant, call, now)
@@ -57,18 +57,12 @@ class Ranking:
     # --- the same page again ---
 
     def _same_page(self, context: Context, call: RankCall, who: Visitor) -> OpenPage | None:
-        """The page of the same request, or of the same session while it is open and its items are in the call."""
-        if call.request_id is not None and call.request_id in context.requests:
-            return context.requests[call.request_id]
-        if not who.session or self._mode(context, call) != "live":
-            return None
-        page = context.sessions.get(who.session)
-        if page is None or context.contradiction is not None:
-            return None
-        shown = page.shown()
-        if page.arm == HOLDOUT:
-            return page if list(shown) == call.base_ranking[: call.k] else None
-        return page if _available(context, call).issuperset(shown) else None
+        """The page of the same request, or of the same session, while it is open and may still be shown."""
+        live = self._mode(context, call) == "live" and context.contradiction is None
+        page = None if call.request_id is None else context.requests.get(call.request_id)
+        if page is None and live:
+            page = context.sessions.get(who.session)
+        return page if page is not None and _may_be_shown(page, call, live) else None
 
     def _mode(self, context: Context, call: RankCall) -> str:
         if context.killed is not None or context.tenant in self._core.state.killed:
@@ -102,7 +96,7 @@ class Ranking:
             return SHADOW
         if who.share < self._core.settings.holdout_share:
             return HOLDOUT
-        return REPEAT if who.session in context.sessions else EXPLORE
+        return REPEAT if who.session in context.sessions or call.request_id in context.requests else EXPLORE
 
     def _production(
         self, context: Context, call: RankCall, now: int, drawn: Randomness, who: Visitor, arm: int
@@ -145,7 +139,7 @@ class Ranking:
 
     def _alarm(self, context: Context, now: int, choice: Choice) -> None:
         core = self._core
-        core.counts["alarms_total"] += 1
+        core.alarm("illegal_page", context, choice.verdict.fault or "")
         event = core.write(Kind.ALARM, context.number, now, body=to_json({"fault": choice.verdict.fault}))
         core.state.alarm(event)
 
@@ -153,7 +147,10 @@ class Ranking:
 def open_context(
     core: Core, tenant: str, name: str, opening: Opening, lists: tuple[list[str], list[str]], now: int
 ) -> Context:
-    """A context that was not known before."""
+    """A context that was not known before; Problem 422 when the tenant has too many."""
+    if core.state.contexts_of[tenant] >= core.settings.max_contexts:
+        detail = f"tenant {tenant} has {core.settings.max_contexts} contexts, as many as it may (max_contexts)"
+        raise Problem(422, "Too many contexts", detail, "context")
     number = len(core.state.contexts) + 1
     core.journal.batch.contexts.append(ContextRow(number, tenant, name))
     event = core.write(Kind.OPENED, number, now, body=opened_body(tenant, name, opening, lists))
@@ -168,10 +165,17 @@ def change_catalogue(core: Core, context: Context, lists: tuple[list[str], list[
     core.state.catalogue(event, lists)
 
 
-def _available(context: Context, call: RankCall) -> frozenset[str]:
+def _may_be_shown(page: OpenPage, call: RankCall, live: bool) -> bool:
+    """True when a page is still what a call may get: its items are there, and no switch asks for production's page."""
+    shown = page.shown()
+    if page.arm not in (EXPLORE, REPEAT):
+        return list(shown) == call.base_ranking[: call.k]
+    if not live:
+        return False
+    context = page.context
     if context.base == call.base_ranking and context.candidates == call.candidates:
-        return context.available
-    return frozenset(call.base_ranking).union(call.candidates)
+        return context.available.issuperset(shown)
+    return frozenset(call.base_ranking).union(call.candidates).issuperset(shown)
 
 
 def _facts(

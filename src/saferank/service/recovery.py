@@ -1,6 +1,9 @@
 """The state as it was when the service ended: the newest snapshots, and the log from where they end."""
 
 import gc
+import sqlite3
+import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +17,10 @@ from saferank.store.events import ALL, Event, Kind
 from saferank.store.sqlite import Reader
 
 PAGE, CLICKS = int(Kind.PAGE), int(Kind.CLICKS)  # compared a million times: numbers are quicker
+
+
+DAMAGE = (sqlite3.Error, LookupError, ValueError, TypeError, AssertionError, struct.error, zlib.error)
+"""What reading a log may raise whose file is damaged."""
 
 
 def find_catalogue(reader: Reader, digest: bytes) -> Catalogue:

@@ -1,7 +1,6 @@
 """Replay: the log folded from its beginning, without snapshots, and compared with everything derived from it."""
 
 import json
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -9,6 +8,9 @@ from saferank.folding import ISSUED
 from saferank.service.context import Context, SavedContext
 from saferank.service.learning import Operation
 from saferank.service.recovery import (
+    CLICKS,
+    DAMAGE,
+    PAGE,
     find_catalogue,
     reopen,
     rollbacks_are_in_snapshots,
@@ -113,6 +115,15 @@ class _Catalogues:
 
 def verify(store: ReadableStore, progress: Callable[[int], None] = lambda seq: None) -> Report:
     """Fold the whole log and compare; DifferenceError names the first difference."""
+    try:
+        return _compared(store, progress)
+    except DifferenceError:
+        raise
+    except DAMAGE as problem:
+        raise DifferenceError(f"the file is damaged: {problem!r}") from problem
+
+
+def _compared(store: ReadableStore, progress: Callable[[int], None]) -> Report:
     with store.reading() as reader, reader.at_one_moment(), without_garbage_collection():
         comparer = Comparer(reader, _rollback_targets(reader))
         state = State(comparer, _Catalogues(reader), lambda context, version: comparer.saved[context.number, version])
@@ -148,24 +159,31 @@ def _carry_out(state: State, comparer: Comparer, event: Event) -> None:
         raise DifferenceError(f"event {report.events} is missing, or event {event.seq} is older than the one before it")
     comparer.newest = event.at
     try:
-        if event.kind == Kind.PAGE:
+        if event.kind == PAGE:
             page = state.page(event)
             report.pages += 1
             report.counted += page.counted
+        elif event.kind == CLICKS:
+            state.clicks(event)
+            return
         else:
-            state.apply(event)
+            _carry_out_rare(state, comparer, event)
     except DifferenceError:
         raise
-    except (LookupError, ValueError, struct.error) as problem:
+    except DAMAGE as problem:
         raise DifferenceError(
-            f"event {event.seq} cannot be carried out, the log does not hold all: {problem}"
+            f"event {event.seq} cannot be carried out, the log does not hold all: {problem!r}"
         ) from problem
-    if event.kind == Kind.FROZEN:
-        comparer.unwritten.discard(event.context)
-    report.rollbacks += event.kind == Kind.ROLLBACK
     context = state.contexts.get(event.context)
     if context is not None and context.waiting >= _AT_ONCE:
         context.settle()
+
+
+def _carry_out_rare(state: State, comparer: Comparer, event: Event) -> None:
+    state.apply(event)
+    if event.kind == Kind.FROZEN:
+        comparer.unwritten.discard(event.context)
+    comparer.report.rollbacks += event.kind == Kind.ROLLBACK
 
 
 def _compare_snapshot(state: State, row: SnapshotRow, report: Report) -> None:

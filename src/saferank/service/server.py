@@ -11,10 +11,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-import numpy as np
 import uvicorn
 
-from saferank.learner import Learner
 from saferank.service.app import make_app
 from saferank.service.hub import Hub
 from saferank.service.interface import EngineInterface
@@ -55,14 +53,6 @@ def address_of(bound: socket.socket) -> str:
     """Where a bound socket is reached."""
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def warm_up(policy: str, rule: str) -> None:
-    """Compile or load the kernels by a page of a learner that is thrown away, so that no caller waits for it."""
-    learner = Learner(policy, original=["a", "b"], candidates=["x", "y"], rule=rule)
-    words = np.frombuffer(os.urandom(32), np.uint64).copy()
-    learner.preview(words)
-    learner.learn(learner.issue(words), np.array([1, 0], np.int64))
 
 
 def run(

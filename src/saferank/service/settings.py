@@ -64,6 +64,14 @@ class Settings(BaseModel):
     snapshot_every: int = Field(
         default=20_000, ge=1, description="Events of a context between two snapshots of its state."
     )
+    max_contexts: int = Field(
+        default=20_000, ge=1, description="Contexts that a tenant may open; one more is refused with 422."
+    )
+    max_open_pages: int = Field(
+        default=5_000_000,
+        ge=1,
+        description="Pages whose windows may be open; beyond, production's page is served and not logged.",
+    )
     tenants: dict[Id, TenantKeys] = Field(
         default={}, description="Tenants and the hashes of their keys; without any, one tenant `default` and no keys."
     )

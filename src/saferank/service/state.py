@@ -4,6 +4,7 @@ The live service calls the same methods when it writes an event, so a restart an
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,7 @@ class State:
     ) -> None:
         self.contexts: dict[int, Context] = {}
         self.by_name: dict[tuple[str, str], Context] = {}
+        self.contexts_of: Counter[str] = Counter()  # by tenant
         self.open_pages: dict[bytes, OpenPage] = {}
         self.killed: dict[str, Switch] = {}
         self.watcher = watcher
@@ -56,6 +58,7 @@ class State:
         """A context is known from now on."""
         self.contexts[context.number] = context
         self.by_name[context.tenant, context.name] = context
+        self.contexts_of[context.tenant] += 1
 
     # --- one method for each kind of event ---
 

@@ -164,10 +164,10 @@ def _migrate(connection: sqlite3.Connection, version: int) -> None:
     if not steps:
         return
     script = "\n".join(steps.values())
+    if version == 0:
+        script += f"\nINSERT INTO meta (name, value) VALUES ('session_key', x'{secrets.token_hex(32)}');"
     try:
         connection.executescript(f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {max(steps)};\nCOMMIT;")
-        if version == 0:
-            connection.execute(statements()["set_meta"], ("session_key", secrets.token_bytes(32)))
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
