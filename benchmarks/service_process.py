@@ -38,7 +38,7 @@ class ServiceProcess:
         self.ready_seconds = 0.0
         self.ready_processor_seconds = 0.0  # of the server; unlike the above it does not depend on what else runs
 
-    def start(self, patience: float = 60.0) -> float:
+    def start(self, patience: float = 240.0) -> float:
         """Start it and wait until it is ready; the seconds that took."""
         assert self._process is None, "it is running"
         began = time.monotonic()
