@@ -19,7 +19,7 @@ NOISE = bytes(range(256)) * 40
     [
         (b"", PERSONALIZED, "is empty; expected tab-separated records like "),
         (b"\n \n", "sessions", "is empty; expected JSON objects, one a line, like "),
-        (gzip.compress(b""), RELEVANCE, "is empty; expected tab-separated records like "),
+        (gzip.compress(b"", mtime=0), RELEVANCE, "is empty; expected tab-separated records like "),
         (NOISE, PERSONALIZED, "line 1: found binary data, expected tab-separated records"),
         (b"PK\x03\x04" + NOISE, PERSONALIZED, "is packed with zip; unpack it, or pack it with gzip"),
         (b"PAR1" + NOISE, PERSONALIZED, "looks like Parquet, which can be read as format sessions"),

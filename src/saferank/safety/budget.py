@@ -77,7 +77,7 @@ def price_of_page(
     a page nothing is known.
 
     >>> price_of_page("abcde", ["a", "cb", "dxe"], "x", n_items=10)
-    Price(challenger=5, blocks=3)
+    Price(challenger=5, blocks=3, order=0)
     """
     row = [*leader] if challenger is None else [*leader, challenger]
     if n_items < len(set(row)) or len(set(row)) < len(row):
