@@ -23,7 +23,7 @@ NOISE = bytes(range(256)) * 40
         (NOISE, PERSONALIZED, "line 1: found binary data, expected tab-separated records"),
         (b"PK\x03\x04" + NOISE, PERSONALIZED, "is packed with zip; unpack it, or pack it with gzip"),
         (b"PAR1" + NOISE, PERSONALIZED, "looks like Parquet, which can be read as format sessions"),
-        (gzip.compress(b"PAR1" + NOISE), "sessions", "looks like Parquet"),
+        (gzip.compress(b"PAR1" + NOISE, mtime=0), "sessions", "looks like Parquet"),
         (OTHER, PERSONALIZED, "line 1: expected tab-sep.*; the file looks like format yandex-relevance"),
         (SOUND, RELEVANCE, "line 1: expected tab-sep.*; the file looks like format yandex-personalized"),
         (SOUND, "sessions", "line 1: expected JSON.*; the file looks like format yandex-personalized"),
