@@ -11,6 +11,7 @@ import pytest
 from command_line import call
 
 from saferank.cli.engines import ClusterFailed
+from saferank.cli.options import ALL_POLICIES, OURS
 from saferank.instances import load_instances
 from saferank.reproduction.pieces import Pieces
 from saferank.simulation.results import read_results
@@ -68,14 +69,14 @@ def test_it_ends_with_the_claims_and_the_path_of_the_report(tmp_path: Path, caps
     assert (tmp_path / "results.json").read_bytes() == before
 
 
-def test_results_are_the_five_policies_on_the_fitted_queries(whole: Path) -> None:
+def test_results_are_the_papers_five_policies_and_ours_on_the_fitted_queries(whole: Path) -> None:
     results, _ = read_results(whole / "results.json")
     instances = load_instances(whole / "instances.json")
-    assert len(results) == 5 * len(instances) == 5 * 2 * 2
+    assert len(results) == 7 * len(instances) == 7 * 2 * 2
     assert {(result.positions, result.items, result.repetitions, result.rounds[-1]) for result in results} == {
         (5, 10, 2, 300)
     }
-    assert [result.instance for result in results] == [instance.id for instance in instances for _ in range(5)]
+    assert [result.instance for result in results] == [instance.id for instance in instances for _ in range(7)]
 
 
 def test_provenance_says_what_was_run(whole: Path) -> None:
@@ -87,7 +88,7 @@ def test_provenance_says_what_was_run(whole: Path) -> None:
     assert (facts["sensitivity"], facts["study"]) == ("sensitivity.json", "study.json")
     assert set(facts["special"]["optimal"]["wrong_pairs"]) == {"pbm", "cm"}
     assert set(facts["special"]["none_of_best"]["best_missing"]) == {"pbm", "cm"}
-    assert set(facts["seconds_by_policy"]) == {"kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "original"}
+    assert set(facts["seconds_by_policy"]) == set(f"{ALL_POLICIES},{OURS}".split(","))
     assert facts["peak_memory_mb"] > 10
     assert facts["study_sets"] == {"embedded": ["optimal-original", "worst-original"]}
 
@@ -164,7 +165,7 @@ BAD = [
     (("--items", 4), "--items: found 4, expected at least 5, the --positions"),
     (("--positions", 11), "--positions: found 11, expected at most 10, a page of the log"),
     (("--items", 11), "--items: items is 11, expected 5 (the positions) to 10 (a page of the log)"),
-    (("--without", "lunch"), "--without: unknown part 'lunch'; known ones: sensitivity, study"),
+    (("--without", "lunch"), "--without: unknown part 'lunch'; known ones: additions, sensitivity, study"),
     (("--format", "sessions"), "--format: is the format of --log"),
     (("--log", "nowhere.gz"), "--sessions: is about the synthetic log"),
     (("--resume", "--overwrite"), "--resume and --overwrite: choose one"),
@@ -254,7 +255,10 @@ def test_a_folder_with_a_run_is_neither_overwritten_nor_gone_on_with_unasked(who
         (("--seed", 1), "was begun with seed = 0, not 1; ask for the same, or start anew with --overwrite"),
         (("--rounds", 301), "was begun with rounds = 300, not 301"),
         (("--policies", "original"), "was begun with policies = "),
-        (("--without", "study"), 'was begun with parts = ["sensitivity", "study"], not ["sensitivity"]'),
+        (
+            ("--without", "study"),
+            'was begun with parts = ["additions", "sensitivity", "study"], not ["additions", "sens',
+        ),
     ],
 )
 def test_another_experiment_is_not_gone_on_with(

@@ -48,7 +48,7 @@ class Stampede:
 LIMITS = {
     "requests at a time": ({"max_in_flight": 4}, 503),
     "writes that wait": ({"max_pending": 2}, 503),
-    "requests of a tenant": ({"tenant_rate": 20, "tenant_burst": 20}, 429),
+    "requests of a tenant": ({"tenant_rate": 20, "tenant_burst": 300}, 429),
 }
 
 
