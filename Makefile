@@ -5,7 +5,7 @@ OUT ?= build/demo
 REAL := ../shared/data/yandex60.json
 STUDY := $(if $(wildcard $(REAL)),--study-instances $(REAL))
 
-.PHONY: help demo test lint types unit bench docs soak coverage clean
+.PHONY: help demo test lint types kernels unit tests bench docs package soak coverage sdks clean
 
 help:           ## list these commands
 	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -13,7 +13,9 @@ help:           ## list these commands
 demo: .venv/.ready  ## the paper in small, from a synthetic click log to a report with figures and verdicts
 	@$(BIN)/saferank reproduce --profile quick --overwrite $(STUDY) --out $(OUT)
 
-test: lint types unit  ## everything that must pass: lint, types, all tests
+test: .venv/.ready  ## everything that must pass: lint, types, all tests
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target kernels lint types
+	@$(MAKE) --no-print-directory tests
 	@echo "== all checks passed"
 
 lint: .venv/.ready  ## style, imports between layers
@@ -24,15 +26,23 @@ types: .venv/.ready  ## the type checker, strict
 	@echo "== types: mypy --strict"
 	@$(BIN)/mypy
 
-unit: .venv/.ready  ## all tests; the first run compiles the kernels, which takes a minute or two
-	@echo "== tests: pytest (the first run compiles the kernels)"
-	@$(BIN)/pytest -q -n 2 --dist worksteal
+unit: kernels tests  ## all tests; the first run compiles the kernels, which takes a minute or two
 
-soak: .venv/.ready  ## long acceptance runs: 10^9 rounds of the safe policies (needs ../shared); 200 kills, 10^6 pages, 5 minutes of load
-	@SAFERANK_REPETITIONS=45 SAFERANK_KILLS=200 SAFERANK_IMPRESSIONS=1000000 $(BIN)/pytest -v -rP tests/acceptance
+kernels: .venv/.ready
+	@echo "== kernels: those of the service are compiled once, before the tests start many servers"
+	@$(BIN)/python -m tests.compile_kernels
+
+tests: .venv/.ready
+	@echo "== tests: pytest (the first run compiles the other kernels); a third process works while two wait for servers"
+	@$(BIN)/pytest -q -n 3 --dist worksteal --durations 25 --durations-min 2
+
+soak: .venv/.ready  ## long acceptance runs: 10^9 rounds of the safe policies (needs ../shared); 10^6 seeds of the simulated protocol, 1,000 faults, 200 kills, 10^6 pages, 5 minutes of load
+	@$(BIN)/pytest -v -m soak tests
+	@SAFERANK_REPETITIONS=45 SAFERANK_KILLS=200 SAFERANK_IMPRESSIONS=1000000 \
+	 SAFERANK_SEEDS=1000000 SAFERANK_REAL_SEEDS=100000 SAFERANK_FAULTS=1000 $(BIN)/pytest -v -rP tests/acceptance
 	@$(BIN)/python benchmarks/service_load.py --seconds 300 --json build/service-load.json --check
 
-bench: .venv/.ready  ## nanoseconds a round, two jobs against one, a large catalogue, reading logs, fitting, the paper's profile, replay, the service under load
+bench: .venv/.ready  ## nanoseconds a round, two jobs against one, a large catalogue, reading logs, fitting, the paper's profile, replay, imports, the service under load
 	@$(BIN)/saferank bench
 	@$(BIN)/python benchmarks/large_catalogue.py
 	@$(BIN)/python benchmarks/reading_logs.py
@@ -40,16 +50,26 @@ bench: .venv/.ready  ## nanoseconds a round, two jobs against one, a large catal
 	@$(BIN)/python benchmarks/paper_profile.py
 	@$(BIN)/python benchmarks/replay.py
 	@$(BIN)/python benchmarks/equal_items.py
+	@$(BIN)/python benchmarks/import_time.py --check
 	@$(BIN)/python benchmarks/service_load.py
 
-docs: .venv/.ready  ## write the generated pages of docs/ anew
+docs: .venv/.ready  ## the documentation site in build/site, strictly and without the network
 	@$(BIN)/python docs/generate.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "open build/site/index.html (search needs a server: $(BIN)/python -m http.server -d build/site)"
+
+package: .venv/.ready  ## wheel and sdist in dist/, checked, and the wheel installed with each extra into an empty environment
+	@$(BIN)/python benchmarks/package_install.py
 
 coverage: .venv/.ready  ## line coverage with the kernels interpreted
 	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --ignore tests/acceptance --cov --cov-report=term-missing:skip-covered
 
+sdks:           ## the Node SDKs of Azure Personalizer into build/sdks, for their tests; needs npm
+	@mkdir -p build/sdks && cp tests/sdks/package.json build/sdks/
+	@for attempt in 1 2 3; do npm install --prefix build/sdks --no-package-lock --no-audit --no-fund --loglevel error && exit 0; sleep 5; done; exit 1
+
 clean:          ## remove what was built, the virtual environment included
-	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/.ready: pyproject.toml constraints.txt
 	@echo "== set-up: a virtual environment in .venv (once; about a minute)"

@@ -1,11 +1,14 @@
 """What breaks the confidence argument: how often two *equal* items are declared decided when clicks are not as assumed.
 
-    python benchmarks/equal_items.py [--runs 1000]
+    python benchmarks/equal_items.py [--runs 1000] [--draws 1000] [--only-draws]
 
 The argument needs the sign of every informative comparison to be a fair coin, given the past. Each row of the table
 violates that in one way that production has, beside what the service does about it. Every run is folded by the same
 compiled code that a live context learns with; a run is false when it holds a certificate, in whichever direction, after
-its last click (SERVICE.md's row about users counts one direction only, which is half as often or a little more).
+its last click (the trial's row about users counts one direction only, which is half as often or a little more).
+
+A second table has the false certificates of safe-draw where nothing is violated (``equal_draws.py``), and those of a
+mutant that bets at even odds.
 """
 
 import argparse
@@ -13,9 +16,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from equal_draws import SURPRISE, table
 
-from saferank.folding import LEARNT, Pages, new_pages
-from saferank.learner import Learner
+from saferank.live.learner import Learner
+from saferank.live.replay import LEARNT, Pages, new_pages
 from saferank.verbs import NOBODY, Flags
 
 INFORMATIVE = 10_000
@@ -120,19 +124,37 @@ def _biased(first_wins: float) -> Callable[[Random], Visits]:
     return lambda random: biased_visits(random, first_wins)
 
 
+def print_breaches(runs: int, rule: str) -> None:
+    """Print the table of docs/service-figures.md, measured here."""
+    print(f"false certification of two equal items within {INFORMATIVE:,} informative clicks, rule {rule},")
+    print(f"{runs} runs each (standard error at most {0.5 / runs**0.5:.3f})\n")
+    print(f"{'what breaks it':55s} {'counted as it comes':>20s} {'by the service':>15s}")
+    for what, raw, remedy in rows():
+        found = false_rate(raw, rule=rule, runs=runs)
+        kept = "no remedy" if remedy is None else f"{false_rate(remedy, rule=rule, runs=runs):.3f}"
+        print(f"{what:55s} {found:20.3f} {kept:>15s}", flush=True)
+
+
+def print_draws(runs: int) -> None:
+    """Print the table of docs/evidence.md, measured here."""
+    print("\nfalse certification of equal items by safe-draw; runs that certified an ordered pair chosen beforehand;")
+    print(f"a policy that keeps alpha exceeds what is allowed with probability at most {SURPRISE:g};")
+    print("then the share of all ordered pairs of equal items that were certified (standard error over runs)\n")
+    for line in table(runs):
+        print(line, flush=True)
+
+
 def main() -> None:
-    """Print the table of SERVICE.md as measured here."""
+    """Print the tables of docs/service-figures.md and docs/evidence.md, measured here."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--rule", default="paper:1e-5")
+    parser.add_argument("--draws", type=int, default=1000, help="runs of safe-draw for each model and level")
+    parser.add_argument("--only-draws", action="store_true")
     options = parser.parse_args()
-    print(f"false certification of two equal items within {INFORMATIVE:,} informative clicks, rule {options.rule},")
-    print(f"{options.runs} runs each (standard error at most {0.5 / options.runs**0.5:.3f})\n")
-    print(f"{'what breaks it':55s} {'counted as it comes':>20s} {'by the service':>15s}")
-    for what, raw, remedy in rows():
-        found = false_rate(raw, rule=options.rule, runs=options.runs)
-        kept = "no remedy" if remedy is None else f"{false_rate(remedy, rule=options.rule, runs=options.runs):.3f}"
-        print(f"{what:55s} {found:20.3f} {kept:>15s}", flush=True)
+    if not options.only_draws:
+        print_breaches(options.runs, options.rule)
+    print_draws(options.draws)
 
 
 if __name__ == "__main__":

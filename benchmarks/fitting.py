@@ -13,10 +13,10 @@ from functools import partial
 
 import numpy as np
 
-from saferank.datasets.sessions import ClickLog, Pages
-from saferank.datasets.summary import LogSummary
 from saferank.fitting import ESTIMATORS
 from saferank.fitting.bootstrap import REPLICATES, standard_errors
+from saferank.logs.records import ClickLog, DistinctPages
+from saferank.logs.summary import LogSummary
 
 QUERIES, ITEMS, POSITIONS, LAPS = 100, 20, 10, 3
 
@@ -29,7 +29,7 @@ def random_log(n_pages: int) -> ClickLog:
     items = np.ascontiguousarray(query[:, None] * ITEMS + shown)
     attraction = random.beta(1, 3, QUERIES * ITEMS)
     clicks = random.random(items.shape) < attraction[items] / np.arange(1, POSITIONS + 1) ** 0.5
-    pages = Pages(query, items, clicks.astype(np.uint8), np.ones(n_pages, np.int64))
+    pages = DistinctPages(query, items, clicks.astype(np.uint8), np.ones(n_pages, np.int64))
     pairs = tuple((pair // ITEMS, str(pair)) for pair in range(QUERIES * ITEMS))
     nothing = LogSummary("random", "sessions", 0, None, 0, 0, 0, 0, (), (), 0, 0, 0, ())
     return ClickLog(pages, tuple(map(str, range(QUERIES))), pairs, (None,) * QUERIES, nothing)

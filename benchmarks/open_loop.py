@@ -21,6 +21,7 @@ class Tally:
     def __init__(self) -> None:
         self.milliseconds: dict[str, list[float]] = {"rank": [], "feedback": []}
         self.statuses: dict[str, dict[str, int]] = {"rank": {}, "feedback": {}}
+        self.refused_milliseconds: list[float] = []
         self.off = 0  # pages that were production's own, because the service had too much to write
         self.impolite = 0  # refusals that do not say when to come back
         self.sent_late_ms = 0.0  # the most that a request left after it was due: the fault of the visitors, if large
@@ -32,8 +33,9 @@ class Tally:
         self.statuses[kind][status] = self.statuses[kind].get(status, 0) + 1
         if status == "200":
             self.milliseconds[kind].append(1000 * seconds)
-        if answer is not None and answer.status in (429, 503) and answer.header("retry-after") is None:
-            self.impolite += 1
+        if answer is not None and answer.status in (429, 503):
+            self.refused_milliseconds.append(1000 * seconds)
+            self.impolite += answer.header("retry-after") is None
 
     def note_page(self, second: float, seconds: float) -> None:
         """Remember when in the phase pages were slow."""

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from saferank._kernel import kernel
-from saferank.datasets import read_log, summarize_log, write_synthetic_log
-from saferank.datasets.fields import Ids
-from saferank.datasets.hashed_rows import HashedRows, add_row, heaviest, new_rows, with_room
-from saferank.datasets.synthetic import planted_instances
+from saferank.logs import read_log, summarize_log, write_synthetic_log
+from saferank.logs.formats.fields import Ids
+from saferank.logs.synthetic.writing import planted_instances
+from saferank.logs.tables.hashed_rows import HashedRows, add_row, heaviest, new_rows, with_room
 
 FORMAT = "yandex-personalized"
 BYTES_OF_A_SESSION = 334

@@ -69,7 +69,7 @@ HEADINGS = (
 
 
 def broken_promises(found: dict[str, Any]) -> list[str]:
-    """What SERVICE.md promises and this run did not show, in sentences."""
+    """What the service promises and this run did not show, in sentences."""
     phases = found["phases"]
     broken = [*_too_slow(phases["the rate"]), *_growing(phases["the rate"])]
     for name, phase in phases.items():

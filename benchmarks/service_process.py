@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ class ServiceProcess:
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.folder = folder
         self.store = folder / "store"
+        self.address: str | None = None  # of a store that is not a folder
         self.settings = settings
         self.key: str | None = None  # for the reading calls below
         self.port = 0
@@ -46,7 +48,7 @@ class ServiceProcess:
         with self._said().open("wb") as output, self._logged().open("wb") as log:
             self._process = subprocess.Popen(self._command(), stdout=output, stderr=log)
         self.port = self._wait_for_port(began + patience)
-        self.read("/readyz")
+        self._wait_until_ready(began + patience)
         self.ready_seconds = time.monotonic() - began
         used = self.usage()
         self.ready_processor_seconds = used.user_seconds + used.system_seconds
@@ -55,6 +57,21 @@ class ServiceProcess:
     def kill(self) -> None:
         """The end without warning: kill -9."""
         self._end(signal.SIGKILL)
+
+    @property
+    def runs(self) -> bool:
+        """True between a start, also one that failed, and an end."""
+        return self._process is not None
+
+    def pause(self) -> None:
+        """It stands still: SIGSTOP."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """It goes on: SIGCONT."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def stop(self, patience: float = 30.0) -> int:
         """The end in order; the exit code."""
@@ -107,7 +124,15 @@ class ServiceProcess:
 
     def _command(self) -> list[str]:
         settings = [f"--set={name}={value}" for name, value in self.settings.items()]
-        return [sys.executable, "-m", "saferank.cli", "serve", "--port=0", f"--store={self.store}", *settings]
+        return [
+            sys.executable,
+            "-m",
+            "saferank.cli",
+            "serve",
+            "--port=0",
+            f"--store={self.address or self.store}",
+            *settings,
+        ]
 
     def _wait_for_port(self, until: float) -> int:
         assert self._process is not None
@@ -118,6 +143,18 @@ class ServiceProcess:
             time.sleep(0.01)
         self._end(signal.SIGKILL)
         raise RuntimeError(f"the service did not become ready; it said: {self.log()[-2000:]}")
+
+    def _wait_until_ready(self, until: float) -> None:
+        """It answers 503 while its store is away."""
+        while True:
+            try:
+                self.read("/readyz")
+            except urllib.error.HTTPError as problem:
+                if problem.code != 503 or time.monotonic() > until:
+                    raise
+                time.sleep(0.05)
+            else:
+                return
 
     def _end(self, number: signal.Signals, patience: float = 30.0) -> int:
         assert self._process is not None, "it is not running"

@@ -1,4 +1,4 @@
-"""Its being here puts this folder on the import path, so that tests in subfolders find ``reference`` as well."""
+"""Fixtures of all tests, and how skips are handled."""
 
 import os
 import shutil
@@ -39,7 +39,7 @@ def blank_figure_files(monkeypatch: pytest.MonkeyPatch) -> None:
             path.touch()
         return paths
 
-    monkeypatch.setattr("saferank.report.sections.write_formats", touched)
+    monkeypatch.setattr("saferank.reporting.sections.write_formats", touched)
 
 
 @pytest.fixture(scope="module")

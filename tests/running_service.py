@@ -68,7 +68,9 @@ def read_answer(connection: socket.socket) -> Answer:
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
     while len(body) < int(headers.get("content-length", 0)):
-        body += connection.recv(65536)
+        piece = connection.recv(65536)
+        assert piece, f"the connection ended within the body {body!r}"
+        body += piece
     return int(first.split()[1]), headers, body
 
 
@@ -100,6 +102,11 @@ def started(command: Sequence[str], **changes: str) -> Iterator[RunningService]:
 
 @contextmanager
 def serving(*arguments: object, **changes: str) -> Iterator[RunningService]:
-    """``saferank serve`` with everything real."""
-    with started(["-m", "saferank.cli", "serve", "--port", "0", *map(str, arguments)], **changes) as service:
+    """``saferank serve`` with everything real; with the policy whose kernels compile soonest, unless told otherwise.
+
+    Nothing is refused because other tests keep the machine busy.
+    """
+    usual = {"SAFERANK_SERVE_POLICY": "kl-ucb-br", "SAFERANK_SERVE_MAX_LAG_SECONDS": "60"}
+    command = ["-m", "saferank.cli", "serve", "--port", "0", *map(str, arguments)]
+    with started(command, **{**usual, **changes}) as service:
         yield service

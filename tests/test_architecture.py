@@ -36,3 +36,27 @@ def test_references_import_nothing_of_ours_and_only_the_standard_library() -> No
 
 def test_files_stay_small() -> None:
     assert {name: n for name, source in SOURCES.items() if (n := source.count("\n")) > 400} == {}
+
+
+def test_no_folder_is_flat() -> None:
+    folders = [folder for folder in PACKAGE.rglob("*") if folder.is_dir()]
+    assert {folder.name: n for folder in folders if (n := len(list(folder.glob("*.py")))) > 16} == {}
+
+
+def test_commands_only_parse_call_and_print() -> None:
+    """What computes is imported when a command runs, and commands do not import one another."""
+    for name, source in SOURCES.items():
+        if name.startswith("cli/commands/"):
+            assert "saferank.cli.commands" not in source, name
+            assert not imported(source) & {"numpy", "numba", "matplotlib"}, name
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    """Outside the service, its store and its client, which have names for things of theirs."""
+    homes: dict[str, list[str]] = {}
+    for name, source in SOURCES.items():
+        if name.split("/")[0] not in ("service", "store", "client"):
+            for node in ast.parse(source).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    homes.setdefault(node.name, []).append(name)
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import randomness as reference
 from scipy.stats import chi2
 
 from saferank.randomness import below, shuffle_front, stream, uniform, word
+from tests.reference import randomness as reference
 
 SEEDS = st.integers(0, 2**32)
 

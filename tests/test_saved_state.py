@@ -1,8 +1,11 @@
 """Saved bytes: whatever is done to them, loading gives the ranker back or a sentence, never anything else."""
 
 import json
+import mmap
 import struct
 import zlib
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,3 +112,36 @@ def test_no_pickle_inside() -> None:
     (length,) = struct.unpack_from("<I", body)
     assert json.loads(body[4 : 4 + length])["facts"]["policy"] == "kl-ucb-br"
     assert b"numpy" not in body
+
+
+def resident() -> int:
+    """Bytes of memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system does not tell")
+def test_tables_that_are_mostly_zero_take_little_memory_when_they_are_loaded() -> None:
+    """Eight tables of 32 MB with a number each; plain copies would take all of the 256 MB."""
+    table = np.zeros(4 * 2**20, np.int64)
+    table[12345] = 7
+    data = to_bytes({}, {"table": table})
+    from_bytes(data)
+    before = resident()
+    loaded = [from_bytes(data)[1]["table"] for _ in range(8)]
+    assert resident() - before < 64 * 2**20
+    assert all(np.array_equal(other, table) and other.flags.writeable for other in loaded)
+
+
+@pytest.mark.parametrize("size", [1, 4095, 4096, 4097, 65536, 100_001])
+def test_arrays_of_every_size_come_back(size: int) -> None:
+    generator = np.random.default_rng(size)
+    arrays: dict[str, Any] = {
+        "bytes": generator.integers(0, 2, size).astype(np.uint8),
+        "numbers": generator.normal(size=(size, 3)) * (generator.random((size, 1)) < 0.001),
+        "nothing": np.zeros((0, size), np.int64),
+        "flags": generator.random(size) < 0.5,
+    }
+    facts, loaded = from_bytes(to_bytes({"size": size}, arrays))
+    assert facts == {"size": size}
+    for name, array in arrays.items():
+        assert np.array_equal(loaded[name], array) and loaded[name].dtype == array.dtype

@@ -2,16 +2,18 @@
 
 Three things are offered to the rest of the package:
 
-* ``@kernel`` compiles a function on first use, releases the GIL while it runs, and keeps the machine code on disk.
+* ``@kernel`` compiles a function on first use, releases the GIL while it runs, and keeps the machine code on disk;
+  ``@seldom`` does the same for work that is not part of every round.
 * ``verb(stub)`` makes a function that dispatches on the *type* of its first argument, in Python and in compiled code
   alike; ``@implements(verb, SomeNamedTuple)`` adds a case. (Passing kernels as arguments would defeat the disk cache,
   because their address becomes part of the type.)
 * ``announce_compilation(say)`` calls ``say`` once when something really has to be compiled.
 
 Numba notices an edit of the file in which a cached function stands, but not of the functions it calls: it would go on
-running the old code. So the cache folder is named by a digest of the whole package, and a kernel that runs a plug-in
+running the old code. So the cache folder is named by a digest of all source that a kernel may call: for the policies,
+the click models and what they stand on that is the core, for the others the whole package. A kernel that runs a plug-in
 from elsewhere gets a folder named by all loaded source that was not installed as well (``specialised``). The package's
-own folder never holds code for a plug-in's types: it would be stale after an edit, and unreadable where the plug-in is
+own folders never hold code for a plug-in's types: it would be stale after an edit, and unreadable where the plug-in is
 not installed.
 
 With ``NUMBA_DISABLE_JIT=1`` every kernel is the plain Python function, steppable in a debugger, with equal results.
@@ -39,7 +41,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 JIT = not getattr(config, "DISABLE_JIT")  # noqa: B009 (numba makes its settings at run time)
 PACKAGE = Path(__file__).parent
-NO_KERNELS = ("cli", "client", "cluster", "report", "reproduction", "service", "store")
+NO_KERNELS = (
+    "cli", "client", "errors.py", "experiments", "forecasting", "progress.py", "reporting", "reproduction",
+    "service", "simulation/cluster", "store",
+)  # fmt: skip
+"""Folders and files that compute nothing: an edit there leaves the compiled code valid."""
+
+CORE = (
+    "_kernel.py", "click_models", "policies", "randomness.py", "safety", "statistics", "verbs.py",
+)  # fmt: skip
+"""Folders and files that import nothing from the rest of the package: their compiled code outlives edits elsewhere."""
+
 STALE_SECONDS = 30 * 24 * 3600.0
 
 
@@ -62,9 +74,29 @@ def _digest(files: list[Path]) -> str:
 @functools.cache
 def package_digest() -> str:
     """A digest of all source that computes: equal digests give equal results."""
-    checked = "-checked" if getattr(config, "BOUNDSCHECK", None) else ""  # numba would mix the two kinds of code
-    files = [file for file in sorted(PACKAGE.rglob("*.py")) if file.relative_to(PACKAGE).parts[0] not in NO_KERNELS]
-    return _digest(files) + checked
+    skipped = {PACKAGE / name for name in NO_KERNELS}
+    files = [file for file in sorted(PACKAGE.rglob("*.py")) if not skipped & {file, *file.parents}]
+    return _digest(files) + _checked()
+
+
+@functools.cache
+def _core_digest() -> str:
+    core = {PACKAGE / name for name in CORE}
+    files = [file for file in sorted(PACKAGE.rglob("*.py")) if core & {file, *file.parents}]
+    return _digest(files) + _checked()
+
+
+def _checked() -> str:
+    return "-checked" if getattr(config, "BOUNDSCHECK", None) else ""  # numba would mix the two kinds of code
+
+
+def _digest_for(function: Callable[..., Any]) -> str | None:
+    """What names the cache of a kernel; None for one from outside the package, which is not kept."""
+    file = Path(function.__code__.co_filename)
+    if PACKAGE not in file.parents:
+        return None
+    inside = file.relative_to(PACKAGE).parts[0] in CORE
+    return _core_digest() if inside else package_digest()
 
 
 def _cache_home() -> Path:
@@ -73,7 +105,7 @@ def _cache_home() -> Path:
 
 
 def _forget_stale(home: Path) -> None:
-    """Remove compiled code of sources that nobody has run for a month; another process may be doing the same."""
+    """Remove compiled code of sources that have not run for a month; another process may be doing the same."""
     for folder in home.iterdir():
         with contextlib.suppress(FileNotFoundError):
             if folder.stat().st_mtime < time.time() - STALE_SECONDS:
@@ -92,7 +124,7 @@ def _cache_folder(digest: str) -> Path | None:
             _forget_stale(folder.parent)
     except OSError as problem:
         warnings.warn(
-            f"saferank compiles anew in every process: its cache cannot be kept in {folder} ({problem}). "
+            f"saferank compiles again in every process: its cache cannot be kept in {folder} ({problem}). "
             "Set NUMBA_CACHE_DIR to a writable folder.",
             RuntimeWarning,
             stacklevel=2,
@@ -117,27 +149,28 @@ else:
     )
 
 
-def _compiled(function: Callable[..., Any], digest: str | None) -> Callable[..., Any]:
+def _compiled(function: Callable[..., Any], digest: str | None, **changed: bool) -> Callable[..., Any]:
     folder = _cache_folder(digest) if digest else None
     settings: Any = config  # global, and other packages have theirs
     before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder or "")
     try:
-        dispatcher: Any = njit(cache=folder is not None, **_OPTIONS)(function)
+        dispatcher: Any = njit(cache=folder is not None, **{**_OPTIONS, **changed})(function)
     finally:
         settings.CACHE_DIR = before
-    if digest == package_digest():
+    if digest in {package_digest(), _core_digest()}:
         _keep_plugins_out(dispatcher._cache)
     return cast(Callable[..., Any], dispatcher)
 
 
-def _is_foreign(kind: type) -> bool:
+def is_foreign(kind: type) -> bool:
+    """True when a class was defined outside the package: in a plug-in or a notebook."""
     return kind.__module__.partition(".")[0] != __package__
 
 
 def _mentions_foreign(argument: Any) -> bool:
     """True when the type of an argument is, or contains, a NamedTuple from outside the package."""
     kind = getattr(argument, "instance_class", None)
-    return (kind is not None and _is_foreign(kind)) or any(map(_mentions_foreign, getattr(argument, "types", ())))
+    return (kind is not None and is_foreign(kind)) or any(map(_mentions_foreign, getattr(argument, "types", ())))
 
 
 def _keep_plugins_out(cache: Any) -> None:
@@ -151,18 +184,26 @@ def _keep_plugins_out(cache: Any) -> None:
     cache.save_overload = save_own
 
 
-def _belongs_here(function: Callable[..., Any]) -> bool:
-    return PACKAGE in Path(function.__code__.co_filename).parents
-
-
 def kernel(function: F) -> F:
     """Compile ``function`` on first use (interpreted when numba is disabled)."""
     if not JIT or hasattr(function, "py_func"):
         return function
-    return cast(F, _compiled(function, package_digest() if _belongs_here(function) else None))
+    return cast(F, _compiled(function, _digest_for(function)))
+
+
+def seldom(function: F) -> F:
+    """Compile ``function`` like a kernel, but call it instead of copying it into every place that uses it.
+
+    For work that most rounds do not need: the call costs more, and the code of a loop stays small. A loop into which
+    everything is copied takes minutes to compile.
+    """
+    if not JIT or hasattr(function, "py_func"):
+        return function
+    return cast(F, _compiled(function, _digest_for(function), forceinline=False))
 
 
 _CASES: dict[Callable[..., Any], dict[type, Callable[..., Any]]] = {}
+_DEFAULTS: dict[Callable[..., Any], Callable[..., Any] | None] = {}
 
 
 def verb(stub: F, *, default: bool = False) -> F:
@@ -180,7 +221,7 @@ def verb(stub: F, *, default: bool = False) -> F:
             raise TypeError(f"{stub.__name__}() is not implemented for {type(arguments[0]).__name__}")
         return case(*arguments)
 
-    _CASES[dispatch] = cases
+    _CASES[dispatch], _DEFAULTS[dispatch] = cases, fallback
     if JIT:
 
         @overload(dispatch, strict=False, jit_options=_OPTIONS)
@@ -207,6 +248,16 @@ def implemented(of: Callable[..., Any], kind: type) -> Callable[..., Any] | None
     return _CASES[of].get(kind)
 
 
+def is_verb(function: Any) -> bool:
+    """True for a function that dispatches on the type of its first argument."""
+    return function in _CASES
+
+
+def implementation(of: Callable[..., Any], kind: type) -> Callable[..., Any] | None:
+    """What verb ``of`` runs for ``kind``: its implementation, else the default of the verb, if it has one."""
+    return _CASES[of].get(kind, _DEFAULTS[of])
+
+
 def _files_of_users() -> list[Path]:
     """The source of every loaded module that was not installed: a plug-in, and whatever it imports from beside it."""
     installed = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
@@ -217,7 +268,7 @@ def _files_of_users() -> list[Path]:
 
 @functools.cache
 def _specialised(function: Callable[..., Any], kinds: tuple[type, ...]) -> Callable[..., Any]:
-    foreign = [kind for kind in kinds if _is_foreign(kind)]
+    foreign = [kind for kind in kinds if is_foreign(kind)]
     if not foreign or not JIT:
         return function
     known = all(getattr(sys.modules.get(kind.__module__), "__file__", None) for kind in foreign)

@@ -50,6 +50,9 @@ class Impression(NamedTuple):
     places: Ints  # [1] how many places are in use
     challenger: Ints  # [1] the item that contends for the last position, or NOBODY
     shown: Items  # a view of the first n_positions places of ranking
+    weight: Floats  # by place: of a page drawn item by item, the weight of its item in the draw
+    exchanges: Ints  # by place: bits of the places with which the draw could have exchanged it
+    frozen: Ints  # [1] 1 when exchanges is filled in
 
 
 def new_impression(n_positions: int, n_places: int) -> Impression:
@@ -63,6 +66,9 @@ def new_impression(n_positions: int, n_places: int) -> Impression:
         places=np.zeros(1, np.int64),
         challenger=np.full(1, NOBODY, np.int64),
         shown=ranking[:n_positions],
+        weight=np.zeros(len(ranking)),
+        exchanges=np.zeros(len(ranking), np.int64),
+        frozen=np.zeros(1, np.int64),
     )
 
 

@@ -1,4 +1,4 @@
-"""The figures of ALGORITHMS.md on real click models, the paper's orderings, and safety over more than 10^8 rounds.
+"""The figures of a trial on real click models, the paper's orderings, and safety over more than 10^8 rounds.
 
 Needs ``../shared/data/yandex60.json`` beside the project; users do not have it, so the tests skip without it.
 

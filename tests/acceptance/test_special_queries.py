@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from saferank.embedded import OPTIMAL, WORST, embedded_instances
+from saferank.instances.embedded import OPTIMAL, WORST, embedded_instances
 from saferank.simulation.engine import simulate
 from saferank.simulation.experiment import Plan, cells_of
 from saferank.simulation.results import Result

@@ -6,11 +6,11 @@ import socket
 import time
 from typing import Any
 
-import nasty_servers as nasty
 import pytest
 
 from saferank.client import AsyncClient, Client, Delivery, Ranked
 from saferank.client.delivering import Patience
+from tests.client import nasty_servers as nasty
 
 PAGE = Ranked(("a", "b"), "t1")
 EAGER = Patience(attempt=0.3, first_pause=0.01, longest_pause=0.05)

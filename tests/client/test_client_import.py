@@ -20,7 +20,7 @@ def test_it_loads_nothing_numerical_and_no_server() -> None:
 
 FIRST_CALL = """
 import sys
-import nasty_servers as nasty
+from tests.client import nasty_servers as nasty
 from saferank.client import Client
 with nasty.serving(nasty.well) as server, Client(server.url, time_limit=20) as client:
     before = set(sys.modules)
@@ -31,7 +31,7 @@ with nasty.serving(nasty.well) as server, Client(server.url, time_limit=20) as c
 
 def test_the_first_call_loads_nothing_any_more() -> None:
     """What it would load takes most of the usual time limit."""
-    folders = [str(Path(__file__).parent), *sys.path]
+    folders = [str(Path(__file__).parents[2]), *sys.path]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
     command = [sys.executable, "-c", FIRST_CALL]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank.click_models import CCM, CM, DBN, DCM, PBM, UBM
-from saferank.datasets.sessions import ClickLog, Pages
-from saferank.datasets.summary import LogSummary
+from saferank.logs.records import ClickLog, DistinctPages
+from saferank.logs.summary import LogSummary
 from saferank.randomness import stream
 from saferank.verbs import click
 
@@ -25,7 +25,7 @@ def log_of(pages: Sequence[Page], n_pairs: int, n_positions: int | None = None) 
     for n, (shown, clicked, _) in enumerate(pages):
         items[n, : len(shown)], clicks[n, : len(shown)] = shown, clicked
     weight = np.array([page[2] for page in pages])
-    made = Pages(np.zeros(len(pages), np.int64), items, clicks, weight)
+    made = DistinctPages(np.zeros(len(pages), np.int64), items, clicks, weight)
     return ClickLog(made, ("q",), tuple((0, str(pair)) for pair in range(n_pairs)), (None,), _NOTHING)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from saferank import Ranker
 from saferank.checks.page import copied_impression
+from saferank.live.learner import Learner
 from saferank.policies import POLICIES, Setup, make_room
 from saferank.randomness import stream, word
 from saferank.safety import Budget, Price, price_of_page
@@ -181,16 +182,18 @@ def test_positions_of_a_larger_block_have_roles() -> None:
     assert any("makes room for" in role for role in roles)
 
 
-def test_new_items_leave_the_income_as_it_is_and_a_removed_one_ends_it() -> None:
+def test_new_items_leave_the_income_as_it_is_and_a_removal_counts_it_again() -> None:
     ranker = rich(seed=3)
     before = ranker.explain().budget
     assert before is not None and before.income > 0
     ranker.add("v", "w")
     assert ranker.explain().budget == Budget(before.allowance + 2, before.income)
     ranker.remove("v")
-    assert ranker.explain().budget == Budget(before.allowance + 1, 0)
+    again = ranker.explain().budget
+    assert again is not None and again.allowance == before.allowance + 1
+    assert again.income >= before.income  # v never met anybody, so all certificates are still there
     ranker.add("v")
-    assert ranker.explain().budget == Budget(before.allowance + 2, 0)
+    assert ranker.explain().budget == Budget(before.allowance + 2, again.income)
     for _ in range(300):
         page = ranker.rank()
         assert page.budget is not None and page.budget.covered
@@ -221,3 +224,17 @@ def test_a_catalogue_of_a_hundred_thousand_items() -> None:
 
 def test_the_price_of_a_challenger_is_the_number_of_unranked_items() -> None:
     assert price_of_page("abc", ["a", "bxc"], "x", n_items=6) == Price(challenger=3, blocks=2)
+
+
+def test_a_removal_derives_the_leader_from_production_s_ranking() -> None:
+    """b rose above a, then above x, which had replaced c; without b only x over c is certain among those here."""
+    learner = Learner("safe-blocks", original=list("abc"), candidates=list("xy"))
+    for winner, loser in [("b", "a"), ("x", "c"), ("b", "x")]:
+        i, j = learner.index[winner], learner.index[loser]
+        learner.state.duels.wins[i, j] = 100
+        kept = learner.state.duels.certificates
+        kept.better[kept.given[0]], kept.worse[kept.given[0]] = i, j
+        kept.given[0] += 1
+    learner.regroup(np.array([True, False, True, True, True]))
+    assert learner.leader() == ("a", "x", "c")  # production's a, c, x, in which x rises by one certified swap
+    assert learner.state.account.tolist() == [2, 1, 1]

@@ -5,16 +5,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reference.worst_case import worst_case
 
 from saferank import Ranker
 from saferank.checks.page import copied_impression
+from saferank.live.learner import FrozenPage, Learner, thaw
 from saferank.policies import POLICIES, Setup, make_room
-from saferank.policies.plans import level_at, price_of_plan, settled
+from saferank.policies.shared.plans import level_at, price_of_plan, settled
 from saferank.randomness import stream, word
 from saferank.safety import Budget, Price
 from saferank.statistics.decision import decision_rule
 from saferank.verbs import NOBODY, Impression, choose, learn, new_impression
+from tests.reference.worst_case import worst_case
 
 KIND = POLICIES["safe-order"]
 SURE = 100
@@ -135,10 +136,12 @@ def test_a_plan_serves_sixteen_pages_and_ends_when_the_leader_moves() -> None:
         choose(policy, state, rng, page)
         plans.append(int(state.plan.pages[0]))
     assert plans == [*range(15, -1, -1), *range(15, -1, -1), 15]
-    while state.account[1] == 0:
-        assert state.plan.pages[0] > 0 or len(plans) % 16 == 0
+    page.ranking[2:4] = 3, 2  # item 3 is shown, of the leader item 2 is hidden
+    for _ in range(2):
         learn(policy, state, page, np.array([0, 0, 1]))
-    assert state.plan.pages[0] == 0
+        assert (state.account[1], state.plan.pages[0]) == (0, 15)
+    learn(policy, state, page, np.array([0, 0, 1]))
+    assert (state.account[1], state.plan.pages[0]) == (1, 0)
 
 
 def test_unranked_items_for_which_the_clicks_speak_are_shown_before_they_are_certain() -> None:
@@ -225,6 +228,59 @@ def test_roles_say_who_is_unranked() -> None:
     assert (False, "of the leader") not in roles
 
 
+def certify(learner: Learner, winner: str, loser: str) -> None:
+    """Let the first item win until the pair is decided, on pages that show the two side by side."""
+    others = [item for item in "abcdef" if item not in (winner, loser)]
+    row = (winner, loser, *others)[: learner.n_positions]
+    page = thaw(learner, FrozenPage(row, (2, *range(3, len(row) + 1)), None, 1))
+    while not learner.decided(winner, loser):
+        learner.learn(page, np.array([1, *[0] * (learner.n_positions - 1)]))
+
+
+def test_a_removed_item_takes_with_it_what_was_exchanged_because_of_it() -> None:
+    """The truth is b > c > d > e > a: when a goes, production has no wrong pair, the leader of before had three."""
+    learner = Learner("safe-order", original=list("abcde"), candidates=["f"])
+    certify(learner, "e", "a")
+    assert learner.leader() == tuple("ebcda")
+    learner.regroup(np.array([False, True, True, True, True, True]))
+    assert learner.leader() == tuple("bcdef")
+    assert learner.state.account.tolist() == [2, 0, 0]
+
+
+def test_after_a_removal_the_income_is_counted_again_among_those_who_are_here() -> None:
+    learner = Learner("safe-order", original=list("abcd"), candidates=list("ef"))
+    for winner, loser in [("e", "a"), ("c", "b"), ("d", "b")]:
+        certify(learner, winner, loser)
+    assert learner.state.account[1] == 3
+    learner.regroup(np.array([False, True, True, True, True, True]))
+    assert learner.leader() == tuple("cdbe")
+    assert learner.state.account.tolist() == [3, 2, 1]
+
+
+def test_an_item_that_beats_everybody_earns_a_pair_for_each() -> None:
+    """By way of its neighbours; one exchange with the top item would earn 1."""
+    learner = Learner("safe-order", original=list("abcde"), candidates=["x"])
+    wins = learner.state.duels.wins
+    wins[5, :5] = SURE
+    certify(learner, "b", "a")
+    assert learner.state.account[1] == 1  # x was not on the page
+    page = thaw(learner, FrozenPage(("a", "b", "c", "d", "x", "e"), (1, 2, 3, 4, 6), "x", 2))
+    learner.learn(page, np.array([0, 0, 0, 0, 1]))
+    assert learner.leader() == tuple("xbacd")
+    assert learner.state.account[1] == 6
+
+
+def test_certificates_in_a_circle_move_nothing_and_earn_nothing() -> None:
+    learner = Learner("safe-order", original=list("abc"), candidates=["d"])
+    wins = learner.state.duels.wins
+    wins[1, 0] = wins[2, 1] = SURE
+    wins[0, 2] = SURE
+    page = thaw(learner, FrozenPage(("b", "a", "c"), (2, 3), None, 1))
+    learner.learn(page, np.array([1, 0, 0]))
+    assert learner.leader() == tuple("abc")
+    assert learner.state.account[1] == 0
+
+
 def test_items_come_and_go_with_the_account_of_safe_blocks() -> None:
     ranker = rich(seed=3)
     before = ranker.explain().budget
@@ -234,7 +290,8 @@ def test_items_come_and_go_with_the_account_of_safe_blocks() -> None:
     gone = ranker.leader[0]
     ranker.remove(gone)
     ranker.remove("v")
-    assert ranker.explain().budget == Budget(before.allowance, 0)
+    budget = ranker.explain().budget
+    assert budget is not None and budget.allowance == before.allowance
     for _ in range(300):
         page = ranker.rank()
         assert page.budget is not None and page.budget.covered

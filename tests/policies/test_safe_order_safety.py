@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worst_pages import excesses
 
-from saferank.embedded import embedded_instances
+from saferank.instances.embedded import embedded_instances
 from saferank.safety import allowance
 from saferank.simulation.experiment import Plan, cells_of, run
+from tests.policies.worst_pages import excesses, excesses_among_those_present
 
 
 @settings(max_examples=60, deadline=None)
@@ -41,6 +41,21 @@ def test_the_same_with_six_items() -> None:
         assert max(found) <= allowance(6, n_positions)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(2, 6).flatmap(lambda n_items: st.tuples(st.just(n_items), st.integers(1, n_items - 1))),
+    st.sampled_from(["paper:0.3", "anytime:0.1"]),
+    st.integers(0, 2**32),
+    st.sampled_from([0.0, 0.1]),
+)
+def test_no_page_is_unsafe_beside_production_s_ranking_closed_up_while_items_come_and_go(
+    size: tuple[int, int], rule: str, seed: int, noise: float
+) -> None:
+    """``excesses_among_those_present`` is relative to the allowance of the items that are here."""
+    beyond = excesses_among_those_present("safe-order", *size, rule, seed, 120, noise)
+    assert all(excess <= 0 for excess in beyond)
+
+
 @pytest.mark.parametrize("n_positions", [1, 5, 10])
 @pytest.mark.parametrize("rule", ["paper:1e-5", "anytime:1e-5"])
 def test_no_violation_and_no_wrong_certificate_under_any_click_model(n_positions: int, rule: str) -> None:
@@ -51,5 +66,5 @@ def test_no_violation_and_no_wrong_certificate_under_any_click_model(n_positions
     cells = cells_of(embedded_instances(queries=4), plan)
     assert len(cells) == 24
     for cell in cells:
-        _, violations, wrong = run(cell, 0)[-1]
+        _, violations, wrong, *_ = run(cell, 0)[-1]
         assert (violations, wrong) == (0, 0), cell.instance.id

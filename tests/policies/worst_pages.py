@@ -3,12 +3,14 @@
 from typing import Any
 
 import numpy as np
-from reference.worst_case import worst_case
 
+from saferank.live.learner import Learner
 from saferank.policies import POLICIES, Setup, make_room
+from saferank.policies.shared.derivation import close_ranks
 from saferank.randomness import stream
 from saferank.statistics.decision import decision_rule
 from saferank.verbs import choose, learn, new_impression
+from tests.reference.worst_case import worst_case
 
 
 def certificates_of(state: Any) -> set[tuple[int, int]]:
@@ -39,4 +41,36 @@ def excesses(
         found.append(worst)
         wanted = appeal[page.shown] == max(appeal[page.shown])
         learn(policy, state, page, np.where(users.random(n_positions) < noise, ~wanted, wanted).astype(np.int64))
+    return found
+
+
+def excesses_among_those_present(
+    name: str, n_items: int, n_positions: int, rule: str, seed: int, pages: int, noise: float
+) -> list[int]:
+    """The same while items come and go: against production's ranking without the absent items, closed up.
+
+    All that is known are the certificates between two present items. A coin in ten pages lets an item come or go.
+    """
+    learner = Learner(name, original=range(n_positions), candidates=range(n_positions, n_items), rule=rule)
+    rng, users = stream(seed, "policy"), np.random.default_rng(seed)
+    appeal, found = users.permutation(n_items) // 2, []
+    for _ in range(pages):
+        if users.random() < 0.1:
+            present = learner.present.copy()
+            present[users.integers(n_items)] ^= True
+            if present.sum() >= n_positions:
+                learner.regroup(present)
+        page = learner.issue(rng)
+        here = np.flatnonzero(learner.present).tolist()
+        number = {item: place for place, item in enumerate(here)}
+        known = {(number[i], number[j]) for i, j in certificates_of(learner.state) if i in number and j in number}
+        reference = close_ranks(np.arange(n_positions), learner.present)
+        worst = worst_case(
+            len(here), known, *([number[item] for item in row.tolist()] for row in (reference, page.shown))
+        )
+        if worst is None:
+            break
+        found.append(worst - int(len(here) - n_positions / 2))
+        wanted = appeal[page.shown] == max(appeal[page.shown])
+        learner.learn(page, np.where(users.random(n_positions) < noise, ~wanted, wanted).astype(np.int64))
     return found

@@ -1,1 +1,1 @@
-"""Literal slow transcriptions of ALGORITHMS.md: standard library only, nothing from src, never optimised."""
+"""Literal slow transcriptions of the algorithms: standard library only, nothing from src, never optimised."""

@@ -1,4 +1,4 @@
-"""When is a pair decided (ALGORITHMS.md, section of that name), and TopRank's rule for an edge."""
+"""When is a pair decided (the specification's section of that name), and TopRank's rule for an edge."""
 
 from fractions import Fraction
 from math import comb, factorial, log, sqrt

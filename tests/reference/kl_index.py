@@ -1,6 +1,8 @@
-"""The KL index (ALGORITHMS.md, "The KL index"), in 30-digit decimal arithmetic so that no digit of a double is lost."""
+"""The KL index in 30-digit decimal arithmetic so that no digit of a double is lost."""
 
+import functools
 from decimal import Decimal, localcontext
+from math import inf, log
 
 _DIGITS = 30
 
@@ -19,12 +21,16 @@ def _kl(p: Decimal, q: Decimal) -> Decimal:
     return total
 
 
-def _index(mu: Decimal, n: int, t: int) -> float:
+def _index(mu: Decimal, n: int, t: float) -> float:
     """The largest double q in [mu, 1] with n kl(mu, q) <= log t + 3 log log t."""
     if n == 0 or mu == 1 or t < 3:
         return 1.0
-    budget = Decimal(t).ln() + 3 * Decimal(t).ln().ln()
-    low, high = float(mu), 1.0  # the budget covers low and does not cover high
+    return largest_within(mu, n, Decimal(t).ln() + 3 * Decimal(t).ln().ln())
+
+
+def largest_within(mu: Decimal, n: int, budget: Decimal) -> float:
+    """The largest double q in [mu, 1) with n kl(mu, q) <= budget."""
+    low, high = _bracket(mu, n, budget)  # the budget covers low and does not cover high
     while True:
         middle = (low + high) / 2
         if middle in (low, high):  # neighbouring doubles
@@ -33,6 +39,25 @@ def _index(mu: Decimal, n: int, t: int) -> float:
             low = middle
         else:
             high = middle
+
+
+def _bracket(mu: Decimal, n: int, budget: Decimal) -> tuple[float, float]:
+    """Two doubles around the index, close together where double arithmetic finds them: decimals are slow."""
+    low, high = float(mu), 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if n * _kl_in_doubles(float(mu), middle) <= float(budget):
+            low = middle
+        else:
+            high = middle
+    low, high = max(float(mu), low - 1e-13), min(1.0, high + 1e-13)
+    covered = n * _kl(mu, Decimal(low)) <= budget, n * _kl(mu, Decimal(high)) <= budget
+    return (low, high) if covered == (True, False) else (float(mu), 1.0)
+
+
+def _kl_in_doubles(p: float, q: float) -> float:
+    first = p * log(p / q) if p > 0 else 0.0
+    return first + (1 - p) * log((1 - p) / (1 - q)) if q < 1 else inf
 
 
 def kl(p: float, q: float) -> float:
@@ -49,7 +74,8 @@ def index_mu(mu: float, n: int, t: int) -> float:
         return _index(Decimal(mu), n, t)
 
 
-def index(mu_wins: int, n: int, t: int) -> float:
+@functools.lru_cache(maxsize=100_000)
+def index(mu_wins: int, n: int, t: float) -> float:
     """f(mu, n, t) with mu = mu_wins / n; 1 when n = 0."""
     with localcontext() as context:
         context.prec = _DIGITS

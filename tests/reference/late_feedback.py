@@ -1,4 +1,4 @@
-"""The section "Late feedback" of ALGORITHMS.md for KL-UCB-BR and BubbleRank: several pages out at once."""
+"""Late feedback for KL-UCB-BR and BubbleRank: several pages out at once."""
 
 from collections.abc import Callable
 

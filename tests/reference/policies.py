@@ -1,4 +1,4 @@
-"""The policies of ALGORITHMS.md, sentence by sentence. Positions count from 1 in names p, q, k, as in the document."""
+"""The policies, sentence by sentence. Positions count from 1 in names p, q, k, as in the document."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -50,3 +50,15 @@ def shuffle_front(rng: Xoshiro, items: list[int], start: int, stop: int, end: in
     for place in range(start, min(stop, end - 1)):
         other = place + rng.below(end - place)
         items[place], items[other] = items[other], items[place]
+
+
+_FACTORS = [0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0xD6E8FEB86659FD93]
+
+
+def page_stream(users: Xoshiro) -> Xoshiro:
+    """The stream of one page: each word of the users' state, xor itself shifted down by 32, times its factor. Then the
+    users' stream moves on by one word.
+    """
+    state = [((word ^ (word >> 32)) * factor) & _MASK for word, factor in zip(users.state, _FACTORS, strict=True)]
+    users.word()
+    return Xoshiro(state)

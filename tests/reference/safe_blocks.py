@@ -1,4 +1,4 @@
-"""The policy safe-blocks of ALGORITHMS.md, sentence by sentence, and the same with late feedback.
+"""The policy safe-blocks of docs/policies/safe-blocks.md, sentence by sentence, and the same with late feedback.
 
 Random words: the first coin of a page is the offset of step 3, tossed always; the next ones are the stop coins of
 step 2, one for each step at which there is an item above (1 = stop); the shuffles of step 4 follow, from the top.

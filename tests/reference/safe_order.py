@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from math import floor
 
-from .kl_index import _DIGITS, _kl
+from .kl_index import _DIGITS, largest_within
 from .policies import Page, _BubblePolicy, _click, _update
 from .randomness import shuffle_front
 from .safe_blocks import SafePage
@@ -39,16 +39,7 @@ def index_at(s: int, n: int, t: int) -> float:
     with localcontext() as context:
         context.prec = _DIGITS
         mu = Decimal((n + s) // 2) / Decimal(n)
-        level = Decimal(t).ln() / 2
-        low, high = float(mu), 1.0  # the level covers low and does not cover high
-        while True:
-            middle = (low + high) / 2
-            if middle in (low, high):  # neighbouring doubles
-                return low
-            if n * _kl(mu, Decimal(middle)) <= level:
-                low = middle
-            else:
-                high = middle
+        return largest_within(mu, n, Decimal(t).ln() / 2)
 
 
 @dataclass
@@ -246,15 +237,44 @@ class SafeOrder(_BubblePolicy):
                         wins.append((i, j))
         return wins
 
-    def exchange_in(self, pool: list[int]) -> bool:
-        """One sweep over the pool; whether it changed anything. Every exchange is income."""
-        before = self.income
+    def exchanged_if_sure(self, pool: list[int], p: int, q: int) -> int:
+        """The items at places p and q, p above q, change places if the lower one beats the upper one; 1 if so."""
+        if not self.beats(pool[q], pool[p]):
+            return 0
+        pool[p], pool[q] = pool[q], pool[p]
+        return 1
+
+    def adjacent_exchanges(self, pool: list[int]) -> int:
+        """A sweep over neighbours of the leader, then over the bottom item and each item outside; how many."""
+        made = sum(self.exchanged_if_sure(pool, p, p + 1) for p in range(self.n_positions - 1))
+        return made + sum(
+            self.exchanged_if_sure(pool, self.n_positions - 1, q) for q in range(self.n_positions, len(pool))
+        )
+
+    def distant_exchange(self, pool: list[int]) -> int:
+        """One exchange of the first two places, from the top, of which the lower item beats the upper one; 1 or 0."""
         for p in range(self.n_positions):
             for q in range(p + 1, len(pool)):
-                if self.beats(pool[q], pool[p]):
-                    pool[p], pool[q] = pool[q], pool[p]
-                    self.income += 1
-        return self.income > before
+                if self.exchanged_if_sure(pool, p, q):
+                    return 1
+        return 0
+
+    def sorted_pool(self, pool: list[int]) -> tuple[list[int], int] | None:
+        """Adjacent exchanges first, a distant one only when none is left; None when it comes to no end.
+
+        An exchange of a better item upwards removes a wrong pair of the pool, so no more exchanges than it has pairs of
+        which one is in the leader can be right.
+        """
+        pool, made = list(pool), 0
+        pairs = self.n_positions * (self.n_positions - 1) // 2 + self.n_positions * (len(pool) - self.n_positions)
+        while made <= pairs:
+            more = self.adjacent_exchanges(pool)
+            if more == 0:
+                more = self.distant_exchange(pool)
+            if more == 0:
+                return pool, made
+            made += more
+        return None
 
     def learn(self, page: Page, clicks: list[int]) -> None:
         wins = self.record(page, clicks)
@@ -262,10 +282,11 @@ class SafeOrder(_BubblePolicy):
             return
         row = page.shown if page.hidden is None else [*page.shown, page.hidden]
         pool = self.leader + [item for item in row if item not in self.leader]
-        for _ in range(self.n_positions):
-            if not self.exchange_in(pool):
-                break
-        self.leader = pool[: self.n_positions]
+        result = self.sorted_pool(pool)
+        if result is not None:
+            pool, made = result
+            self.leader = pool[: self.n_positions]
+            self.income += made
 
     def feedback(self, clicks: list[int]) -> None:
         self.learn(self.page, clicks)

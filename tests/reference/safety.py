@@ -1,4 +1,4 @@
-"""Safety and the best reward (ALGORITHMS.md, "Notation")."""
+"""Safety and the best reward (the specification's "Notation")."""
 
 from collections.abc import Callable
 from itertools import permutations

@@ -1,4 +1,4 @@
-"""What feedback does, by the book and slowly: SERVICE.md, section "Statistics that must hold in production".
+"""What feedback does, by the book and slowly: the section "Statistics that must hold in production".
 
 The model is told every page that was shown and every report of clicks, with times. It says what each report must be
 answered, and what must be known of every pair of items once windows have closed.
@@ -36,6 +36,8 @@ class ServiceFold:
         self.event_ids: dict[str, tuple[str, frozenset[str]]] = {}
         self.wins: dict[tuple[str, str, str], int] = {}
         self.learnt: list[str] = []
+        self.had_a_page: set[tuple[str, str, int]] = set()
+        self.voted: set[tuple[str, str, frozenset[str]]] = set()
         self.accepted = self.duplicates = self.late = 0
 
     # --- pages ---
@@ -43,15 +45,14 @@ class ServiceFold:
     def shown(self, page: ModelPage) -> None:
         self.pages.setdefault(page.name, page)
 
-    def page_of_session(self, context: str, session: str, now: int) -> ModelPage | None:
-        """The one counted page of a session in a context whose window is open."""
-        open_pages = [
-            page
-            for page in self.pages.values()
-            if (page.context, page.session) == (context, session) and page.counted and now < page.closes_at
-        ]
-        assert len(open_pages) <= 1
-        return open_pages[0] if open_pages else None
+    def counts(self, page: ModelPage) -> bool:
+        """Of a session one page counts in every window, the first in display order."""
+        if not page.counted or page.session is None:
+            return page.counted
+        visit = (page.context, page.session, page.issued_at // (page.closes_at - page.issued_at))
+        first = visit not in self.had_a_page
+        self.had_a_page.add(visit)
+        return first
 
     # --- reports of clicks ---
 
@@ -89,7 +90,7 @@ class ServiceFold:
         due = [page for page in self.pages.values() if not page.closed and page.closes_at <= now]
         for page in sorted(due, key=lambda page: page.issued_at):
             page.closed = True
-            if page.counted and page.clicks:
+            if self.counts(page) and page.clicks:
                 self._learn(page)
 
     def _learn(self, page: ModelPage) -> None:
@@ -97,9 +98,16 @@ class ServiceFold:
         for group in page.groups:
             for winner in group:
                 for loser in group:
-                    if winner in page.clicks and loser not in page.clicks:
+                    if winner in page.clicks and loser not in page.clicks and self._may_vote(page, winner, loser):
                         key = (page.context, winner, loser)
                         self.wins[key] = self.wins.get(key, 0) + 1
+
+    def _may_vote(self, page: ModelPage, winner: str, loser: str) -> bool:
+        """Of a session the first informative comparison of a pair counts; here there is one epoch."""
+        vote = (page.context, page.session or page.name, frozenset((winner, loser)))
+        first = vote not in self.voted
+        self.voted.add(vote)
+        return first
 
     def pair(self, context: str, item: str, other: str) -> tuple[int, int]:
         """(s, n) seen from the first item."""

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import safety as reference
 
 from saferank.safety import allowance, judge_of, violates, wrong_pairs
 from saferank.verbs import Floats, Items
+from tests.reference import safety as reference
 
 ATTRACTIONS = st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.5, 1.0]), min_size=1, max_size=9)
 

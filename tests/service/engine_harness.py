@@ -2,70 +2,98 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from saferank.service.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
-from saferank.service.core import Core
-from saferank.service.engine import LOG_NAME, Engine
-from saferank.service.problems import Problem
-from saferank.service.replay import Report, verify
+from saferank.service.engine import Engine
+from saferank.service.knowledge.fold import Fold
+from saferank.service.knowledge.knowledge import Knowledge
+from saferank.service.knowledge.publications import comparable, pack
+from saferank.service.protocol.server import Server
+from saferank.service.queries.replay import Report, verify
 from saferank.service.settings import Settings
-from saferank.service.snapshots import pack_context, read_snapshot
-from saferank.service.tokens import Claim
-from saferank.store.sqlite import ReadableStore
+from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
+from saferank.service.wire.problems import Problem
+from saferank.store.contract import StoreUnavailableError
+from saferank.store.embedded.file import FILE_NAME
+from saferank.store.embedded.store import SqliteStore
+from saferank.store.page_record import PageRecord
 
-START = 1_800_000_000_000
+START = 1_700_000_000_000
 BASE = ["a", "b", "c", "d"]
 CANDIDATES = ["x", "y", "z"]
 T = "default"
+BUBBLE = {"policy": "kl-ucb-br", "rule": "paper:1e-5"}
+"""The policy of most tests: its kernels compile soonest."""
 
 
 def run(test: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(test, 60))
+    asyncio.run(asyncio.wait_for(test, 600))
 
 
 class House:
-    """A store, a clock, and the engine that is running on them."""
+    """A store, a clock, and the engine that runs on them; its loops, but for the writer, are driven by the test."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.now = folder, START
-        self.settings = Settings(store=folder, **{"window_seconds": 10, **settings})
+        self.folder, self.now, self._closed_at = folder, START, START
+        asked = {**BUBBLE, "window_seconds": 10, "freshness_seconds": 3600, **settings}
+        self.settings = Settings(store=str(folder), **asked)
         self.engine: Engine
+        self.writing: asyncio.Task[None]
+
+    # --- the clock of the engine ---
+
+    def monotonic(self) -> float:
+        return self.now / 1000
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(min(seconds, 0.002))
 
     @property
-    def core(self) -> Core:
-        return self.engine._core
+    def server(self) -> Server:
+        return self.engine.server
 
     async def start(self) -> None:
-        self.engine = Engine(self.settings, self.folder / LOG_NAME, clock=lambda: self.now)
-        self.engine._store._connection.execute("PRAGMA synchronous = OFF")  # no power is cut here
-        await self.engine.start()
+        self.store = SqliteStore(self.folder, clock=lambda: self.now)
+        self.engine = Engine(self.settings, self.store, self, name="alone")
+        await self.engine.start(loops=False)
+        self.writing = asyncio.create_task(self.server.writer.run())
+
+    async def stop(self) -> None:
+        self.writing.cancel()
+        await asyncio.gather(self.writing, return_exceptions=True)
+        await self.engine.stop()
 
     async def restart(self) -> None:
-        await self.engine.stop()
+        await self.stop()
         await self.start()
 
-    def later(self, seconds: float) -> None:
+    async def later(self, seconds: float) -> None:
+        """Let time pass; what waited half a second was written meanwhile, if the store takes it."""
+        with suppress(StoreUnavailableError):
+            await self.engine.flush()
         self.now += round(1000 * seconds)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Let every window end."""
-        self.later(self.settings.window_seconds)
-        self.engine.close_due()
+        await self.later(self.settings.window_seconds)
+        await self.engine.close_due()
 
-    def rank(self, context: str = "c", tenant: str = T, **more: Any) -> RankAnswer:
+    async def rank(self, context: str = "c", tenant: str = T, **more: Any) -> RankAnswer:
+        if self.now != self._closed_at:
+            self._closed_at = self.now
+            await self.server.closer.close_due()
         call = {"base_ranking": BASE, "candidates": CANDIDATES, "k": 3, **more}
-        return self.engine.rank(tenant, RankCall(context=context, **call))
+        return await self.engine.rank(tenant, RankCall(context=context, **call))
 
     async def click(
         self, page: RankAnswer | str, *clicks: str, tenant: str = T, **more: Any
     ) -> FeedbackAnswer | Problem:
         token = page if isinstance(page, str) else page.token
-        named = {} if "impression_id" in more else {"token": token}
+        named: dict[str, Any] = {} if "impression_id" in more else {"token": token}
         (answer,) = await self.engine.feedback(tenant, [FeedbackCall(clicks=list(clicks), **named, **more)])
         return answer
 
@@ -79,31 +107,61 @@ class House:
         assert isinstance(answer, Problem), answer
         return answer
 
-    def claim(self, page: RankAnswer) -> Claim:
-        return self.core.tokens.read(page.token)
+    def record(self, page: RankAnswer) -> PageRecord:
+        return self.server.tokens.open(page.token)
+
+    def fold(self, context: str = "c") -> Fold:
+        found = self.server.contexts.loaded(T, context)
+        assert found is not None
+        return found.fold
+
+    def knowledge(self, context: str = "c", k: int = 3) -> Knowledge:
+        return self.fold(context).knowledge[k]
+
+    async def pairs(self, context: str = "c") -> dict[tuple[str, str], tuple[int, int]]:
+        """(s, n) by pair of items that were compared."""
+        view = await self.engine.context(T, context)
+        return {(pair.better, pair.worse): (pair.s, pair.n) for pair in view.pairs if pair.n}
 
     def states(self) -> dict[int, Any]:
         """Everything that is known, ready to be compared."""
-        return {
-            number: read_snapshot(pack_context(context)).comparable()
-            for number, context in self.core.state.contexts.items()
-        }
+        return {context.number: comparable(pack(context.fold)) for context in self.server.contexts}
 
     async def crashed_copy(self, folder: Path) -> "House":
         """A house started from what is on disk at this moment: nothing that is only in memory is there."""
         folder.mkdir(parents=True)
-        for name in (LOG_NAME, f"{LOG_NAME}-wal", "token-keys.json"):
+        for name in (FILE_NAME, f"{FILE_NAME}-wal"):
             if (self.folder / name).exists():
                 shutil.copyfile(self.folder / name, folder / name)
         house = House(folder)
-        house.settings, house.now = self.settings, self.now
+        house.settings = self.settings.model_copy(update={"store": str(folder)})
+        house.now = self.now
         await house.start()
         return house
 
     async def stop_and_replay(self) -> Report:
-        """The engine's state goes into snapshots, which the replay of the whole log must equal."""
-        await self.engine.stop()
-        return verify(ReadableStore(self.folder / LOG_NAME))
+        """What is known is published, and the replay of the whole log must equal it."""
+        await self.stop()
+        return await verify(SqliteStore(self.folder, readonly=True))
+
+
+_CALLS = ("write", "heartbeat", "open_context", "find_context", "page", "publish", "add_operation", "close_through")
+
+
+@contextmanager
+def store_down(h: House) -> Iterator[None]:
+    """The store does not answer inside."""
+
+    async def down(*_: object, **__: object) -> None:
+        raise StoreUnavailableError("database or disk is full")
+
+    for name in _CALLS:
+        setattr(h.store, name, down)
+    try:
+        yield
+    finally:
+        for name in _CALLS:
+            delattr(h.store, name)
 
 
 @asynccontextmanager
@@ -114,6 +172,6 @@ async def house(folder: Path, **settings: Any) -> AsyncIterator[House]:
     try:
         yield made
     except BaseException:
-        await made.engine.stop()
+        await made.stop()
         raise
     await made.stop_and_replay()

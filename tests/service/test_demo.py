@@ -6,13 +6,13 @@ from pathlib import Path
 
 import httpx
 import numpy as np
-from running_service import serving
 
 from saferank.client import Ranked
 from saferank.randomness import stream
 from saferank.service import demo
 from saferank.service.settings import Settings
 from saferank.verbs import expected_clicks
+from tests.running_service import serving
 
 
 def reward(shelf: demo.Shelf, leader: list[str]) -> float:

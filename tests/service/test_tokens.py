@@ -1,47 +1,66 @@
 """Tokens: nothing but what this service signed is accepted."""
 
 import json
-import stat
-from pathlib import Path
 
 import pytest
 
-from saferank.service.problems import Problem
+from saferank.service.identifiers import from_text
 from saferank.service.settings import Settings
-from saferank.service.token_keys import FILE_NAME, tokens_of
-from saferank.service.tokens import Claim, Tokens
+from saferank.service.token_keys import tokens_of
+from saferank.service.tokens import Tokens
+from saferank.service.wire.problems import Problem
+from saferank.store.page_record import NO_LAW, Law, PageRecord
 
 KEYS = {"old": b"o" * 32, "new": b"n" * 32}
-CLAIM = Claim(
-    tenant="tenant", context="Schuhe, größe 43 / \U0001f45f", impression=bytes(range(16)), arm=0, round=2**32 - 1,
-    leader_version=7, window_ms=30 * 86_400_000, exchanged=(1 << 51) - 1, session=b"\0" * 7 + b"s", coins=b"c" * 32,
-    row=("a", "ü" * 256, "c", "hidden"), n_shown=3, group_ends=(1, 3, 4), challenger=3,
+PAGE = PageRecord(
+    impression=bytes(range(16)), tenant="tenant", context="Schuhe, größe 43 / \U0001f45f", policy="safe-draw",
+    form="ExactState", arm=0, knowledge=7, round=2**41 + 5, window_ms=30 * 86_400_000, k=3, visitor=b"\0" * 7 + b"s",
+    catalogue=b"d" * 16, coins=b"c" * 32, row=("a", "ü" * 256, "c", "hidden"),
+    law=Law(bytes(4), bytes([4] * 4), (1.0, 0.5, 0.25, 0.125), (14, 13, 11, 7)), challenger=3, request_id="r",
 )  # fmt: skip
+
+
+def seal(tokens: Tokens, record: PageRecord = PAGE) -> str:
+    return tokens.seal(record.impression, record.packed())
 
 
 def refusal(tokens: Tokens, token: str) -> str:
     with pytest.raises(Problem) as caught:
-        tokens.read(token)
+        tokens.open(token)
     assert (caught.value.status, caught.value.field) == (401, "token")
     return caught.value.detail
 
 
-@pytest.mark.parametrize("claim", [CLAIM, CLAIM._replace(session=b"", challenger=None, group_ends=())])
-def test_a_token_says_what_was_signed(claim: Claim) -> None:
+@pytest.mark.parametrize(
+    "record",
+    [PAGE, PAGE._replace(visitor=b"", challenger=None, request_id=None, law=NO_LAW, row=(), instead=("a", "b", "c"))],
+)
+def test_a_token_says_what_was_sealed(record: PageRecord) -> None:
     tokens = Tokens(KEYS, "new")
-    assert tokens.read(tokens.sign(claim)) == claim
-    assert tokens.sign(claim) == tokens.sign(claim)
+    assert tokens.open(seal(tokens, record)) == record
+    assert seal(tokens, record) == seal(tokens, record)
+
+
+def test_a_token_tells_a_browser_nothing_of_what_it_holds() -> None:
+    """Neither names nor odds; and tokens of two pages that differ in the hidden item alone differ in many bits."""
+    tokens = Tokens(KEYS, "new")
+    held = from_text(seal(tokens).split(".")[1])
+    assert held[:16] == PAGE.impression
+    assert not any(secret in held for secret in (b"hidden", b"tenant", PAGE.coins, PAGE.visitor))
+    other = PAGE._replace(impression=bytes(range(1, 17)))
+    apart = from_text(seal(tokens, other).split(".")[1])
+    assert sum((a ^ b).bit_count() for a, b in zip(held[16:], apart[16:], strict=True)) > len(held)
 
 
 def test_tokens_of_an_older_key_are_accepted_until_it_is_removed() -> None:
-    token = Tokens(KEYS, "old").sign(CLAIM)
-    assert Tokens(KEYS, "new").read(token) == CLAIM
+    token = seal(Tokens(KEYS, "old"))
+    assert Tokens(KEYS, "new").open(token) == PAGE
     assert "no longer known" in refusal(Tokens({"new": KEYS["new"]}, "new"), token)
 
 
 def test_a_token_with_any_letter_changed_is_refused() -> None:
     tokens = Tokens(KEYS, "new")
-    token = tokens.sign(CLAIM)
+    token = seal(tokens)
     for place, letter in enumerate(token):
         for other in {"A", "B", "w", ".", "=", "-"} - {letter}:
             refusal(tokens, token[:place] + other + token[place + 1 :])
@@ -56,26 +75,27 @@ def test_what_was_never_a_token_is_refused(token: str) -> None:
 
 
 def test_the_same_key_under_another_name_does_not_help() -> None:
-    token = Tokens({"mine": b"x" * 32}, "mine").sign(CLAIM)
+    token = seal(Tokens({"mine": b"x" * 32}, "mine"))
     assert "signature" in refusal(Tokens({"mine": b"y" * 32}, "mine"), token)
 
 
-def test_keys_are_made_once_and_are_for_the_owner_alone(tmp_path: Path) -> None:
-    token = tokens_of(Settings(), tmp_path).sign(CLAIM)
-    assert stat.S_IMODE((tmp_path / FILE_NAME).stat().st_mode) == 0o600
-    assert tokens_of(Settings(), tmp_path).read(token) == CLAIM
+KEPT = json.dumps({"k1": "33" * 32}).encode()
 
 
-def test_keys_of_the_settings_take_precedence(tmp_path: Path) -> None:
+def test_keys_of_the_store_are_used_by_every_server() -> None:
+    token = seal(tokens_of(Settings(), KEPT))
+    assert token.startswith("k1.")
+    assert tokens_of(Settings(), KEPT).open(token) == PAGE
+
+
+def test_keys_of_the_settings_take_precedence() -> None:
     settings = Settings(token_keys={"one": "11" * 32, "two": "22" * 32})
-    assert tokens_of(settings, tmp_path).sign(CLAIM).startswith("two.")
+    assert seal(tokens_of(settings, KEPT)).startswith("two.")
     named = Settings(token_keys={"one": "11" * 32, "two": "22" * 32}, token_key="one")
-    assert tokens_of(named, tmp_path).sign(CLAIM).startswith("one.")
-    assert not (tmp_path / FILE_NAME).exists()
+    assert seal(tokens_of(named, None)).startswith("one.")
 
 
 @pytest.mark.parametrize("content", [[], {}, {"k": 1}, {"k": "short"}, {"k": "zz" * 40}])
-def test_a_damaged_key_file_is_refused(tmp_path: Path, content: object) -> None:
-    (tmp_path / FILE_NAME).write_text(json.dumps(content))
+def test_damaged_keys_are_refused(content: object) -> None:
     with pytest.raises(ValueError, match="64 hexadecimal digits"):
-        tokens_of(Settings(), tmp_path)
+        tokens_of(Settings(), json.dumps(content).encode())

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import decision as reference
 
 from saferank.statistics.decision import NEVER, decision_rule, top_rank_rule
 from saferank.verbs import Ints
+from tests.reference import decision as reference
 
 martingale = functools.cache(reference.anytime_m)
 

@@ -5,7 +5,6 @@ import math
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from reference import kl_index as reference
 
 from saferank.statistics.kl import (
     FIRST_BUDGET,
@@ -13,11 +12,14 @@ from saferank.statistics.kl import (
     duel_index,
     entropy,
     evidence,
+    evidence_at_least,
+    hopeless_until,
     kl_index,
     may_be_better,
     optimistic,
     rounds_within,
 )
+from tests.reference import kl_index as reference
 
 WINS = st.integers(0, 30) | st.integers(0, 100_000)
 TIMES = st.integers(FIRST_BUDGET, 100) | st.integers(FIRST_BUDGET, 10**9)
@@ -91,3 +93,20 @@ def test_the_budget_stays_within_the_promised_rounds(t: int, more: float) -> Non
     rounds = rounds_within(t, budget(t), until)
     assert budget(t + rounds) <= until
     assert rounds >= int(more * t / 4)  # and the promise is not idle: the slope is less than 4/t
+
+
+@given(WINS, WINS, TIMES)
+def test_an_index_that_is_not_positive_stays_so_up_to_the_budget_that_is_named(wins: int, losses: int, t: int) -> None:
+    allowed = budget(t)
+    assume(wins + losses > 0)
+    assume(not may_be_better(wins, losses, allowed))
+    until = hopeless_until(wins, losses, allowed)
+    assert until >= allowed
+    assert not may_be_better(wins, losses, until * (1 - 1e-9))
+
+
+@given(WINS, WINS, st.floats(0.01, 0.99))
+def test_the_bound_on_the_evidence_is_below_it(wins: int, losses: int, q: float) -> None:
+    assume(wins + losses > 0 and wins <= (wins + losses) * q)
+    exact = evidence(float(wins), float(losses), -math.log1p(-q), math.log(q))
+    assert evidence_at_least(float(wins), float(losses), q) <= exact * (1 + 1e-9) + 1e-6

@@ -1,18 +1,28 @@
 """The contract of a click model: honest 0/1 clicks, no side effects, and an expectation that its own clicks confirm."""
 
+from collections.abc import Callable
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank._kernel import implemented, kernel, specialised
-from saferank.checks.contract import require
-from saferank.click_models.shapes import field_shapes
+from saferank._kernel import CompilationError, implemented, is_foreign, kernel, specialised, why_not_compiled
+from saferank.checks.contract import ContractError, blaming, require
+from saferank.checks.interpreted import Interpreter
+from saferank.checks.sources import check_kernels
+from saferank.click_models import click_model
+from saferank.click_models.shapes import FieldError, Shape, field_shapes
+from saferank.instances.embedded import MODELS, embedded_instances
+from saferank.plugins import place_of_problem
 from saferank.randomness import Words, shuffle_front, stream
 from saferank.verbs import Floats, Ints, Items, click, expected_clicks
 
 _PAGES = 20
 _USERS = 20_000
+_FEW_USERS = 2_000  # interpreted, to find what is far off before anything is compiled
+_EXAMPLES: tuple[object, ...] = (  # what a field of a plug-in may look like in a file: 8 items or positions, a number
+    [0.7, 0.6, 0.5, 0.4, 0.35, 0.3, 0.2, 0.1], 0.6, [[0.9 / (1 + last) for last in range(row + 1)] for row in range(8)],
+)  # fmt: skip
 _GUARD = 7  # stands in and around the clicks beforehand; no click looks like it
 
 
@@ -23,20 +33,106 @@ def check_click_model(model: Any, n_positions: int = 5) -> None:
     expectation must lie within 6 standard errors of the mean of simulated users. The seeds are fixed, so a verdict
     never changes.
 
+    ``model`` may also be the name of a click model: then it is checked with the parameters of an embedded query.
+
     >>> from saferank.click_models import CM
     >>> check_click_model(CM(np.array([0.5, 0.4, 0.3])), n_positions=2)
+    >>> check_click_model("cm", n_positions=2)
     """
-    name = type(model).__name__
-    for verb in (click, expected_clicks):
-        require(implemented(verb, type(model)) is not None, f"{name} does not implement {verb.__name__}().")
-    require(next(iter(field_shapes(type(model)))) == "attraction", f"The first field of {name} is not attraction.")
+    if isinstance(model, str):
+        model = _example_of(click_model(model), model)
+    kind = type(model)
+    with blaming(kind):
+        for verb in (click, expected_clicks):
+            require(
+                implemented(verb, kind) is not None,
+                f"{kind.__name__} does not implement {verb.__name__}(). Decorate a function with "
+                f"@implements({verb.__name__}, {kind.__name__}).",
+            )
+        require(
+            next(iter(field_shapes(kind))) == "attraction",
+            f"The first field of {kind.__name__} is not attraction. Put attraction: PerItem first.",
+        )
+        check_probabilities(model)
+    if is_foreign(kind):
+        _check_interpreted(model, n_positions)
+    else:
+        _check_pages(model, n_positions, _Users())
+    items = np.arange(len(model.attraction), dtype=np.uint32)
+    for shown in (items[:n_positions], items[::-1][:n_positions].copy()):
+        _check_compiled_users(model, shown)
+
+
+def check_probabilities(model: Any) -> None:
+    """Raise a ``ContractError`` unless every parameter of the model is a probability."""
+    for name, value in zip(model._fields, model, strict=True):
+        numbers = np.asarray(value, float)
+        wrong = numbers[~((numbers >= 0) & (numbers <= 1))]
+        require(
+            wrong.size == 0,
+            f"{name} of {type(model).__name__} holds {wrong[:1]}, which is no probability: give numbers from 0 to 1.",
+        )
+
+
+class _Users(NamedTuple):
+    """The verbs of a click model: as they are compiled, or their interpreted twins."""
+
+    click: Callable[..., None] = click
+    expected_clicks: Callable[..., float] = expected_clicks
+
+
+def _check_interpreted(model: Any, n_positions: int) -> None:
+    kind = type(model)
+    check_kernels(kind.__name__, [implemented(verb, kind) for verb in (click, expected_clicks)])
+    interpreter = Interpreter(kind.__module__)
+    users = _Users(interpreter.twin(click), interpreter.twin(expected_clicks))
+    with np.errstate(all="ignore"):  # compiled code does not warn either
+        _check_pages(model, n_positions, users)
+        shown = np.arange(len(model.attraction), dtype=np.uint32)[:n_positions]
+        count = interpreter.twin(_count_clicks)
+        totals = np.empty(_FEW_USERS, np.int64)
+        _call(model, count, shown, stream(0, "few users"), np.empty(len(shown), np.int64), totals)
+        _check_mean(model, shown, totals, float(_call(model, users.expected_clicks, shown)))
+
+
+def _check_pages(model: Any, n_positions: int, users: _Users) -> None:
     items = np.arange(len(model.attraction), dtype=np.uint32)
     for page in range(_PAGES):
         shown = _random_page(items, n_positions, page)
-        _check_clicks(model, shown, page)
-        _check_expectation(model, shown)
-    _check_simulation(model, items[:n_positions])
-    _check_simulation(model, items[::-1][:n_positions].copy())
+        with blaming(implemented(click, type(model))):
+            _check_clicks(model, shown, page, users)
+        with blaming(implemented(expected_clicks, type(model))):
+            _check_expectation(model, shown, users)
+
+
+def _call(model: Any, verb: Callable[..., Any], *arguments: Any) -> Any:
+    """What a verb returns; a failure is a ``ContractError`` with its line."""
+    name = type(model).__name__
+    try:
+        return verb(model, *arguments)
+    except CompilationError as problem:
+        raise ContractError(f"{verb.__name__}() of {name} does not compile: {why_not_compiled(problem)}") from problem
+    except Exception as problem:
+        failed = f"{verb.__name__}() of {name} fails on {len(arguments[0])} positions"
+        advice = "Compiled code checks no index: clicks and shown have one entry for each position."
+        sentence = f"{failed}: {type(problem).__name__}: {problem}. {advice}"
+        raise ContractError(sentence, place_of_problem(problem)) from problem
+
+
+def _example_of(kind: type, name: str) -> Any:
+    """A model with the parameters of an embedded query, or with some that fit the shapes of its fields."""
+    if name in MODELS:
+        return embedded_instances(2, models=(name,))[0].model
+    return kind(*(_example_field(kind, field, shape) for field, shape in field_shapes(kind).items()))
+
+
+def _example_field(kind: type, field: str, shape: Shape) -> Any:
+    for example in _EXAMPLES:
+        try:
+            return shape.read(example, 8)
+        except FieldError:
+            continue
+    raise ValueError(f"there are no parameters to check {field} of {kind.__name__} with; give a model, not its name")
 
 
 def _random_page(items: Items, n_positions: int, page: int) -> Items:
@@ -53,33 +149,50 @@ def _unchanged(model: Any, before: list[Floats]) -> bool:
     return all(np.array_equal(field, old) for field, old in zip(model, before, strict=True))
 
 
-def _clicks_of_user(model: Any, shown: Items, page: int) -> Ints:
+def _clicks_of_user(model: Any, shown: Items, page: int, users: _Users) -> Ints:
     """The clicks of the page's user in an array of other numbers; those on each side must survive."""
     guarded = np.full(len(shown) + 2, _GUARD, np.int64)
     clicks = guarded[1:-1]
-    click(model, shown, stream(page, "checked user"), clicks)
-    require(guarded[0] == guarded[-1] == _GUARD, f"click() of {type(model).__name__} writes outside the clicks.")
+    _call(model, users.click, shown, stream(page, "checked user"), clicks)
+    require(
+        guarded[0] == guarded[-1] == _GUARD,
+        f"click() of {type(model).__name__} writes outside the clicks. They have one entry for each shown item.",
+    )
     return clicks
 
 
-def _check_clicks(model: Any, shown: Items, page: int) -> None:
+def _check_clicks(model: Any, shown: Items, page: int, users: _Users) -> None:
     name, contents, items = type(model).__name__, _contents(model), shown.copy()
-    clicks = _clicks_of_user(model, shown, page)
-    again = _clicks_of_user(model, shown, page)
+    clicks = _clicks_of_user(model, shown, page, users)
+    again = _clicks_of_user(model, shown, page, users)
     binary = set(clicks.tolist()) <= {0, 1}
-    require(binary, f"click() of {name} must write 0 or 1 for every position, but left {clicks.tolist()}.")
-    require(np.array_equal(clicks, again), f"click() of {name} gives other clicks for the same state of the generator.")
-    require(np.array_equal(shown, items), f"click() of {name} changes the shown items.")
-    require(_unchanged(model, contents), f"click() of {name} changes the model.")
+    require(
+        binary,
+        f"click() of {name} must write 0 or 1 for every position, but left {clicks.tolist()}. {_GUARD} stood there "
+        "before: write the positions without a click too.",
+    )
+    require(
+        np.array_equal(clicks, again),
+        f"click() of {name} gives other clicks for the same state of the generator. Draw from rng alone, and keep "
+        "nothing in the model or in globals.",
+    )
+    require(np.array_equal(shown, items), f"click() of {name} changes the shown items. Write into clicks alone.")
+    require(_unchanged(model, contents), f"click() of {name} changes the model. Its parameters are read only.")
 
 
-def _check_expectation(model: Any, shown: Items) -> None:
+def _check_expectation(model: Any, shown: Items, users: _Users) -> None:
     name, contents, items = type(model).__name__, _contents(model), shown.copy()
-    expected = expected_clicks(model, shown)
-    require(0 <= expected <= len(shown), f"{name} expects {expected} clicks on {len(shown)} positions.")
-    require(expected_clicks(model, shown) == expected, f"expected_clicks() of {name} differs from call to call.")
-    require(np.array_equal(shown, items), f"expected_clicks() of {name} changes the shown items.")
-    require(_unchanged(model, contents), f"expected_clicks() of {name} changes the model.")
+    expected = _call(model, users.expected_clicks, shown)
+    require(
+        isinstance(expected, float | int | np.number) and bool(0 <= expected <= len(shown)),
+        f"{name} expects {expected} clicks on {len(shown)} positions. Return a number from 0 to {len(shown)}.",
+    )
+    require(
+        users.expected_clicks(model, shown) == expected,
+        f"expected_clicks() of {name} differs from call to call. It must depend on model and shown alone.",
+    )
+    require(np.array_equal(shown, items), f"expected_clicks() of {name} changes the shown items. Read them only.")
+    require(_unchanged(model, contents), f"expected_clicks() of {name} changes the model. Read it only.")
 
 
 @kernel
@@ -90,15 +203,20 @@ def _count_clicks(model: Any, shown: Items, rng: Words, clicks: Ints, totals: In
         totals[user] = clicks.sum()
 
 
-def _check_simulation(model: Any, shown: Items) -> None:
+def _check_compiled_users(model: Any, shown: Items) -> None:
     totals = np.empty(_USERS, np.int64)
     count = specialised(_count_clicks, type(model))
-    count(model, shown, stream(0, "checked users"), np.empty(len(shown), np.int64), totals)
-    expected, mean = expected_clicks(model, shown), float(totals.mean())
-    error = float(totals.std(ddof=1)) / sqrt(_USERS)
-    unseen = 20 / _USERS  # clicks this rare may not have shown up at all, with an estimated error of zero
-    require(
-        abs(mean - expected) <= 6 * error + unseen,
-        f"{type(model).__name__} expects {expected:.4f} clicks on the items {shown.tolist()}, "
-        f"but {_USERS} simulated users made {mean:.4f} on average (standard error {error:.4f}).",
-    )
+    _call(model, count, shown, stream(0, "checked users"), np.empty(len(shown), np.int64), totals)
+    _check_mean(model, shown, totals, float(_call(model, expected_clicks, shown)))
+
+
+def _check_mean(model: Any, shown: Items, totals: Ints, expected: float) -> None:
+    mean, error = float(totals.mean()), float(totals.std(ddof=1)) / sqrt(len(totals))
+    unseen = 20 / len(totals)  # clicks this rare may not have shown up at all, with an estimated error of zero
+    with blaming(implemented(expected_clicks, type(model))):
+        require(
+            abs(mean - expected) <= 6 * error + unseen,
+            f"{type(model).__name__} expects {expected:.4f} clicks on the items {shown.tolist()}, but {len(totals)} "
+            f"simulated users made {mean:.4f} on average (standard error {error:.4f}). Regret would be wrong: let "
+            "expected_clicks() return the mean of the clicks that click() makes.",
+        )

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from saferank.checks.contract import require
+from saferank.checks.contract import ContractError, blaming, require
+from saferank.plugins import place_of_problem
 from saferank.policies import PolicyKind, Setup
 from saferank.verbs import NOBODY, Impression, Ints, new_impression
 
@@ -99,7 +100,18 @@ def _check_groups(who: str, start: Ints, end: Ints) -> None:
 
 def check_leader(kind: PolicyKind, state: Any, setup: Setup) -> list[int]:
     """The leader of a state; a ``ContractError`` unless it is a ranking of different items."""
-    leader = [int(item) for item in kind.leader(state)]
+    with blaming(kind.leader):
+        return _checked_leader(kind, state, setup)
+
+
+def _checked_leader(kind: PolicyKind, state: Any, setup: Setup) -> list[int]:
+    try:
+        leader = [int(item) for item in kind.leader(state)]
+    except Exception as problem:
+        failed = f"leader() of {kind.name} fails: {type(problem).__name__}: {problem}."
+        raise ContractError(
+            f"{failed} It must return the items of the best ranking so far.", place_of_problem(problem)
+        ) from problem
     require(
         len(leader) >= setup.n_positions and len(set(leader)) == len(leader),
         f"leader() of {kind.name} returns {leader}; it must be at least {setup.n_positions} different items.",

@@ -1,18 +1,19 @@
 """The contract of policies and states as data: NamedTuples of numbers that can be copied, compared and saved."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from saferank.checks.contract import ContractError, require
+from saferank.plugins import place_of_problem
 from saferank.policies import PolicyKind, Setup
 from saferank.saved_state import SavedStateError, flatten, from_bytes, rebuild, to_bytes
 
 
 def started(kind: PolicyKind, setup: Setup) -> tuple[Any, Any]:
     """A policy and its first state, or a ``ContractError`` on what they are made of."""
-    policy, state = kind.start(setup)
+    policy, state = _begun(kind, setup)
     require(
         isinstance(policy, kind.policy),
         f"start() of {kind.name} returns a policy of type {type(policy).__name__}, but it is registered for "
@@ -30,9 +31,46 @@ def started(kind: PolicyKind, setup: Setup) -> tuple[Any, Any]:
         f"{strange} of {kind.name} cannot be saved. A state is a NamedTuple whose fields are arrays of numbers, also "
         "for single numbers, or such NamedTuples.",
     )
+    _check_types(kind, state)
     _check_saved(kind, state)
     _check_promises(kind, policy, state)
     return policy, state
+
+
+def _begun(kind: PolicyKind, setup: Setup) -> tuple[Any, Any]:
+    sizes = f"n_items={setup.n_items}, n_positions={setup.n_positions}"
+    try:
+        begun = kind.start(setup)
+    except Exception as problem:
+        what = f"start() of {kind.name} fails with {sizes}: {type(problem).__name__}: {problem}."
+        raise ContractError(f"{what} It must work for every size.", place_of_problem(problem)) from problem
+    pair = isinstance(begun, tuple) and len(begun) == 2 and not _is_record(begun)
+    require(pair, f"start() of {kind.name} returns {type(begun).__name__}; it must return two: policy, state.")
+    return begun
+
+
+def _check_types(kind: PolicyKind, state: Any, path: str = "state") -> None:
+    """Where the class of a state names the type of an array (Ints, Items, Floats), the array must have it."""
+    for name, array in zip(state._fields, state, strict=True):
+        if _is_record(array):
+            _check_types(kind, array, f"{path}.{name}")
+            continue
+        wanted = _declared(type(state), name)
+        require(
+            wanted is None or array.dtype == wanted,
+            f"{path}.{name} of {kind.name} is declared as an array of {wanted}, but start() makes one of "
+            f"{array.dtype}: give np.zeros, np.full or np.arange the dtype np.{wanted}.",
+        )
+
+
+def _declared(kind: type, field: str) -> np.dtype[Any] | None:
+    """The type of number that a field is annotated with, like ``NDArray[np.int64]``; None when there is none."""
+    try:
+        hint = get_type_hints(kind).get(field)
+    except (NameError, TypeError, AttributeError):  # annotations that mean something elsewhere only
+        return None
+    types = [get_args(part)[0] for part in get_args(hint) if get_origin(part) is np.dtype]
+    return np.dtype(types[0]) if types and isinstance(types[0], type) else None
 
 
 def _strange(value: Any, path: str, allowed: type | tuple[type, ...]) -> Iterator[str]:
@@ -55,18 +93,21 @@ def _check_saved(kind: PolicyKind, state: Any) -> None:
 
 def _check_promises(kind: PolicyKind, policy: Any, state: Any) -> None:
     """What others read must be there: the pages issued, and what the registration says of certificates and rule."""
+    rounds = getattr(state, "round", np.empty(0))
     require(
-        getattr(state, "round", np.empty(0)).shape == (1,),
-        f"The state of {kind.name} has no field round, an array of one number: the pages issued, for the live ranker.",
+        rounds.shape == (1,) and rounds.dtype == np.int64,
+        f"The state of {kind.name} has no field round, an array of one number: the pages issued, for the live ranker. "
+        "Give it round: Ints, and let start() make np.zeros(1, np.int64).",
     )
     require(
         not kind.certifies or hasattr(duels_of(state), "certificates"),
         f"{kind.name} is registered with certifies=True, but its state has no duels with certificates.",
     )
+    by_table = hasattr(policy, "lead_needed") or not hasattr(policy, "table")  # a table of bets needs no horizon
     needed = [("policy", policy, "lead_needed"), *(("state", state, name) for name in ("duels", "learned", "horizon"))]
     missing = [f"{what}.{name}" for what, value, name in needed if not hasattr(value, name)]
     require(
-        kind.rule is None or not missing,
+        kind.rule is None or not by_table or not missing,
         f"{kind.name} is registered with a rule, but has no {', '.join(missing)}.",
     )
 
@@ -85,6 +126,29 @@ def copied(value: Any) -> Any:
     if _is_record(value):
         return type(value)(*(copied(field) for field in value))
     return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def changed_fields(one: Any, other: Any) -> Iterator[str]:
+    """The fields of two states that differ."""
+    for name, a, b in zip(one._fields, one, other, strict=True):
+        if not same(a, b):
+            yield name
+
+
+def shared_field(one: Any, other: Any) -> str | None:
+    """The first field of which two states have the same memory, by its path."""
+    for (path, a), (_, b) in zip(flatten(one), flatten(other), strict=True):
+        if np.shares_memory(a, b):
+            return path
+    return None
+
+
+def nan_field(state: Any) -> str | None:
+    """The first field of a state that holds NaN, by its path."""
+    for path, array in flatten(state):
+        if array.dtype.kind == "f" and np.isnan(array).any():
+            return path
+    return None
 
 
 def same(one: Any, other: Any) -> bool:

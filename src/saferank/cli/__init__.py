@@ -11,8 +11,26 @@ from typing import Annotated
 import typer
 
 from saferank._version import __version__
-from saferank.cli import bench, fit, instances, keys, logs, policies, replay, report, reproduce, serve, simulate
-from saferank.cli.errors import CommandError
+from saferank.cli.commands import (
+    bench,
+    compare,
+    export,
+    fit,
+    forecast,
+    instances,
+    keys,
+    logs,
+    migrate,
+    policies,
+    replay,
+    report,
+    reproduce,
+    serve,
+    simulate,
+)
+from saferank.cli.commands.stores import backup, forget, restore
+from saferank.cli.terminal.errors import CommandError, as_command_error, interruptible
+from saferank.errors import RunError, UsageError
 
 __all__ = ["app", "main"]
 
@@ -26,15 +44,22 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("simulate")(simulate.command)
-app.command("reproduce")(reproduce.command)
-app.command("report")(report.command)
-app.command("fit")(fit.command)
-app.command("bench")(bench.command)
-app.command("instances")(instances.command)
-app.command("policies")(policies.command)
-app.command("serve")(serve.command)
-app.command("replay")(replay.command)
+app.command("simulate")(interruptible(simulate.command))
+app.command("compare")(interruptible(compare.command))
+app.command("reproduce")(interruptible(reproduce.command))
+app.command("report")(interruptible(report.command))
+app.command("fit")(interruptible(fit.command))
+app.command("forecast")(interruptible(forecast.command))
+app.command("bench")(interruptible(bench.command))
+app.command("instances")(interruptible(instances.command))
+app.command("policies")(interruptible(policies.command))
+app.command("serve")(interruptible(serve.command))
+app.command("replay")(interruptible(replay.command))
+app.command("export")(interruptible(export.command))
+app.command("backup")(interruptible(backup.command))
+app.command("restore")(interruptible(restore.command))
+app.command("forget")(interruptible(forget.command))
+app.command("migrate")(interruptible(migrate.command))
 app.add_typer(keys.app, name="keys")
 app.add_typer(logs.app, name="logs")
 
@@ -62,8 +87,9 @@ def main(arguments: list[str] | None = None) -> int:
     given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         return int(app(given, prog_name="saferank", standalone_mode=False, obj=["saferank", *given]) or 0)
-    except CommandError as problem:
-        return _fail(f"{problem.label}{problem}", problem.exit_code)
+    except (UsageError, RunError, CommandError) as problem:
+        failure = problem if isinstance(problem, CommandError) else as_command_error(problem)
+        return _fail(f"{failure.label}{failure}", failure.exit_code)
     except _WrongUsage as problem:
         return _fail(f"error: {problem.format_message()}", 2)  # type: ignore[attr-defined]
     except MemoryError as problem:

@@ -33,10 +33,13 @@ def click_model(name: str) -> type:
 def register(name: str, kind: type) -> None:
     """Make a click model known by ``name`` to instance files, experiments and the command line."""
     if CLICK_MODELS.get(name, kind) is not kind:
-        raise ValueError(f"click model {name!r} exists already: {CLICK_MODELS[name].__name__}")
+        raise ValueError(f"click model {name!r} exists already: {CLICK_MODELS[name].__name__}; choose another name")
     for verb in (click, expected_clicks):
         if implemented(verb, kind) is None:
-            raise ValueError(f"click model {name!r} does not implement {verb.__name__}() for {kind.__name__}")
+            raise ValueError(
+                f"click model {name!r} does not implement {verb.__name__}() for {kind.__name__}; decorate a function "
+                f"with @implements({verb.__name__}, {kind.__name__})"
+            )
     if next(iter(field_shapes(kind)), None) != "attraction":
         raise ValueError(f"the first field of click model {name!r} must be attraction: PerItem")
     CLICK_MODELS[name] = kind

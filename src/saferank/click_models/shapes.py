@@ -5,7 +5,7 @@
         examination: PerPosition  # one probability per position
 
 A plug-in model that annotates its fields so gets the whole validation of instance files for nothing. Every value is a
-probability. What is wrong with a value is said in a ``FieldError``; the reader of the file adds where it stands.
+probability. What is wrong with a value is a ``FieldError``; the reader of the file adds where it stands.
 """
 
 import json

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from saferank.datasets.sessions import ClickLog, reweighted
 from saferank.fitting.coins import coins_of, model_of
 from saferank.fitting.estimation import ITERATIONS, Estimator, Fitted
+from saferank.logs.records import ClickLog, reweighted
 from saferank.verbs import Floats
 
 REPLICATES = 30

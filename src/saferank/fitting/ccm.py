@@ -12,11 +12,11 @@ from one iteration to the next. PyClick mixes up positions in the tail of a page
 
 from saferank._kernel import implements, kernel
 from saferank.click_models.ccm import CCM
-from saferank.datasets.sessions import ClickLog
-from saferank.fitting.coins import Clicks, Tally, add, count
+from saferank.fitting.coins import Clicks, CoinCounts, add, count
 from saferank.fitting.estimation import ITERATIONS, Fitted, maximise
 from saferank.fitting.likelihood import foresee, still_looking
 from saferank.fitting.tail import count_tail, fill_quiet, last_click
+from saferank.logs.records import ClickLog
 from saferank.verbs import Floats, Ints
 
 
@@ -26,7 +26,7 @@ def fit(log: ClickLog, iterations: int = ITERATIONS) -> Fitted:
 
 
 @implements(count, CCM)
-def _count(model: CCM, items: Ints, clicks: Clicks, weight: float, tally: Tally) -> None:
+def _count(model: CCM, items: Ints, clicks: Clicks, weight: float, tally: CoinCounts) -> None:
     last, no_click = last_click(clicks), len(model.attraction)
     fill_quiet(model.attraction, model.continuation_no_click, items, last + 1, tally.quiet)
     reach = weight
@@ -41,7 +41,7 @@ def _count(model: CCM, items: Ints, clicks: Clicks, weight: float, tally: Tally)
 
 
 @kernel
-def _count_relevance(model: CCM, pair: int, below: tuple[float, float], weight: float, tally: Tally) -> float:
+def _count_relevance(model: CCM, pair: int, below: tuple[float, float], weight: float, tally: CoinCounts) -> float:
     """Count what followed a click; ``below`` is how likely that is if the user goes on, and if not.
 
     Returns the posterior weight of going on.

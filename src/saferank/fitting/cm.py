@@ -8,10 +8,10 @@ Nothing is hidden, so a single sweep is the whole estimation, as in PyClick.
 
 from saferank._kernel import implements
 from saferank.click_models.cm import CM
-from saferank.datasets.sessions import ClickLog
-from saferank.fitting.coins import Clicks, Tally, add, count
+from saferank.fitting.coins import Clicks, CoinCounts, add, count
 from saferank.fitting.estimation import ITERATIONS, Fitted, count_once
 from saferank.fitting.likelihood import foresee
+from saferank.logs.records import ClickLog
 from saferank.verbs import Floats, Ints
 
 
@@ -21,7 +21,7 @@ def fit(log: ClickLog, iterations: int = ITERATIONS) -> Fitted:
 
 
 @implements(count, CM)
-def _count(model: CM, items: Ints, clicks: Clicks, weight: float, tally: Tally) -> None:
+def _count(model: CM, items: Ints, clicks: Clicks, weight: float, tally: CoinCounts) -> None:
     for k in range(len(items)):
         add(tally, items[k], weight * clicks[k], weight)
         if clicks[k] == 1:

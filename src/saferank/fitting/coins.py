@@ -25,7 +25,7 @@ Clicks = NDArray[np.uint8]
 """One 0 or 1 per position."""
 
 
-class Tally(NamedTuple):
+class CoinCounts(NamedTuple):
     """What a sweep over the pages counts, and room for one page's recursion."""
 
     heads: Floats  # by coin
@@ -33,21 +33,21 @@ class Tally(NamedTuple):
     quiet: Floats  # by position, and one past the end: scratch for the models whose users stop unseen
 
 
-def new_tally(n_coins: int, n_positions: int) -> Tally:
+def new_tally(n_coins: int, n_positions: int) -> CoinCounts:
     """Nothing counted yet."""
-    return Tally(np.zeros(n_coins), np.zeros(n_coins), np.zeros(n_positions + 1))
+    return CoinCounts(np.zeros(n_coins), np.zeros(n_coins), np.zeros(n_positions + 1))
 
 
 @kernel
-def add(tally: Tally, coin: int, heads: float, tosses: float) -> None:
+def add(tally: CoinCounts, coin: int, heads: float, tosses: float) -> None:
     """Count expected heads and tosses of one coin."""
     tally.heads[coin] += heads
     tally.tosses[coin] += tosses
 
 
 @verb
-def count(model: Any, items: Ints, clicks: Clicks, weight: float, tally: Tally) -> None:
-    """Add what one page tells: the expected heads and tosses of every coin under ``model``, ``weight`` times."""
+def count(model: Any, items: Ints, clicks: Clicks, weight: float, tally: CoinCounts) -> None:
+    """Add what one page shows: the expected heads and tosses of every coin under ``model``, ``weight`` times."""
 
 
 def sizes(kind: type, n_pairs: int, n_positions: int) -> dict[str, int]:

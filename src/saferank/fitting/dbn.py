@@ -12,11 +12,11 @@ iteration to the next. PyClick mixes up positions in the tail of a page; this do
 
 from saferank._kernel import implements, kernel
 from saferank.click_models.dbn import DBN
-from saferank.datasets.sessions import ClickLog
-from saferank.fitting.coins import Clicks, Tally, add, count
+from saferank.fitting.coins import Clicks, CoinCounts, add, count
 from saferank.fitting.estimation import ITERATIONS, Fitted, maximise
 from saferank.fitting.likelihood import foresee, still_looking
 from saferank.fitting.tail import count_tail, fill_quiet, last_click
+from saferank.logs.records import ClickLog
 from saferank.verbs import Floats, Ints
 
 
@@ -26,7 +26,7 @@ def fit(log: ClickLog, iterations: int = ITERATIONS) -> Fitted:
 
 
 @implements(count, DBN)
-def _count(model: DBN, items: Ints, clicks: Clicks, weight: float, tally: Tally) -> None:
+def _count(model: DBN, items: Ints, clicks: Clicks, weight: float, tally: CoinCounts) -> None:
     last, n_pairs = last_click(clicks), len(model.attraction)
     fill_quiet(model.attraction, model.continuation, items, last + 1, tally.quiet)
     for k in range(last):
@@ -38,7 +38,7 @@ def _count(model: DBN, items: Ints, clicks: Clicks, weight: float, tally: Tally)
 
 
 @kernel
-def _count_last_click(model: DBN, items: Ints, last: int, weight: float, tally: Tally) -> float:
+def _count_last_click(model: DBN, items: Ints, last: int, weight: float, tally: CoinCounts) -> float:
     """Count the last click; returns the posterior weight of having looked on in vain."""
     pair, n_pairs = items[last], len(model.attraction)
     add(tally, pair, weight, weight)

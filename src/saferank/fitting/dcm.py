@@ -11,11 +11,11 @@ with belief = P(position k is examined | clicks above), P(click at k | clicks ab
 
 from saferank._kernel import implements
 from saferank.click_models.dcm import DCM
-from saferank.datasets.sessions import ClickLog
-from saferank.fitting.coins import Clicks, Tally, add, count
+from saferank.fitting.coins import Clicks, CoinCounts, add, count
 from saferank.fitting.estimation import ITERATIONS, Fitted, count_once
 from saferank.fitting.likelihood import foresee, still_looking
 from saferank.fitting.tail import last_click
+from saferank.logs.records import ClickLog
 from saferank.verbs import Floats, Ints
 
 
@@ -25,7 +25,7 @@ def fit(log: ClickLog, iterations: int = ITERATIONS) -> Fitted:
 
 
 @implements(count, DCM)
-def _count(model: DCM, items: Ints, clicks: Clicks, weight: float, tally: Tally) -> None:
+def _count(model: DCM, items: Ints, clicks: Clicks, weight: float, tally: CoinCounts) -> None:
     last = last_click(clicks)
     for k in range(len(items) if last < 0 else last + 1):
         add(tally, items[k], weight * clicks[k], weight)

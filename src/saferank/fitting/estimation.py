@@ -1,4 +1,4 @@
-"""EM over weighted distinct pages: count what every coin did under the present model, then estimate it anew.
+"""EM over weighted distinct pages: count what every coin did under the present model, then estimate it again.
 
     coin <- min((1 + heads) / (2 + tosses), 1 - 1e-6),     all coins together, from 1/2, 50 times
 
@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from saferank._kernel import kernel
-from saferank.datasets.sessions import ClickLog, Pages
-from saferank.fitting.coins import Tally, count, model_of, new_tally, sizes
+from saferank.fitting.coins import CoinCounts, count, model_of, new_tally, sizes
 from saferank.fitting.likelihood import log_likelihood, page_length
+from saferank.logs.records import ClickLog, DistinctPages
 from saferank.verbs import Floats
 
 ITERATIONS = 50
@@ -59,7 +59,7 @@ def count_once(kind: type, log: ClickLog) -> Fitted:
     return _sweeps(kind, log, 1, 1.0)
 
 
-def expected_counts(model: Any, pages: Pages) -> Tally:
+def expected_counts(model: Any, pages: DistinctPages) -> CoinCounts:
     """The E-step: what the pages tell about every coin of ``model``."""
     n_positions = pages.items.shape[1]
     tally = new_tally(sum(sizes(type(model), len(model.attraction), n_positions).values()), n_positions)
@@ -79,7 +79,7 @@ def _sweeps(kind: type, log: ClickLog, iterations: int, ceiling: float) -> Fitte
 
 
 @kernel
-def _sweep(model: Any, pages: Pages, tally: Tally) -> None:
+def _sweep(model: Any, pages: DistinctPages, tally: CoinCounts) -> None:
     for n in range(len(pages.weight)):
         length = page_length(pages.items[n])
         count(model, pages.items[n, :length], pages.clicks[n, :length], float(pages.weight[n]), tally)

@@ -5,7 +5,7 @@
 It is 1 for a prophet and 2 for a fair coin, by position over the pages that reach down to it, or over all positions of
 all pages. This is the *conditional* perplexity of the click model literature: the model sees the clicks above, as it
 does in the likelihood, of which it is another form. Both are exact: a model that holds what happened for impossible
-(CM, two clicks on a page) gets a log-likelihood of -inf, and the share of such pages is told.
+(CM, two clicks on a page) gets a log-likelihood of -inf, and the share of such pages is reported.
 
 The predicted click-through of a position sees no clicks: P(click at k) on each page as shown, averaged over pages. What
 is clicked above k does not depend on what is shown below, so that it is the difference of two expected numbers of
@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from saferank._kernel import kernel
-from saferank.datasets.sessions import Pages
 from saferank.fitting.likelihood import page_length, surprise
+from saferank.logs.records import DistinctPages
 from saferank.verbs import Floats, Ints, Items, expected_clicks
 
 
@@ -36,7 +36,7 @@ class Evaluation:
     observed: Floats  # click-through by position
 
 
-def evaluate(model: Any, pages: Pages) -> Evaluation:
+def evaluate_model(model: Any, pages: DistinctPages) -> Evaluation:
     """Likelihood, perplexity and click-through of ``pages`` under ``model``."""
     seen, n_pages = surprise(model, pages), pages.weight.sum()
     return Evaluation(
@@ -50,7 +50,7 @@ def evaluate(model: Any, pages: Pages) -> Evaluation:
     )
 
 
-def predicted_clicks(model: Any, pages: Pages) -> Floats:
+def predicted_clicks(model: Any, pages: DistinctPages) -> Floats:
     """The expected number of clicks at every position, summed over pages."""
     clicks = np.zeros(pages.items.shape[1])
     _add_expected(model, pages.items.astype(np.uint32), pages, clicks)
@@ -58,7 +58,7 @@ def predicted_clicks(model: Any, pages: Pages) -> Floats:
 
 
 @kernel
-def _add_expected(model: Any, items: Items, pages: Pages, clicks: Floats) -> None:
+def _add_expected(model: Any, items: Items, pages: DistinctPages, clicks: Floats) -> None:
     for n in range(len(items)):
         above = 0.0
         for k in range(page_length(pages.items[n])):

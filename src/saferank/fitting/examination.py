@@ -6,11 +6,13 @@ examination. Both coins are tossed at every position: clicks are independent giv
 """
 
 from saferank._kernel import kernel
-from saferank.fitting.coins import Tally, add
+from saferank.fitting.coins import CoinCounts, add
 
 
 @kernel
-def toss_both(tally: Tally, coins: tuple[int, int], chances: tuple[float, float], clicked: bool, weight: float) -> None:
+def toss_both(
+    tally: CoinCounts, coins: tuple[int, int], chances: tuple[float, float], clicked: bool, weight: float
+) -> None:
     """Count the coins of attraction and examination, which fall on heads with ``chances`` (a, e)."""
     (pair, position), (a, e) = coins, chances
     missed = 1.0 - a * e

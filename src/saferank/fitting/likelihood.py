@@ -1,6 +1,6 @@
 """How likely is a page: log P(page) = sum over positions of log P(click or not at k | clicks above k).
 
-Each model tells P(click at k | clicks above) in its verb ``foresee``: a forward pass that keeps the probability, given
+Each model gives P(click at k | clicks above) in its verb ``foresee``: a forward pass that keeps the probability, given
 the clicks above, that position k is examined. This is exact for every model, also for those whose users leave unseen,
 and the same numbers give the likelihood, the perplexity and the convergence of EM.
 """
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import kernel, verb
-from saferank.datasets.sessions import Pages
 from saferank.fitting.coins import Clicks
+from saferank.logs.records import DistinctPages
 from saferank.verbs import Floats, Ints
 
 _TINY = 1e-300
@@ -47,7 +47,7 @@ def page_length(items: Ints) -> int:
     return length
 
 
-def surprise(model: Any, pages: Pages) -> Surprise:
+def surprise(model: Any, pages: DistinctPages) -> Surprise:
     """How surprising the pages are to ``model``, position by position; infinite where it holds them for impossible."""
     n_positions = pages.items.shape[1]
     made = Surprise(
@@ -60,13 +60,13 @@ def surprise(model: Any, pages: Pages) -> Surprise:
     return made
 
 
-def log_likelihood(model: Any, pages: Pages) -> float:
+def log_likelihood(model: Any, pages: DistinctPages) -> float:
     """The natural logarithm of the probability of all pages; -inf if the model holds one of them for impossible."""
     return -float(surprise(model, pages).nats.sum())
 
 
 @kernel
-def _add_pages(model: Any, pages: Pages, made: Surprise) -> None:
+def _add_pages(model: Any, pages: DistinctPages, made: Surprise) -> None:
     for n in range(len(pages.weight)):
         length = page_length(pages.items[n])
         clicks = pages.clicks[n, :length]

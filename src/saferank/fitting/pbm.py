@@ -8,11 +8,11 @@ examination can be known from clicks; their common scale is where EM comes to re
 
 from saferank._kernel import implements
 from saferank.click_models.pbm import PBM
-from saferank.datasets.sessions import ClickLog
-from saferank.fitting.coins import Clicks, Tally, count
+from saferank.fitting.coins import Clicks, CoinCounts, count
 from saferank.fitting.estimation import ITERATIONS, Fitted, maximise
 from saferank.fitting.examination import toss_both
 from saferank.fitting.likelihood import foresee
+from saferank.logs.records import ClickLog
 from saferank.verbs import Floats, Ints
 
 
@@ -22,7 +22,7 @@ def fit(log: ClickLog, iterations: int = ITERATIONS) -> Fitted:
 
 
 @implements(count, PBM)
-def _count(model: PBM, items: Ints, clicks: Clicks, weight: float, tally: Tally) -> None:
+def _count(model: PBM, items: Ints, clicks: Clicks, weight: float, tally: CoinCounts) -> None:
     for k in range(len(items)):
         chances = model.attraction[items[k]], model.examination[k]
         toss_both(tally, (items[k], len(model.attraction) + k), chances, clicks[k] == 1, weight)

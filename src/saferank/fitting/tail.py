@@ -12,7 +12,7 @@ nothing and are left out: they would fall as they always do, and only slow EM do
 """
 
 from saferank._kernel import kernel
-from saferank.fitting.coins import Clicks, Tally, add
+from saferank.fitting.coins import Clicks, CoinCounts, add
 from saferank.verbs import Floats, Ints
 
 
@@ -35,7 +35,7 @@ def fill_quiet(attraction: Floats, continuation: float, items: Ints, start: int,
 
 
 @kernel
-def count_tail(items: Ints, start: int, coin: int, continuation: float, weight: float, tally: Tally) -> None:
+def count_tail(items: Ints, start: int, coin: int, continuation: float, weight: float, tally: CoinCounts) -> None:
     """Count from ``start``, examined with posterior weight ``weight``, to the end of the page; no click is there."""
     reach = weight
     for k in range(start, len(items)):

@@ -8,11 +8,11 @@ attraction and examination share a scale that clicks cannot tell.
 
 from saferank._kernel import implements
 from saferank.click_models.ubm import UBM
-from saferank.datasets.sessions import ClickLog
-from saferank.fitting.coins import Clicks, Tally, count
+from saferank.fitting.coins import Clicks, CoinCounts, count
 from saferank.fitting.estimation import ITERATIONS, Fitted, maximise
 from saferank.fitting.examination import toss_both
 from saferank.fitting.likelihood import foresee
+from saferank.logs.records import ClickLog
 from saferank.verbs import Floats, Ints
 
 
@@ -22,7 +22,7 @@ def fit(log: ClickLog, iterations: int = ITERATIONS) -> Fitted:
 
 
 @implements(count, UBM)
-def _count(model: UBM, items: Ints, clicks: Clicks, weight: float, tally: Tally) -> None:
+def _count(model: UBM, items: Ints, clicks: Clicks, weight: float, tally: CoinCounts) -> None:
     last = 0
     for r in range(len(items)):
         chances = model.attraction[items[r]], model.examination[r, last]

@@ -1,18 +1,35 @@
-"""One published algorithm per file, and the registry of their names."""
+"""One published algorithm per file, found by itself; the registry of their names; ``shared/`` for what several use.
 
-from saferank.policies import bubble_rank as bubble_rank
-from saferank.policies import kl_ucb_br as kl_ucb_br
-from saferank.policies import original as original
-from saferank.policies import safe_blocks as safe_blocks
-from saferank.policies import safe_order as safe_order
-from saferank.policies import top_rank as top_rank
-from saferank.policies import uni_rank as uni_rank
-from saferank.policies.bubble import ContradictionError
-from saferank.policies.issuing import count_issued
-from saferank.policies.registry import POLICIES, Outlook, PolicyKind, Setup, TooManyItemsError, policy_kind, register
-from saferank.policies.room import has_room, make_room
+May import statistics, safety and the verbs; knows no files, no clocks and no click models.
+"""
+
+import importlib
+import pkgutil
+
+from saferank.policies.registry import (
+    POLICIES,
+    Look,
+    Outlook,
+    PolicyKind,
+    Presentation,
+    Servable,
+    Setup,
+    TooManyItemsError,
+    WrongRuleError,
+    policies_of,
+    policy_kind,
+    register,
+)
+from saferank.policies.shared.bubble import ContradictionError
+from saferank.policies.shared.epochs import advance
+from saferank.policies.shared.issuing import count_issued, freeze, shows_one_page
+from saferank.policies.shared.room import has_room, make_room
 
 __all__ = [
-    "POLICIES", "ContradictionError", "Outlook", "PolicyKind", "Setup", "TooManyItemsError", "count_issued",
-    "has_room", "make_room", "policy_kind", "register",
+    "POLICIES", "ContradictionError", "Look", "Outlook", "PolicyKind", "Presentation", "Servable", "Setup",
+    "TooManyItemsError", "WrongRuleError", "advance", "count_issued", "freeze", "has_room", "make_room",
+    "policies_of", "policy_kind", "register", "shows_one_page",
 ]  # fmt: skip
+
+for _module in pkgutil.iter_modules(__path__):  # every file registers its policy when it is imported
+    importlib.import_module(f"{__name__}.{_module.name}")

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from saferank._kernel import implements, kernel
-from saferank.policies.bubble import (
+from saferank.policies.registry import PAPER, Look, Outlook, Presentation, Setup, given_rule, register, register_variant
+from saferank.policies.shared.bubble import (
     NEW_BOTTOM,
     first_row,
     first_standing,
@@ -23,31 +24,32 @@ from saferank.policies.bubble import (
     regroup_row,
     show_row,
 )
-from saferank.policies.registry import Outlook, Setup, given_rule, register, register_variant
-from saferank.policies.room import duels_have_room, has_room
+from saferank.policies.shared.epochs import advance, restart, turn_epoch
+from saferank.policies.shared.room import duels_have_room, has_room
 from saferank.randomness import Words, below
 from saferank.statistics.duels import (
     DenseDuels,
     HashedDuels,
+    compared_enough,
     fight,
-    new_duels,
     record,
     record_and_certify,
-    surely_better,
 )
+from saferank.statistics.lifetimes import LifetimeDuels, new_duels
 from saferank.statistics.tournament import CANDIDATE
 from saferank.verbs import NOBODY, Flags, Impression, Ints, Items, choose, learn
 
 
 class BubbleRank(NamedTuple):
-    """Hyper-parameters: the decision rule as a table of leads by n, and which unranked items may challenge."""
+    """Hyper-parameters: the decision rule as a table of leads by n, and two things that the paper leaves open."""
 
     lead_needed: Ints
-    all_candidates: bool = False  # also those that the bottom item surely beats
+    all_candidates: bool = False  # those that the bottom item surely beats may challenge too
+    hidden_duels: bool = True  # the bottom item and the challenger duel, although one of them is not shown
 
 
 class BubbleRankState(NamedTuple):
-    """The leader, the duels, and who may challenge."""
+    """The leader, the duels, and which items may challenge."""
 
     round: Ints  # [1] pages issued
     learned: Ints  # [1] pages learnt from
@@ -56,7 +58,7 @@ class BubbleRankState(NamedTuple):
     unsettled: Ints  # [1] a pair was decided, or the leader moved, since the last pass
     open: Ints  # by place of the row: 1 while its item is not surely better than the next one
     standing: Ints  # by item
-    duels: DenseDuels | HashedDuels
+    duels: DenseDuels | HashedDuels | LifetimeDuels
     eligible: Items  # unranked items that the bottom item does not beat, in candidate order
     n_eligible: Ints  # [1]
 
@@ -71,8 +73,19 @@ def _choose(policy: BubbleRank, state: BubbleRankState, rng: Words, impression: 
         challenger = int(np.int64(state.eligible[below(rng, state.n_eligible[0])]))
         state.row[-1] = challenger  # open to comparison, or it would not be eligible
         if policy.all_candidates:
-            state.open[-1] = int(not surely_better(state.duels, policy.lead_needed, state.row[-2], challenger))
+            state.open[-1] = int(not compared_enough(state.duels, policy.lead_needed, state.row[-2], challenger))
     show_row(state, challenger, rng, impression)
+    if challenger != NOBODY and not policy.hidden_duels:
+        _part_from_hidden(impression, len(state.row) - 1)
+
+
+@kernel
+def _part_from_hidden(impression: Impression, hidden: int) -> None:
+    """Take the hidden place out of its pair: what is not shown is then compared with nothing."""
+    last = hidden - 1
+    if impression.end[last] > hidden:
+        impression.end[last], impression.start[hidden] = hidden, hidden
+        impression.start[last] = last
 
 
 @implements(learn, BubbleRank)
@@ -91,11 +104,22 @@ def list_eligible(policy: BubbleRank, state: BubbleRankState) -> None:
     """Find the items that may challenge the present bottom item."""
     size = 0
     for item in range(len(state.standing)):
-        beaten = surely_better(state.duels, policy.lead_needed, state.row[-2], item)
+        beaten = compared_enough(state.duels, policy.lead_needed, state.row[-2], item)
         if state.standing[item] == CANDIDATE and (policy.all_candidates or not beaten):
             state.eligible[size] = item
             size += 1
     state.n_eligible[0] = size
+
+
+@implements(advance, BubbleRank)
+def _advance(policy: BubbleRank, state: BubbleRankState) -> None:
+    turn_epoch(state.duels, policy, state)
+
+
+@implements(restart, BubbleRank)
+def _restart(policy: BubbleRank, state: BubbleRankState) -> None:
+    promote(policy, state, NOBODY)
+    list_eligible(policy, state)
 
 
 @implements(has_room, BubbleRank)
@@ -104,15 +128,18 @@ def _has_room(policy: BubbleRank, state: BubbleRankState) -> bool:
 
 
 def _start(setup: Setup) -> tuple[BubbleRank, BubbleRankState]:
-    return _start_among(setup, all_candidates=False)
+    return _start_as(setup, BubbleRank(setup.rule.table(0)))
 
 
 def _start_with_all_candidates(setup: Setup) -> tuple[BubbleRank, BubbleRankState]:
-    return _start_among(setup, all_candidates=True)
+    return _start_as(setup, BubbleRank(setup.rule.table(0), all_candidates=True))
 
 
-def _start_among(setup: Setup, all_candidates: bool) -> tuple[BubbleRank, BubbleRankState]:
-    policy = BubbleRank(setup.rule.table(0), all_candidates)
+def _start_without_hidden_duels(setup: Setup) -> tuple[BubbleRank, BubbleRankState]:
+    return _start_as(setup, BubbleRank(setup.rule.table(0), hidden_duels=False))
+
+
+def _start_as(setup: Setup, policy: BubbleRank) -> tuple[BubbleRank, BubbleRankState]:
     state = BubbleRankState(
         round=np.zeros(1, np.int64),
         learned=np.zeros(1, np.int64),
@@ -121,7 +148,7 @@ def _start_among(setup: Setup, all_candidates: bool) -> tuple[BubbleRank, Bubble
         unsettled=np.zeros(1, np.int64),
         open=np.ones(setup.n_positions, np.int64),
         standing=first_standing(setup.n_items, setup.n_positions),
-        duels=new_duels(setup.n_items, setup.n_positions),
+        duels=new_duels(setup.n_items, setup.n_positions, setup.lifetime),
         eligible=np.zeros(setup.n_items, np.uint32),
         n_eligible=np.zeros(1, np.int64),
     )
@@ -154,12 +181,28 @@ KIND = register(
     start=_start,
     leader=leader_of,
     certifies=True,
+    safe=True,
     rule=given_rule,
     regroup=_regroup,
     outlook=_outlook,
     rebuild=_rebuild,
     caches=("open", "row"),
+    lifetimes=True,
+    shown_as=Presentation(
+        "BubbleRank",
+        Look("#c51b2c", "#ff6b74", (0, (5, 1.6)), "s"),
+        PAPER,
+        order=2,
+        about="exchanges neighbours; a drawn unranked item challenges the last position",
+    ),
 )
 
 ALL_CANDIDATES = register_variant(KIND, "all-candidates", _start_with_all_candidates)
 """The other reading of the paper's sentence about candidates, for sensitivity runs: any unranked item may challenge."""
+
+SHOWN_ONLY = register_variant(KIND, "shown-only", _start_without_hidden_duels)
+"""Another reading of a comparison, for sensitivity runs: an item that is not shown takes part in no duel.
+
+The challenger and the bottom item are never shown together, so no challenger is ever accepted: the items of the page
+stay, and only their order is learnt.
+"""

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import implements, kernel
-from saferank.policies.bubble import (
+from saferank.policies.registry import PAPER, Look, Outlook, Presentation, Setup, given_rule, register
+from saferank.policies.shared.bubble import (
     STANDS,
     first_row,
     first_standing,
@@ -26,22 +27,29 @@ from saferank.policies.bubble import (
     regroup_row,
     show_row,
 )
-from saferank.policies.issuing import count_issued
-from saferank.policies.registry import Outlook, Setup, given_rule, register
-from saferank.policies.room import duels_have_room, has_room
+from saferank.policies.shared.epochs import advance, restart, turn_epoch
+from saferank.policies.shared.issuing import count_issued
+from saferank.policies.shared.room import duels_have_room, has_room
 from saferank.randomness import Words
 from saferank.statistics.duels import (
     DenseDuels,
     HashedDuels,
+    compared_enough,
     fight,
-    new_duels,
     record,
     record_and_certify,
-    surely_better,
     wins_of,
 )
 from saferank.statistics.kl import duel_index
-from saferank.statistics.leaders import LeaderCounts, enthrone, leaders_full, new_leader_counts, with_more_leaders
+from saferank.statistics.leaders import (
+    LeaderCounts,
+    enthrone,
+    forget_leaders,
+    leaders_full,
+    new_leader_counts,
+    with_more_leaders,
+)
+from saferank.statistics.lifetimes import LifetimeDuels, new_duels
 from saferank.statistics.tournament import (
     Tournament,
     champion,
@@ -59,7 +67,7 @@ class KlUcbBr(NamedTuple):
 
 
 class KlUcbBrState(NamedTuple):
-    """The leader, the duels, and who stands where."""
+    """The leader, the duels, and where every item stands."""
 
     round: Ints  # [1] pages issued
     learned: Ints  # [1] pages learnt from
@@ -69,7 +77,7 @@ class KlUcbBrState(NamedTuple):
     moved_in: Ints  # [1] the newest round in which the leader moved
     open: Ints  # by place of the row: 1 while its item is not surely better than the next one
     standing: Ints  # by item
-    duels: DenseDuels | HashedDuels
+    duels: DenseDuels | HashedDuels | LifetimeDuels
     leaders: LeaderCounts
     tournament: Tournament
 
@@ -85,7 +93,7 @@ def _choose(policy: KlUcbBr, state: KlUcbBrState, rng: Words, impression: Impres
     challenger = champion(policy, state.tournament, state.duels, state.standing, state.row[-2], issued)
     if challenger != NOBODY:
         state.row[-1] = challenger
-        state.open[-1] = int(not surely_better(state.duels, policy.lead_needed, state.row[-2], challenger))
+        state.open[-1] = int(not compared_enough(state.duels, policy.lead_needed, state.row[-2], challenger))
     show_row(state, challenger, rng, impression)
 
 
@@ -111,6 +119,27 @@ def follow_clicks(policy: Any, state: Any, impression: Impression, clicks: Ints)
     return swaps
 
 
+@implements(advance, KlUcbBr)
+def _advance(policy: KlUcbBr, state: KlUcbBrState) -> None:
+    turn_epoch(state.duels, policy, state)
+
+
+@implements(restart, KlUcbBr)
+def _restart(policy: KlUcbBr, state: KlUcbBrState) -> None:
+    begin_again(policy, state)
+
+
+@kernel
+def begin_again(policy: Any, state: Any) -> int:
+    """In a new epoch: derive the leader, count its pages from 0; returns by how much the income has grown."""
+    _, grown = promote(policy, state, NOBODY)
+    forget_leaders(state.leaders)
+    enthrone(state.leaders, state.row[:-1])
+    state.moved_in[0] = state.round[0]
+    new_opponent(state.tournament)
+    return grown
+
+
 @implements(count_issued, KlUcbBr)
 def _count_issued(policy: KlUcbBr, state: KlUcbBrState, pages: int) -> None:
     state.round[0] += pages
@@ -132,7 +161,7 @@ def _start(setup: Setup) -> tuple[KlUcbBr, KlUcbBrState]:
         moved_in=np.zeros(1, np.int64),
         open=np.ones(setup.n_positions, np.int64),
         standing=first_standing(setup.n_items, setup.n_positions),
-        duels=new_duels(setup.n_items, setup.n_positions),
+        duels=new_duels(setup.n_items, setup.n_positions, setup.lifetime),
         leaders=new_leader_counts(setup.n_positions, 256),
         tournament=new_tournament(setup.n_items),
     )
@@ -143,16 +172,16 @@ def _start(setup: Setup) -> tuple[KlUcbBr, KlUcbBrState]:
 def regroup_leader(policy: Any, state: Any, present: Flags) -> Any:
     """The state for other items: ranks closed, counts by leader kept, a new tournament."""
     state = regroup_row(policy, state, present)._replace(tournament=new_tournament(len(present)))
-    return _crowned(state)
+    return crowned(state)
 
 
 def _rebuild(policy: KlUcbBr, state: KlUcbBrState, base: Items) -> KlUcbBrState:
-    state = _crowned(rebuild_row(policy, state, base))
+    state = crowned(rebuild_row(policy, state, base))
     new_opponent(state.tournament)
     return state
 
 
-def _crowned(state: KlUcbBrState) -> KlUcbBrState:
+def crowned(state: Any) -> Any:
     """The state with its row's leader as the one whose pages are counted."""
     if leaders_full(state.leaders):
         state = state._replace(leaders=with_more_leaders(state.leaders))
@@ -176,9 +205,18 @@ register(
     start=_start,
     leader=leader_of,
     certifies=True,
+    safe=True,
     rule=given_rule,
     regroup=regroup_leader,
     outlook=_outlook,
     rebuild=_rebuild,
     caches=("tournament", "open", "row"),
+    lifetimes=True,
+    shown_as=Presentation(
+        "KL-UCB-BR",
+        Look("#d9730d", "#f59a3e", "-", "o"),
+        PAPER,
+        order=1,
+        about="explores unranked items by optimism, at the last position, and never leaves the safety constraint",
+    ),
 )

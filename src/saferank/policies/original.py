@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import implements
-from saferank.policies.registry import Outlook, Setup, register
+from saferank.policies.registry import PAPER, Look, Outlook, Presentation, Setup, register
+from saferank.policies.shared.issuing import shows_one_page
 from saferank.randomness import Words
 from saferank.verbs import Flags, Impression, Ints, Items, choose, learn
 
@@ -42,6 +43,11 @@ def _learn(policy: Original, state: OriginalState, impression: Impression, click
     state.learned[0] += 1
 
 
+@implements(shows_one_page, Original)
+def _shows_one_page(policy: Original) -> bool:
+    return True
+
+
 def _start(setup: Setup) -> tuple[Original, OriginalState]:
     ranking = np.arange(setup.n_positions, dtype=np.uint32)
     return Original(ranking), OriginalState(np.zeros(1, np.int64), np.zeros(1, np.int64), ranking.copy())
@@ -59,4 +65,18 @@ def _outlook(policy: Original, state: OriginalState) -> Outlook:
     return Outlook("nothing is explored")
 
 
-register("original", Original, start=_start, leader=_leader, regroup=_regroup, outlook=_outlook)
+register(
+    "original",
+    Original,
+    start=_start,
+    leader=_leader,
+    regroup=_regroup,
+    outlook=_outlook,
+    shown_as=Presentation(
+        "OriginalRank",
+        Look("#75757d", "#a3a3ad", (0, (1.2, 1.5)), "X"),
+        PAPER,
+        order=5,
+        about="shows the original ranking and learns nothing",
+    ),
+)

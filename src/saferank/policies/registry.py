@@ -1,11 +1,16 @@
 """The names of policies, and what the simulator and the live ranker need to know of each besides its verbs."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+
+from saferank.errors import UsageError
+from saferank.policies.shared.settings import Value, in_name, parse_settings, starting_with
 from saferank.safety import Budget, Price
 from saferank.statistics.decision import DecisionRule, decision_rule
+from saferank.statistics.lifetimes import LARGEST_CATALOGUE
 from saferank.verbs import NOBODY, Flags, Ints, Items
 
 
@@ -17,6 +22,8 @@ class Setup:
     n_positions: int
     rule: DecisionRule = field(default_factory=lambda: decision_rule("paper:1e-5"))
     horizon: int | None = None  # None for a live ranker, which has none
+    lifetime: int | None = None  # pages of an epoch; a certificate ends with the next one. None: it never ends
+    examination: tuple[float, ...] | None = None  # by position, for a policy that asks for it; None: not known
 
 
 @dataclass(frozen=True)
@@ -33,17 +40,73 @@ class TooManyItemsError(ValueError):
     """A catalogue that is too large for a policy."""
 
 
+class WrongRuleError(ValueError):
+    """A decision rule that a policy does not take."""
+
+
+class Look(NamedTuple):
+    """Colour, line and marker: any one of them tells curves apart, also in grey or for colour-blind eyes."""
+
+    colour: str
+    in_the_dark: str
+    line: str | tuple[int, tuple[float, ...]]
+    marker: str
+
+
+PAPER, OURS, PEER, YOURS = "paper", "ours", "peer", "yours"
+"""Where a policy comes from: the paper, this project, other papers, a plug-in."""
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """How a policy appears in lists, figures and reports."""
+
+    title: str
+    look: Look | None = None  # None: a free one
+    origin: str = YOURS
+    order: int = 100  # where it stands in lists, ascending
+    about: str = ""  # one sentence for the report
+
+
+@runtime_checkable
+class Servable(Protocol):
+    """What a policy must offer, beyond the verbs, to be served: a ``PolicyKind`` that certifies, with these parts.
+
+    The service folds closed pages into a state that no page is ever chosen on. For a call it copies that state, all but
+    the large arrays of ``state.duels``, derives the leader from the call's own base ranking (``rebuild``), and chooses
+    on the copy; so ``rebuild`` and ``choose`` must leave the evidence as it is. When items come or go the state goes on
+    with them (``regroup``). The certificates, by which every page is checked, are read from ``state.duels``: from
+    ``certificates``, and if they have a lifetime from ``table``. ``caches`` names the fields of the state that only
+    choosing uses; they are not compared when a log is replayed. ``checks.check_servable`` tries all of this.
+    """
+
+    name: str
+    certifies: bool
+    caches: tuple[str, ...]
+    leader: Callable[[Any], Ints]
+    regroup: Callable[[Any, Any, Flags], Any]
+    rebuild: Callable[[Any, Any, Items], Any]
+
+
+SERVABLE_PARTS = ("regroup", "rebuild")
+"""The parts of ``Servable`` that are optional in a ``PolicyKind``."""
+
+
 @dataclass(frozen=True)
 class PolicyKind:
-    """An algorithm by name."""
+    """An algorithm by name, and everything that the rest of the package needs to know about it."""
 
     name: str
     policy: type  # the NamedTuple for which choose and learn are implemented
     start: Callable[[Setup], tuple[Any, Any]]  # its hyper-parameters and its first state
     leader: Callable[[Any], Ints]  # its current best guess, n_positions items, from a state
     certifies: bool = False  # its state has duels with certificates
-    rule: Callable[[Setup], DecisionRule] | None = None  # the rule behind its field lead_needed, if it has one
+    safe: bool = False  # no page violates the constraint as long as no certificate is wrong
+    made_for: str | None = None  # the click model that it assumes; None: it assumes none
+    rule: Callable[[Setup], DecisionRule] | None = None  # the rule that it decides by, if it has one
+    rules: tuple[str, ...] = ("paper", "anytime")  # the kinds of rules that it takes, its own choice first
     compares_all: bool = False  # a page may compare items that are not shown, any number of them
+    compared: Callable[[Setup], int] | None = None  # how many places a page may compare; None: as the flags say
     largest_catalogue: int | None = None  # more items than this are refused; None: no limit
     regroup: Callable[[Any, Any, Flags], Any] | None = None  # the state for these items, of which the flagged are here
     outlook: Callable[[Any, Any], Outlook] | None = None  # for explanations
@@ -51,8 +114,50 @@ class PolicyKind:
     budget: Callable[[Any], Budget] | None = None  # what its next page may spend; None: it keeps no budget
     price: Callable[[Any], Price] | None = None  # of its newest page; None: leader and challenger, shuffled in blocks
     compares_blocks: bool = False  # a page may compare every shown item and the hidden one with every other
-    rebuild: Callable[[Any, Any, Items], Any] | None = None  # the state with its leader derived anew from this ranking
+    rebuild: Callable[[Any, Any, Items], Any] | None = None  # the state with its leader derived from this ranking
+    grow: Callable[[Any], Any] | None = None  # the state with room for one more page at least; None: make_room knows
     caches: tuple[str, ...] = ()  # fields of the state that issuing pages changes beyond what ``count_issued`` does
+    shown_as: Presentation | None = None  # None: by its name, in a free colour
+    lifetimes: bool = False  # its certificates may have a lifetime
+    needs_examination: bool = False  # it cannot start without ``Setup.examination``
+
+    def check_examination(self, examination: Sequence[float] | None, n_positions: int) -> None:
+        """ValueError when the policy needs examination probabilities that are not there or cannot be used."""
+        if examination is not None:
+            check_examination(examination, n_positions)
+        elif self.needs_examination:
+            raise ValueError(f"{self.name} needs the examination probability of every position: give examination=")
+
+    def check_lifetime(self, lifetime: int | None, n_items: int) -> None:
+        """ValueError when certificates of this policy cannot have this lifetime."""
+        if lifetime is None:
+            return
+        if lifetime < 1:
+            raise ValueError(f"the lifetime of certificates is at least 1 page, not {lifetime}")
+        if not self.lifetimes:
+            raise ValueError(f"certificates of {self.name} cannot have a lifetime; use it without one")
+        if n_items > LARGEST_CATALOGUE:
+            raise ValueError(f"{n_items} items: certificates with a lifetime are for at most {LARGEST_CATALOGUE}")
+
+    @property
+    def title(self) -> str | None:
+        """Its name in figures and tables; None: it has none."""
+        return None if self.shown_as is None else self.shown_as.title
+
+    def begin(self, setup: Setup) -> tuple[Any, Any]:
+        """What ``start`` gives, after a look at the state: a ``UsageError`` when it cannot be copied and compiled."""
+        policy, state = self.start(setup)
+        problem = _problem_of(state, "state")
+        if problem is not None:
+            raise UsageError(
+                f"policy {self.name}: {problem}; a state is a NamedTuple of arrays, or of such NamedTuples"
+            )
+        return policy, state
+
+    def missing_to_be_served(self) -> list[str]:
+        """The parts of ``Servable`` that the policy does not have; none: it can be served."""
+        missing = [part for part in SERVABLE_PARTS if getattr(self, part) is None]
+        return missing if self.certifies else [*missing, "certificates"]
 
     def check_size(self, n_items: int) -> None:
         """TooManyItemsError when the policy cannot take so many."""
@@ -61,14 +166,50 @@ class PolicyKind:
                 f"{n_items} items: {self.name} compares all pairs and takes at most {self.largest_catalogue}"
             )
 
+    def check_rule(self, rule: DecisionRule) -> None:
+        """WrongRuleError when the policy cannot decide by a rule of this kind."""
+        if rule.kind not in self.rules:
+            takes = " or ".join(f"{kind}:{_LEVELS[kind]}" for kind in self.rules)
+            raise WrongRuleError(f"{self.name} takes the rule {takes}, not {rule.name}")
+
+    def default_rule(self, level: str = "1e-5") -> str:
+        """The rule that it takes where none is given."""
+        return f"{self.rules[0]}:{level}"
+
     def places(self, setup: Setup) -> int:
-        """How many places a page may compare: all items, or the shown ones and the hidden one."""
+        """How many places a page may compare: what the policy says, all items, or the shown ones and one hidden."""
+        if self.compared is not None:
+            return self.compared(setup)
         return setup.n_items if self.compares_all else setup.n_positions + 1
 
     def new_pairs(self, setup: Setup) -> int:
         """How many pairs that never met a page may compare: room for them is made in the table of duels."""
         places = setup.n_positions + 1
         return places * (places - 1) // 2 if self.compares_blocks else places
+
+
+_LEVELS = {"paper": "DELTA", "anytime": "ALPHA"}
+
+
+def _problem_of(value: Any, path: str) -> str | None:
+    """The first part of a state that is neither an array nor a NamedTuple of them, in words."""
+    if isinstance(value, np.ndarray):
+        return None
+    if not isinstance(value, tuple) or not hasattr(value, "_fields"):
+        return f"{path} is a {type(value).__name__}"
+    parts = (_problem_of(part, f"{path}.{name}") for name, part in zip(value._fields, value, strict=True))
+    return next((problem for problem in parts if problem is not None), None)
+
+
+def check_examination(examination: Sequence[float], n_positions: int) -> None:
+    """ValueError unless every one of the positions has a probability above 0."""
+    if len(examination) < n_positions:
+        raise ValueError(f"examination covers {len(examination)} positions, expected at least {n_positions}")
+    for position, probability in enumerate(examination[:n_positions], start=1):
+        if not 0 < probability <= 1:  # NaN fails as well
+            raise ValueError(
+                f"examination of position {position} is {probability}, expected a probability above 0 and at most 1"
+            )
 
 
 def given_rule(setup: Setup) -> DecisionRule:
@@ -81,51 +222,37 @@ VARIANTS: dict[str, PolicyKind] = {}
 """Policies with another reading of an open point, called ``policy:reading``: for sensitivity runs, not on offer."""
 
 
-def register(
-    name: str,
-    policy: type,
-    *,
-    start: Callable[[Setup], tuple[Any, Any]],
-    leader: Callable[[Any], Ints],
-    certifies: bool = False,
-    rule: Callable[[Setup], DecisionRule] | None = None,
-    compares_all: bool = False,
-    largest_catalogue: int | None = None,
-    regroup: Callable[[Any, Any, Flags], Any] | None = None,
-    outlook: Callable[[Any, Any], Outlook] | None = None,
-    settled: Callable[[Any, int, int], bool] | None = None,
-    budget: Callable[[Any], Budget] | None = None,
-    price: Callable[[Any], Price] | None = None,
-    compares_blocks: bool = False,
-    rebuild: Callable[[Any, Any, Items], Any] | None = None,
-    caches: tuple[str, ...] = (),
-) -> PolicyKind:
-    """Make an algorithm known under ``name``; registering the same name again replaces it.
+def register(name: str, policy: type, **parts: Any) -> PolicyKind:
+    """Make an algorithm known under ``name``; the same module may register the name again, which replaces it.
 
-    The optional parts give a live ranker more: ``regroup`` lets items come and go, ``outlook``, ``settled``,
-    ``budget`` and ``price`` let it explain itself, ``rebuild`` lets production's ranking change, ``caches`` lets a log
-    be replayed.
+    A name that another module has registered is a ``UsageError``: results would carry the wrong name.
+
+    ``policy`` is the NamedTuple for which ``choose`` and ``learn`` are implemented; ``parts`` are the other fields of
+    ``PolicyKind``. ``start`` and ``leader`` are needed. The others give more: ``regroup`` lets items come and go in a
+    live ranker, ``outlook``, ``settled``, ``budget`` and ``price`` let it explain itself, ``rebuild`` and ``caches``
+    make a policy that certifies servable (see ``Servable``), ``shown_as`` is its title and look in figures and reports,
+    ``lifetimes`` says that it starts from ``setup.lifetime`` and implements ``advance`` and ``restart``,
+    ``needs_examination`` that it needs the examination probabilities of the positions, ``setup.examination``,
+    ``safe`` what it promises, and ``made_for`` which click model it assumes: the report compares by them.
     """
-    kind = PolicyKind(
-        name=name,
-        policy=policy,
-        start=start,
-        leader=leader,
-        certifies=certifies,
-        rule=rule,
-        compares_all=compares_all,
-        largest_catalogue=largest_catalogue,
-        regroup=regroup,
-        outlook=outlook,
-        settled=settled,
-        budget=budget,
-        price=price,
-        compares_blocks=compares_blocks,
-        rebuild=rebuild,
-        caches=caches,
-    )
+    unknown = sorted(parts.keys() - {field.name for field in fields(PolicyKind)})
+    if unknown:
+        known = ", ".join(field.name for field in fields(PolicyKind)[2:])
+        raise TypeError(f"register() of {name!r}: a policy has no part {unknown[0]!r}; known ones: {known}")
+    missing = [part for part in ("start", "leader") if part not in parts]
+    if missing:
+        raise TypeError(f"register() of {name!r}: {missing[0]}= is missing; a policy needs start= and leader=")
+    kind = PolicyKind(name, policy, **parts)
+    _check_free(kind)
     POLICIES[name] = kind
     return kind
+
+
+def _check_free(kind: PolicyKind) -> None:
+    known = POLICIES.get(kind.name) or VARIANTS.get(kind.name)
+    if known is not None and known.start.__module__ != kind.start.__module__:
+        home = known.start.__module__
+        raise UsageError(f"register() of {kind.name!r}: the name is taken by a policy of {home}; choose another one")
 
 
 def register_variant(kind: PolicyKind, reading: str, start: Callable[[Setup], tuple[Any, Any]]) -> PolicyKind:
@@ -135,8 +262,46 @@ def register_variant(kind: PolicyKind, reading: str, start: Callable[[Setup], tu
     return variant
 
 
-def policy_kind(name: str) -> PolicyKind:
-    """The policy, or variant of a policy, called ``name``."""
+def policy_kind(policy: "str | PolicyKind | type") -> PolicyKind:
+    """The policy, or variant of a policy, of this name; also by the class that it is registered for.
+
+    A name may set hyper-parameters: ``bubble-rank:hidden_duels=false``.
+    """
+    if isinstance(policy, PolicyKind):
+        return policy
+    if isinstance(policy, type):
+        return _kind_of_class(policy)
+    name = policy
+    base, *texts = name.split(":")
+    if base in POLICIES and texts and all("=" in text for text in texts):
+        return with_settings(POLICIES[base], parse_settings(base, POLICIES[base].policy, texts))
     if name not in POLICIES and name not in VARIANTS:
         raise ValueError(f"unknown policy {name!r}; known are {', '.join(sorted(POLICIES))}")
     return POLICIES[name] if name in POLICIES else VARIANTS[name]
+
+
+def with_settings(kind: PolicyKind, values: Mapping[str, Value]) -> PolicyKind:
+    """The policy with these hyper-parameters; they are part of its name."""
+    return replace(kind, name=f"{kind.name}:{in_name(values)}", start=starting_with(kind.start, values))
+
+
+def policies_of(*origins: str) -> tuple[str, ...]:
+    """The names of the policies of these origins, in the order of lists.
+
+    >>> policies_of("paper")
+    ('kl-ucb-br', 'bubble-rank', 'top-rank', 'uni-rank', 'original')
+    """
+    listed = [kind for kind in POLICIES.values() if origin_of(kind) in origins]
+    return tuple(kind.name for kind in sorted(listed, key=lambda kind: kind.shown_as.order if kind.shown_as else 100))
+
+
+def origin_of(kind: PolicyKind) -> str:
+    """Where a policy comes from."""
+    return YOURS if kind.shown_as is None else kind.shown_as.origin
+
+
+def _kind_of_class(policy: type) -> PolicyKind:
+    found = [kind for kind in POLICIES.values() if kind.policy is policy]
+    if not found:
+        raise ValueError(f"class {policy.__name__} is not registered; call saferank.policies.register for it first")
+    return found[-1]

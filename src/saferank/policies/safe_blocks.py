@@ -16,8 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from saferank._kernel import implements, kernel
-from saferank.policies.account import budget_of, new_account, regrouped_account
-from saferank.policies.blocks import (
+from saferank.policies.kl_ucb_br import begin_again, crowned, follow_clicks
+from saferank.policies.registry import OURS, Look, Outlook, Presentation, Setup, given_rule, register
+from saferank.policies.shared.account import budget_of, new_account, rebased_leader, regrouped_leader
+from saferank.policies.shared.blocks import (
     LOOK_AGAIN,
     follow_duel,
     is_open,
@@ -26,15 +28,24 @@ from saferank.policies.blocks import (
     pages_under_leader,
     show_blocks,
 )
-from saferank.policies.bubble import first_row, first_standing, leader_of, mark_open
-from saferank.policies.kl_ucb_br import follow_clicks, regroup_leader
-from saferank.policies.registry import Outlook, Setup, given_rule, register
-from saferank.policies.room import duels_have_room, has_room
+from saferank.policies.shared.bubble import first_row, first_standing, leader_of, mark_open, with_leader
+from saferank.policies.shared.epochs import advance, restart, turn_epoch
+from saferank.policies.shared.issuing import count_issued
+from saferank.policies.shared.room import duels_have_room, has_room
 from saferank.randomness import Words, word
-from saferank.statistics.duels import DenseDuels, HashedDuels, new_duels, record, record_and_certify, wins_of
+from saferank.statistics.duels import (
+    DenseDuels,
+    HashedDuels,
+    record,
+    record_and_certify,
+    wins_of,
+    with_more_items,
+)
 from saferank.statistics.kl import duel_index, first_budgets
 from saferank.statistics.leaders import LeaderCounts, enthrone, leaders_full, new_leader_counts
+from saferank.statistics.lifetimes import LifetimeDuels, new_duels
 from saferank.statistics.tournament import (
+    ABSENT,
     Tournament,
     champion,
     may_challenge,
@@ -67,7 +78,7 @@ class SafeBlocksState(NamedTuple):
     wake: Ints  # [1] count of the leader at which all pairs are looked at again
     quiet: Ints  # [1] count until which the champion of the tournament does not challenge, or _OPEN
     standing: Ints  # by item
-    duels: DenseDuels | HashedDuels
+    duels: DenseDuels | HashedDuels | LifetimeDuels
     leaders: LeaderCounts
     tournament: Tournament
 
@@ -93,7 +104,7 @@ def _may_challenge(policy: SafeBlocks, wins: int, losses: int) -> bool:
 def _challenger(policy: SafeBlocks, state: SafeBlocksState, t: int) -> int:
     """The item with the largest index of all whose pair with the bottom item is open, or NOBODY.
 
-    The tournament leaves out whom the bottom item surely beats; if the winner's index is not positive, nobody's is.
+    The tournament leaves out items that the bottom item surely beats; if the winner's index is not positive, none is.
     While the winner is known to stay the winner its record is the same, so it stays open, or closed until ``quiet``.
     """
     known = t < state.tournament.good_until[0]
@@ -124,6 +135,23 @@ def _learn(policy: SafeBlocks, state: SafeBlocksState, impression: Impression, c
     state.account[1] += follow_clicks(policy, state, impression, clicks)
 
 
+@implements(count_issued, SafeBlocks)
+def _count_issued(policy: SafeBlocks, state: SafeBlocksState, pages: int) -> None:
+    state.round[0] += pages
+    state.leaders.counts[state.leaders.current[0]] += pages
+
+
+@implements(advance, SafeBlocks)
+def _advance(policy: SafeBlocks, state: SafeBlocksState) -> None:
+    turn_epoch(state.duels, policy, state)
+
+
+@implements(restart, SafeBlocks)
+def _restart(policy: SafeBlocks, state: SafeBlocksState) -> None:
+    state.account[1] += begin_again(policy, state)
+    state.quiet[0] = _OPEN
+
+
 @implements(has_room, SafeBlocks)
 def _has_room(policy: SafeBlocks, state: SafeBlocksState) -> bool:
     return duels_have_room(state, len(state.row) * (len(state.row) - 1) // 2) and not leaders_full(state.leaders)
@@ -143,7 +171,7 @@ def _start(setup: Setup) -> tuple[SafeBlocks, SafeBlocksState]:
         wake=np.full(1, LOOK_AGAIN, np.int64),
         quiet=np.full(1, _OPEN, np.int64),
         standing=first_standing(setup.n_items, setup.n_positions),
-        duels=new_duels(setup.n_items, setup.n_positions),
+        duels=new_duels(setup.n_items, setup.n_positions, setup.lifetime),
         leaders=new_leader_counts(setup.n_positions, 256),
         tournament=new_tournament(setup.n_items),
     )
@@ -152,9 +180,24 @@ def _start(setup: Setup) -> tuple[SafeBlocks, SafeBlocksState]:
 
 
 def _regroup(policy: SafeBlocks, state: SafeBlocksState, present: Flags) -> SafeBlocksState:
-    account = regrouped_account(state, len(state.row) - 1, present)
-    regrouped: SafeBlocksState = regroup_leader(policy, state, present)
-    return regrouped._replace(account=account, place=np.zeros(len(present), np.int64))
+    """For other items: leader and account by what is certain, a new tournament."""
+    state = state._replace(duels=with_more_items(state.duels, len(present)))
+    leader, account = regrouped_leader(policy, state, state.row[:-1], present, distant=False)
+    places, tournament = np.zeros(len(present), np.int64), new_tournament(len(present))
+    state = with_leader(policy, state, leader, present)
+    regrouped: SafeBlocksState = crowned(state._replace(account=account, place=places, tournament=tournament))
+    return regrouped
+
+
+def _rebuild(policy: SafeBlocks, state: SafeBlocksState, base: Items) -> SafeBlocksState:
+    """For another ranking of production's: leader and account derived from it, a new tournament."""
+    leader, account = rebased_leader(policy, state, base, distant=False)
+    n_items = len(state.standing)
+    rebuilt = with_leader(policy, state, leader, state.standing != ABSENT)
+    places, tournament = np.zeros(n_items, np.int64), new_tournament(n_items)
+    crowned_state: SafeBlocksState = crowned(rebuilt._replace(account=account, place=places, tournament=tournament))
+    crowned_state.quiet[0] = _OPEN
+    return crowned_state
 
 
 def _outlook(policy: SafeBlocks, state: SafeBlocksState) -> Outlook:
@@ -176,9 +219,20 @@ register(
     start=_start,
     leader=leader_of,
     certifies=True,
+    safe=True,
     rule=given_rule,
     regroup=_regroup,
+    rebuild=_rebuild,
     outlook=_outlook,
+    caches=("row", "reach", "place", "wake", "quiet", "tournament"),
     budget=budget_of,
     compares_blocks=True,
+    lifetimes=True,
+    shown_as=Presentation(
+        "SafeBlocks",
+        Look("#7b2f94", "#cf8fe6", (0, (9, 2)), "v"),
+        OURS,
+        order=11,
+        about="spends the safety allowance and certified swaps on shuffled blocks",
+    ),
 )

@@ -9,25 +9,37 @@ clicks speak for it without being certain, and cut into blocks that are shuffled
 plan whose price is above B is not made. Ours, beyond the paper; the proof is in docs/policies/safe-order.md.
 """
 
+import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank._kernel import implements, kernel
-from saferank.policies.account import budget_of, new_account, regrouped_account
-from saferank.policies.blocks import shuffle_blocks
-from saferank.policies.bubble import close_ranks, first_standing, standing_of
-from saferank.policies.plans import Plan, level_at, merge, new_plan, note_ends, settled, undecided, work_out_order
-from saferank.policies.registry import Outlook, Setup, given_rule, register
-from saferank.policies.room import duels_have_room, has_room
+from saferank._kernel import implements, kernel, verb
+from saferank.policies.registry import OURS, Look, Outlook, Presentation, Setup, given_rule, register
+from saferank.policies.shared.account import budget_of, new_account, rebased_leader, regrouped_leader
+from saferank.policies.shared.blocks import shuffle_blocks
+from saferank.policies.shared.bubble import first_standing, standing_of
+from saferank.policies.shared.derivation import sort_pool
+from saferank.policies.shared.epochs import advance, derive, restart, turn_epoch
+from saferank.policies.shared.plans import (
+    PagePlan,
+    level_at,
+    merge,
+    new_plan,
+    note_ends,
+    settled,
+    undecided,
+    work_out_order,
+)
+from saferank.policies.shared.room import duels_have_room, has_room
 from saferank.randomness import Words, shuffle_front, word
 from saferank.safety import Price
 from saferank.statistics.duels import (
     DenseDuels,
     HashedDuels,
+    epoch_start,
     fight,
-    new_duels,
     record,
     record_and_certify,
     surely_better,
@@ -35,6 +47,7 @@ from saferank.statistics.duels import (
     with_more_items,
 )
 from saferank.statistics.kl import entropy, optimistic
+from saferank.statistics.lifetimes import LifetimeDuels, new_duels
 from saferank.statistics.tournament import ABSENT, CANDIDATE, RANKED
 from saferank.verbs import NOBODY, Flags, Impression, Ints, Items, choose, learn
 
@@ -62,8 +75,8 @@ class SafeOrderState(NamedTuple):
     standing: Ints  # by item
     account: Ints  # [3] allowance floor(L - K/2), certified swaps since the reference, unranked items L - K
     pool: Items  # scratch: the leader, then the unranked items of a page
-    plan: Plan
-    duels: DenseDuels | HashedDuels
+    plan: PagePlan
+    duels: DenseDuels | HashedDuels | LifetimeDuels
 
 
 @implements(record, SafeOrder)
@@ -87,7 +100,7 @@ def _anchor(policy: SafeOrder, state: SafeOrderState, bottom: int) -> int:
 def _champion(policy: SafeOrder, state: SafeOrderState, bottom: int, level: float) -> int:
     """The item outside the working order with the largest index over the bottom item, of those that may be better.
 
-    Who never lost to the bottom item has index 1: the first such item ends the search.
+    An item that never lost to the bottom item has index 1: the first such item ends the search.
     """
     best, largest = NOBODY, 0.0
     for item in range(len(state.standing)):
@@ -127,7 +140,8 @@ def _order_boundaries(state: SafeOrderState, count: int, rng: Words) -> None:
 @kernel
 def _plan_anew(policy: SafeOrder, state: SafeOrderState, rng: Words) -> None:
     """Work out the order, choose the challenger, and merge blocks as far as the account goes."""
-    plan, n_positions, level = state.plan, len(state.leader), level_at(state.round[0])
+    plan, n_positions = state.plan, len(state.leader)
+    level = level_at(state.round[0] - epoch_start(state.duels))
     work_out_order(policy, state, level)
     challenger, boundaries = _challenger(policy, state, level, rng), n_positions - 1
     if challenger != NOBODY:
@@ -169,38 +183,77 @@ def _fill_pool(state: SafeOrderState, impression: Impression) -> int:
 
 
 @kernel
-def _sort_pool(policy: SafeOrder, state: SafeOrderState, size: int) -> int:
-    """Exchange every place of the leader with those below that surely beat it; returns how many exchanges."""
-    pool, swaps = state.pool, 0
-    for _ in range(len(state.leader)):
-        before = swaps
-        for upper in range(len(state.leader)):
-            for lower in range(upper + 1, size):
-                if surely_better(state.duels, policy.lead_needed, pool[lower], pool[upper]):
-                    pool[upper], pool[lower] = pool[lower], pool[upper]
-                    swaps += 1
-        if swaps == before:
-            break
-    return swaps
+def _note_leader(state: SafeOrderState, pool: Items, size: int) -> None:
+    """The pool is sorted: note leader, places and standings, and end the plan."""
+    n_positions = len(state.leader)
+    state.plan.pages[0] = _STALE
+    for place in range(size):
+        item = pool[place]
+        state.place[item] = min(place, n_positions)
+        state.standing[item] = RANKED if place < n_positions else CANDIDATE
+        if place < n_positions:
+            state.leader[place] = item
+
+
+@verb
+def _follow_certainty(
+    duels: Any, policy: SafeOrder, state: SafeOrderState, impression: Impression, decided: bool
+) -> None:
+    """Move the leader after a page of which a pair was won by an item that is surely better, or not (``decided``)."""
+    raise NotImplementedError
+
+
+@kernel
+def _sort_page(duels: Any, policy: SafeOrder, state: SafeOrderState, impression: Impression, decided: bool) -> None:
+    if not decided:
+        return
+    size, n_positions = _fill_pool(state, impression), len(state.leader)
+    swaps = sort_pool(duels, policy.lead_needed, state.pool, n_positions, size, distant=True)
+    if swaps > 0:  # not: nothing to swap, nor a contradiction, which leaves the leader as it is
+        state.account[1] += swaps
+        _note_leader(state, state.pool, size)
+
+
+for _kind in (DenseDuels, HashedDuels):
+    implements(_follow_certainty, _kind)(_sort_page)
+
+
+@implements(_follow_certainty, LifetimeDuels)
+def _derive_leader(
+    duels: LifetimeDuels, policy: SafeOrder, state: SafeOrderState, impression: Impression, decided: bool
+) -> None:
+    if duels.changed[0]:
+        restart(policy, state)
+
+
+@implements(restart, SafeOrder)
+def _restart(policy: SafeOrder, state: SafeOrderState) -> None:
+    derive_all(state.duels, policy, state)
+
+
+@functools.partial(verb, default=True)
+def derive_all(duels: Any, policy: SafeOrder, state: SafeOrderState) -> None:
+    """Derive leader and income from what is certain; nothing to do without a lifetime."""
+
+
+@implements(derive_all, LifetimeDuels)
+def _derive_all(duels: LifetimeDuels, policy: SafeOrder, state: SafeOrderState) -> None:
+    derive(duels, policy, state, state.leader)
+    state.account[1] = duels.income[0]
+    size = len(state.leader) + state.account[2]  # all present items
+    _note_leader(state, duels.pool, size)
+
+
+@implements(advance, SafeOrder)
+def _advance(policy: SafeOrder, state: SafeOrderState) -> None:
+    turn_epoch(state.duels, policy, state)
 
 
 @implements(learn, SafeOrder)
 def _learn(policy: SafeOrder, state: SafeOrderState, impression: Impression, clicks: Ints) -> None:
     state.learned[0] += 1
-    if not fight(policy, state, impression, clicks):
-        return
-    size, n_positions = _fill_pool(state, impression), len(state.leader)
-    swaps = _sort_pool(policy, state, size)
-    if swaps == 0:
-        return
-    state.account[1] += swaps
-    state.plan.pages[0] = _STALE
-    for place in range(size):
-        item = state.pool[place]
-        state.place[item] = min(place, n_positions)
-        state.standing[item] = RANKED if place < n_positions else CANDIDATE
-        if place < n_positions:
-            state.leader[place] = item
+    decided = fight(policy, state, impression, clicks)
+    _follow_certainty(state.duels, policy, state, impression, decided)
 
 
 @implements(has_room, SafeOrder)
@@ -227,23 +280,37 @@ def _start(setup: Setup) -> tuple[SafeOrder, SafeOrderState]:
         account=new_account(setup.n_items, setup.n_positions),
         pool=np.zeros(2 * setup.n_positions + 1, np.uint32),
         plan=new_plan(setup.n_items, setup.n_positions),
-        duels=new_duels(setup.n_items, setup.n_positions),
+        duels=new_duels(setup.n_items, setup.n_positions, setup.lifetime),
     )
     return SafeOrder(setup.rule.table(0)), state
 
 
 def _regroup(policy: SafeOrder, state: SafeOrderState, present: Flags) -> SafeOrderState:
-    """For other items: ranks closed, the account as in safe-blocks, and a new plan on the next page."""
-    leader, plan = close_ranks(state.leader, present), state.plan
+    """For other items: leader and account as in safe-blocks, and a new plan on the next page."""
+    plan = state.plan
     plan.pages[0] = _STALE
     newcomers = np.zeros(len(present) - len(plan.working), np.bool_)
+    state = state._replace(duels=with_more_items(state.duels, len(present)))
+    leader, account = regrouped_leader(policy, state, state.leader, present, distant=True)
     return state._replace(
         leader=leader,
         place=_places(leader, len(present)),
         standing=standing_of(leader, present),
-        account=regrouped_account(state, len(leader), present),
+        account=account,
         plan=plan._replace(working=np.append(plan.working, newcomers)),
-        duels=with_more_items(state.duels, len(present)),
+    )
+
+
+def _rebuild(policy: SafeOrder, state: SafeOrderState, base: Items) -> SafeOrderState:
+    """For another ranking of production's: leader and account derived from it, and a new plan on the next page."""
+    leader, account = rebased_leader(policy, state, base, distant=True)
+    state.plan.pages[0] = _STALE
+    present = state.standing != ABSENT
+    return state._replace(
+        leader=leader.copy(),
+        place=_places(leader, len(present)),
+        standing=standing_of(leader, present),
+        account=account,
     )
 
 
@@ -275,10 +342,21 @@ register(
     start=_start,
     leader=_leader,
     certifies=True,
+    safe=True,
     rule=given_rule,
     regroup=_regroup,
+    rebuild=_rebuild,
     outlook=_outlook,
+    caches=("plan", "pool"),
     budget=budget_of,
     price=_price,
     compares_blocks=True,
+    lifetimes=True,
+    shown_as=Presentation(
+        "SafeOrder",
+        Look("#4343c4", "#9d9dff", (0, (9, 2, 2, 2)), "<"),
+        OURS,
+        order=12,
+        about="follows the clicks before they are certain, as far as the budget covers the worst case",
+    ),
 )

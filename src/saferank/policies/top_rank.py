@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import implements
-from saferank.policies.partition import (
+from saferank.policies.registry import PAPER, Look, Outlook, Presentation, Setup, register
+from saferank.policies.shared.partition import (
     LARGEST_CATALOGUE,
     Partition,
     apart,
@@ -25,8 +26,7 @@ from saferank.policies.partition import (
     shuffle_page,
     sizes_in_words,
 )
-from saferank.policies.registry import Outlook, Setup, register
-from saferank.policies.room import duels_have_room, has_room
+from saferank.policies.shared.room import duels_have_room, has_room
 from saferank.randomness import Words
 from saferank.statistics.decision import DecisionRule, PaperRule, top_rank_rule, whole_horizon
 from saferank.statistics.duels import DenseDuels, fight, new_dense_duels, record, record_and_certify, with_larger_matrix
@@ -127,4 +127,11 @@ register(
     regroup=_regroup,
     outlook=_outlook,
     settled=lambda state, i, j: apart(state.blocks, i, j),
+    shown_as=Presentation(
+        "TopRank",
+        Look("#2166ac", "#6cb0f5", (0, (6, 1.5, 1.2, 1.5)), "^"),
+        PAPER,
+        order=3,
+        about="shuffles blocks of items whose order is undecided; not safe",
+    ),
 )

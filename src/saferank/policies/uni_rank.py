@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import implements, kernel
-from saferank.policies.partition import (
+from saferank.policies.registry import PAPER, Look, Outlook, Presentation, Setup, register
+from saferank.policies.shared.partition import (
     LARGEST_CATALOGUE,
     Partition,
     apart,
@@ -28,9 +29,8 @@ from saferank.policies.partition import (
     shuffle_page,
     sizes_in_words,
 )
-from saferank.policies.registry import Outlook, Setup, register
-from saferank.policies.room import has_room
-from saferank.policies.uni_rank_page import recommend_parts
+from saferank.policies.shared.room import has_room
+from saferank.policies.shared.uni_rank_page import outdates, recommend_parts
 from saferank.randomness import Words
 from saferank.statistics.duels import DenseDuels, fight, new_dense_duels, record, with_larger_matrix
 from saferank.statistics.kl import first_budgets
@@ -45,7 +45,7 @@ class UniRank(NamedTuple):
 
 
 class UniRankState(NamedTuple):
-    """Duels, who surely stands below whom, and the parts that this makes."""
+    """Duels, which items surely stand below which, and the parts that this makes."""
 
     round: Ints  # [1] pages issued
     learned: Ints  # [1] pages learnt from
@@ -56,7 +56,7 @@ class UniRankState(NamedTuple):
     part_of: Ints  # by item: where its part ends; the leader as a key
     leaders: LeaderCounts
     bound: Floats  # [3] log log(t0 + 3) lies between the first two while t0 is at most the third
-    extra: Ints  # [3] place of the last extra item, start of the part it was for, count at which to choose again
+    extra: Ints  # [3] place of the extra item, start of the part it is for, count at which to choose groups again
     wake: Floats  # [2] smallest m^2 n of a pair marked below, and the t0 at which the bound reaches it
 
 
@@ -93,7 +93,7 @@ def _wake_at(state: UniRankState, strength: float) -> None:
 @implements(record, UniRank)
 def _record(policy: UniRank, state: UniRankState, winner: int, loser: int, now: int) -> bool:
     state.duels.wins[winner, loser] += 1
-    if state.part_of[winner] != state.part_of[loser]:
+    if state.part_of[winner] != state.part_of[loser] and outdates(policy, state, winner, loser):
         state.extra[2] = 0
     up, down = _stands_below(state, winner, loser), _stands_below(state, loser, winner)
     changed = up != state.below[winner, loser] or down != state.below[loser, winner]
@@ -178,7 +178,7 @@ def _start(setup: Setup) -> tuple[UniRank, UniRankState]:
 
 
 def _regroup(policy: UniRank, state: UniRankState, present: Flags) -> UniRankState:
-    """For other items. Another set of items has leaders of its own, so counts begin anew."""
+    """For other items. Another set of items has leaders of its own, so counts start again at 0."""
     n_items, before = len(present), len(state.present)
     below = np.zeros((n_items, n_items), np.bool_)
     below[:before, :before] = state.below
@@ -213,4 +213,11 @@ register(
     regroup=_regroup,
     outlook=_outlook,
     settled=lambda state, i, j: apart(state.parts, i, j),
+    shown_as=Presentation(
+        "UniRank",
+        Look("#1b8a4a", "#4fc983", (0, (3, 1.2, 1, 1.2, 1, 1.2)), "D"),
+        PAPER,
+        order=4,
+        about="merges neighbouring parts while optimism allows; not safe",
+    ),
 )

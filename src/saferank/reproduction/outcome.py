@@ -1,12 +1,14 @@
 """What a reproduction writes: results, sensitivity and study, each with where it came from."""
 
+import hashlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from saferank.datasets import LogSummary
+from saferank.experiments.run_files import RUNS, write_runs
 from saferank.instances import Instance
+from saferank.logs import LogSummary
 from saferank.reproduction.folder import RESULTS, SENSITIVITY, STUDY
 from saferank.reproduction.parts import Parts
 from saferank.reproduction.protocol import Protocol
@@ -28,6 +30,12 @@ def log_facts(summary: LogSummary, name: str, synthetic: bool) -> dict[str, Any]
         "pages_without_click": summary.pages_without_click,
         "bad_lines": summary.bad,
     }
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file of any size."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def reproduction_facts(
@@ -79,7 +87,7 @@ def peak_memory_mb() -> float | None:
 
 
 def write_outcome(folder: Path, parts: Parts, gathered: Gathered, source: dict[str, Any]) -> None:
-    """Write the files; results.json last: who finds it finds the others."""
+    """Write the files; results.json last: where it is, the others are complete."""
     results = gathered.in_order()
     first = len(parts.paper)
     second = first + len(parts.sensitivity)
@@ -87,4 +95,5 @@ def write_outcome(folder: Path, parts: Parts, gathered: Gathered, source: dict[s
         write_results(folder / SENSITIVITY, results[first:second], source)
     if parts.study:
         write_results(folder / STUDY, results[second:], source)
+    write_runs(folder / RUNS, results[:first], gathered.runs_in_order()[:first])
     write_results(folder / RESULTS, results[:first], source)

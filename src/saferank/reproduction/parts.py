@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from saferank.click_models.shapes import PerItem
-from saferank.embedded import MODELS, embedded_instances
 from saferank.fitting.coins import declared
 from saferank.instances import Instance, first_queries
-from saferank.policies.bubble_rank import ALL_CANDIDATES
-from saferank.report.sensitivity import REVERSED
+from saferank.instances.embedded import MODELS, embedded_instances
+from saferank.policies.bubble_rank import ALL_CANDIDATES, SHOWN_ONLY
+from saferank.reporting.sensitivity import REVERSED
 from saferank.reproduction.protocol import Protocol
 from saferank.reproduction.special import Special
 from saferank.simulation.experiment import Cell, cells_of
@@ -36,7 +36,7 @@ class Parts:
 def study_sets(protocol: Protocol, others: Mapping[str, Sequence[Instance]]) -> dict[str, list[Instance]]:
     """The instance sets of the study: the first queries of the embedded one under all models, and of others.
 
-    An id that an earlier set has too is told apart by the name of its own: results know instances by their ids alone.
+    An id that an earlier set has too gets the name of its own set: results know instances by their ids alone.
     """
     size = protocol.sizes.study_queries
     embedded = embedded_instances(max(2, size), models=MODELS)
@@ -81,13 +81,13 @@ def sensitivity_rules(protocol: Protocol) -> tuple[str, ...]:
 
 
 def _sensitivity(protocol: Protocol, instances: Sequence[Instance]) -> list[Cell]:
-    """Rules, BubbleRank's candidates, and the order of candidates, which breaks KL-UCB-BR's ties."""
+    """Rules, BubbleRank's candidates and duels, and the order of candidates, which breaks KL-UCB-BR's ties."""
     repetitions = protocol.sizes.sensitivity_repetitions
     safe = tuple(policy for policy in SAFE if policy in protocol.policies)
     plans = [protocol.plan(repetitions, policies=safe, rule=rule) for rule in sensitivity_rules(protocol) if safe]
     cells = [cell for plan in plans for cell in cells_of(instances, plan)]
     if "bubble-rank" in safe:
-        cells += cells_of(instances, protocol.plan(repetitions, policies=(ALL_CANDIDATES.name,)))
+        cells += cells_of(instances, protocol.plan(repetitions, policies=(ALL_CANDIDATES.name, SHOWN_ONLY.name)))
     if "kl-ucb-br" in safe:
         turned = [candidates_reversed(instance, protocol.positions) for instance in instances]
         cells += cells_of(turned, protocol.plan(repetitions, policies=("kl-ucb-br",)))

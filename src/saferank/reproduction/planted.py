@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from saferank.click_models import PBM
-from saferank.datasets import write_synthetic_log
-from saferank.datasets.synthetic import planted_instances
-from saferank.embedded import OPTIMAL, WORST, embedded_instances
 from saferank.instances import Instance
+from saferank.instances.embedded import OPTIMAL, WORST, embedded_instances
+from saferank.logs import write_synthetic_log
+from saferank.logs.synthetic.writing import planted_instances
 from saferank.verbs import Floats
 
 LOG_NAME = "log.gz"

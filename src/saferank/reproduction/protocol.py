@@ -3,7 +3,6 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from saferank.datasets.sessions import RANKING_LENGTH
 from saferank.fitting import estimator
 from saferank.simulation.experiment import Plan
 
@@ -45,6 +44,7 @@ class Protocol:
     seed: int
     iterations: int
     parts: tuple[str, ...]
+    page_length: int | None = None  # of the rankings; None: 10 where a query has such a page, else its most frequent
 
     def __post_init__(self) -> None:
         for model in self.models:
@@ -52,9 +52,8 @@ class Protocol:
         unknown = [part for part in self.parts if part not in PARTS]
         if unknown:
             raise ValueError(f"unknown part {unknown[0]!r}; known ones: {', '.join(PARTS)}")
-        if not self.positions <= self.items <= RANKING_LENGTH:
-            expected = f"{self.positions} (the positions) to {RANKING_LENGTH} (a page of the log)"
-            raise ValueError(f"items is {self.items}, expected {expected}")
+        if self.items < self.positions:
+            raise ValueError(f"items is {self.items}, expected at least {self.positions}, the positions")
         self.plan()
 
     def plan(self, repetitions: int | None = None, **changes: Any) -> Plan:

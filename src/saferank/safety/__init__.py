@@ -1,4 +1,10 @@
-"""The safety constraint of the paper, who breaks it, and what a page may spend."""
+"""The safety constraint of the paper, when a page violates it, and what a page may spend.
+
+Better means more attractive, and what certifies are comparisons that are fair coins between equally attractive items.
+They are under PBM, CM, DCM, UBM and CCM. Under DBN with unequal satisfaction they are not, for any policy here: an item
+that satisfies ends the visit and takes clicks from the items below it (docs/safety.md). There certificates may be wrong
+at any rate, and the guarantees of the policies do not hold.
+"""
 
 from saferank.safety.budget import Budget, Price, price_of_page, whole_allowance
 from saferank.safety.constraint import Judge, allowance, judge_of, violates, wrong_pairs

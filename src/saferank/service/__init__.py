@@ -1,1 +1,7 @@
-"""The live service: HTTP in front of the same learner that the library runs."""
+"""The live service: a page is a function of what is known, and what is known is a fold of the log.
+
+    http -> engine -> commands | queries -> state -> knowledge -> store
+
+``interface`` is the only door between HTTP and the rest, ``wire`` holds what goes through it. ``import-linter`` keeps
+the arrows.
+"""

@@ -1,22 +1,36 @@
-"""Time in the service: milliseconds that never go back, and how they are written."""
+"""Time in the service: milliseconds of the store's clock, how they are written, and what a server measures them by."""
 
+import asyncio
 import functools
 import re
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Protocol
 
-Clock = Callable[[], int]
+_BOOT_TIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)  # Linux
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
-def steady_clock() -> Clock:
-    """Milliseconds since 1970: the wall clock's reading at this moment, and from then on the time that passed.
+class Clock(Protocol):
+    """The time of one server. A simulation brings its own."""
 
-    Somebody who sets the wall clock changes nothing until the next start.
-    """
-    begin, reference = time.time_ns(), time.monotonic_ns()
-    return lambda: (begin + time.monotonic_ns() - reference) // 1_000_000
+    def monotonic(self) -> float:
+        """Seconds that never go back; only differences mean something."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after so many seconds."""
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def monotonic(self) -> float:
+        """Seconds since the machine was started, those included in which it slept: leases must end meanwhile."""
+        return time.clock_gettime(_BOOT_TIME) if _BOOT_TIME is not None else time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Let others run for so long."""
+        await asyncio.sleep(seconds)
 
 
 def moment(milliseconds: int) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from saferank.click_models import PBM
 from saferank.client import Client, Ranked
-from saferank.embedded import embedded_instances
+from saferank.instances.embedded import embedded_instances
 from saferank.randomness import Words, stream
 from saferank.verbs import Floats, click
 

@@ -9,10 +9,11 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
-from saferank.service.problems import Problem
 from saferank.service.settings import TenantKeys
+from saferank.service.wire.problems import Problem
 
 Role = Literal["rank", "feedback"]
+Purpose = Role | Literal["operator"]
 NO_KEYS_TENANT = "default"
 LONGEST_KEY = 512
 Headers = Iterable[tuple[bytes, bytes]]
@@ -29,9 +30,9 @@ _PREFIX = len("sha256:") + 32  # 128 bits: no two keys share them
 _NOBODY = ("", Principal("", "feedback"))
 
 
-def new_key(role: Role) -> str:
+def new_key(purpose: Purpose) -> str:
     """A new key, to be given to whoever calls."""
-    return f"saferank_{role}_{secrets.token_urlsafe(32)}"
+    return f"saferank_{purpose}_{secrets.token_urlsafe(32)}"
 
 
 def hashed(key: str) -> str:
@@ -44,9 +45,10 @@ def hashed(key: str) -> str:
 
 
 class Keys:
-    """The keys of all tenants; without any, every caller is the one tenant."""
+    """The keys of all tenants, and those of operators; without any of tenants, every caller is the one tenant."""
 
-    def __init__(self, tenants: Mapping[str, TenantKeys]) -> None:
+    def __init__(self, tenants: Mapping[str, TenantKeys], operators: Iterable[str] = ()) -> None:
+        self._operators = {known[:_PREFIX]: known for known in operators}
         self._known: dict[str, tuple[str, Principal]] = {}  # found by the beginning, compared in constant time
         for tenant, keys in tenants.items():
             self._known |= {known[:_PREFIX]: (known, Principal(tenant, "rank")) for known in keys.rank}
@@ -72,6 +74,18 @@ class Keys:
         if caller.role != "rank":
             raise Problem(403, "Rank key needed", "a feedback key may only POST /v1/feedback with tokens")
         return caller.tenant
+
+    def check_operator(self, headers: Headers) -> None:
+        """Problem 401 or 403 unless an operator key is among the headers, or there are no keys of any kind."""
+        if not self._operators:
+            if self._open is None:
+                detail = "this service has no operator keys; make one with `saferank keys operator` (operator_keys)"
+                raise Problem(403, "No operator keys", detail)
+            return
+        digest = hashed(_key_in(headers) or "")
+        if not hmac.compare_digest(self._operators.get(digest[:_PREFIX], ""), digest):
+            self.caller(headers)  # 401 for no key and an unknown one
+            raise Problem(403, "Operator key needed", "what concerns all tenants needs one of operator_keys")
 
 
 def _key_in(headers: Headers) -> str | None:

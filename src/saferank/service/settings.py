@@ -5,9 +5,11 @@
 """
 
 import functools
+import importlib.util
 import ipaddress
+import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import (
     BaseModel,
@@ -20,7 +22,10 @@ from pydantic import (
     model_validator,
 )
 
-from saferank.service.calls import LONGEST_ID, MOST_ITEMS, Id, Mode
+from saferank.service.wire.calls import LONGEST_ID, MOST_ITEMS, Id, Mode
+
+if TYPE_CHECKING:
+    from saferank.policies import PolicyKind
 
 HashedKey = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -48,32 +53,78 @@ class Settings(BaseModel):
         default="127.0.0.1", min_length=1, description="Address to listen on; elsewhere than loopback needs keys."
     )
     port: int = Field(default=8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one and prints it.")
-    store: Path = Field(
-        default=Path("saferank-store"), description="Folder of the durable log, made when it is missing."
+    store: str = Field(
+        default="saferank-store",
+        min_length=1,
+        description="Folder of the store, made when it is missing; or the address of a PostgreSQL database.",
     )
-    policy: str = Field(default="kl-ucb-br", description="Policy of contexts that are opened from now on.")
-    rule: str = Field(default="paper:1e-5", description="Decision rule of contexts that are opened from now on.")
+    workers: int = Field(
+        default=1, ge=1, le=64, description="Processes that serve the port; more than one needs PostgreSQL."
+    )
+    policy: str = Field(default="safe-draw", description="Policy of contexts that are opened from now on.")
+    rule: str = Field(default="anytime:1e-5", description="Decision rule of contexts that are opened from now on.")
+    certificate_days: float = Field(
+        default=14.0,
+        ge=0,
+        le=3650,
+        description="Length of an epoch of certificates: one holds to the end of the next epoch; 0: without end.",
+    )
     window_seconds: float = Field(
         default=1800.0, gt=0, le=30 * 86400, description="How long clicks of a page are collected before they count."
     )
+    source_daily_pages: int = Field(
+        default=100, ge=0, le=10**6, description="Pages of one source that count in a day and context; 0 is no limit."
+    )
     mode: Mode = Field(default="live", description="What calls get that name no mode: live, shadow or off.")
-    holdout_share: Share = Field(default=0.0, description="Share of sessions that always get production's ranking.")
+    holdout_share: float = Field(
+        default=0.0,
+        ge=0,
+        le=0.5,
+        description="Share of pages, by visitor and window, that are production's, to compare with; 0: no comparison.",
+    )
+    guardrail_drop: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="Relative loss of clicks against the holdout at which exploring is stopped, like 0.03; 0: never.",
+    )
+    guardrail_error: float = Field(
+        default=0.01,
+        gt=0,
+        lt=1,
+        description="Probability, over all time, contexts and looks, that the guardrail stops without such a loss.",
+    )
+    freshness_seconds: float = Field(
+        default=5.0,
+        ge=1,
+        le=3600,
+        description="A server that has not heard from its store for so long serves production's rankings.",
+    )
     max_pending: int = Field(
-        default=20_000, ge=1, description="Writes that may wait for the disk; beyond, feedback is refused with 503."
+        default=20_000,
+        ge=1,
+        description="Pages and reports that may wait for the store; beyond, feedback is refused with 503.",
     )
     snapshot_every: int = Field(
-        default=20_000, ge=1, description="Events of a context between two snapshots of its state."
+        default=20_000, ge=1, description="Pages of a context between two snapshots of its knowledge that are kept."
+    )
+    keep_days: float = Field(
+        default=0.0,
+        ge=0,
+        le=3650,
+        description="Closed pages older than this are deleted; what they taught stays. 0: pages are kept for ever.",
     )
     max_contexts: int = Field(
         default=20_000, ge=1, description="Contexts that a tenant may open; one more is refused with 422."
     )
-    max_open_pages: int = Field(
-        default=5_000_000,
-        ge=1,
-        description="Pages whose windows may be open; beyond, production's page is served and not logged.",
+    max_loaded_contexts: int = Field(
+        default=5000, ge=1, description="Contexts in the memory of a process; others are read when they are asked for."
     )
     tenants: dict[Id, TenantKeys] = Field(
         default={}, description="Tenants and the hashes of their keys; without any, one tenant `default` and no keys."
+    )
+    operator_keys: tuple[HashedKey, ...] = Field(
+        default=(), description="Hashes of the keys that may switch off all tenants, of `saferank keys operator`."
     )
     token_keys: dict[Id, Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64,}$")]] = Field(
         default={}, description="Keys that sign tokens, as hexadecimal by name; without any, those kept in the store."
@@ -97,7 +148,9 @@ class Settings(BaseModel):
         default=10.0, gt=0, description="A body that takes longer to arrive is refused with 408."
     )
     max_in_flight: int = Field(
-        default=1000, ge=1, description="Rank calls, reports and others worked on at a time, each; beyond, 503."
+        default=64,
+        ge=1,
+        description="Rank calls worked on at a time, as many others, four times as many reports; beyond, 503.",
     )
     max_lag_seconds: float = Field(
         default=0.25,
@@ -119,13 +172,33 @@ class Settings(BaseModel):
         default="info", description="What is logged to stderr."
     )
     access_log_share: Share = Field(default=0.0, description="Share of answered requests that are logged.")
+    ubi_page_id: str = Field(
+        default="query_id",
+        min_length=1,
+        description="Where a UBI event has the id of its page, like event_attributes.impression_id.",
+    )
+    ubi_click_actions: tuple[str, ...] = Field(
+        default=("click",), description="UBI actions that are clicks; others are accepted and ignored."
+    )
+    personalizer_context: tuple[str, ...] = Field(
+        default=(),
+        description="Features, like user.plan, whose values tell Personalizer's contexts apart; none: one context.",
+    )
+    traces: bool = Field(
+        default=False, description="Spans of rank and feedback for OpenTelemetry; needs saferank[traces]."
+    )
+
+    @field_validator("store", mode="before")
+    @classmethod
+    def _address(cls, store: object) -> object:
+        return str(store) if isinstance(store, Path) else store
 
     @field_validator("policy")
     @classmethod
     def _known_policy(cls, name: str) -> str:
         from saferank.policies import policy_kind
 
-        policy_kind(name)
+        check_servable_parts(policy_kind(name))
         return name
 
     @field_validator("rule")
@@ -145,6 +218,33 @@ class Settings(BaseModel):
                 raise ValueError(f"found {origin!r}, expected origins like https://shop.example, without a path")
         return origins
 
+    @field_validator("traces")
+    @classmethod
+    def _traces_can_be_made(cls, wanted: bool) -> bool:
+        if wanted and importlib.util.find_spec("opentelemetry") is None:
+            raise ValueError("needs OpenTelemetry; to get it: pip install 'saferank[traces]'")
+        return wanted
+
+    @model_validator(mode="after")
+    def _rule_fits(self) -> "Settings":
+        from saferank.policies import policy_kind
+        from saferank.statistics.decision import decision_rule
+
+        try:
+            policy_kind(self.policy).check_rule(decision_rule(self.rule))
+        except ValueError as problem:
+            raise ValueError(f"rule: {problem}") from problem
+        return self
+
+    @model_validator(mode="after")
+    def _guardrail_fits(self) -> "Settings":
+        if self.guardrail_drop and not self.holdout_share:
+            raise ValueError(
+                "guardrail_drop: there is no holdout to lose against; set holdout_share, for example to 0.1, "
+                "or guardrail_drop to 0 to serve without the guardrail"
+            )
+        return self
+
     @model_validator(mode="after")
     def _keys_fit(self) -> "Settings":
         if self.token_key is not None and self.token_key not in self.token_keys:
@@ -155,14 +255,47 @@ class Settings(BaseModel):
                 "listen on 127.0.0.1, or make keys with `saferank keys new` and put them into [tenants]"
             )
         hashes = [key for tenant in self.tenants.values() for key in (*tenant.rank, *tenant.feedback)]
+        hashes += self.operator_keys
         if len(set(hashes)) < len(hashes):
-            raise ValueError("tenants: a key is listed twice; every key belongs to one tenant and one purpose")
+            raise ValueError(
+                "tenants: a key is listed twice; every key belongs to one tenant and one purpose, or to operator_keys"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _workers_fit(self) -> "Settings":
+        if self.workers > 1 and not is_shared(self.store):
+            raise ValueError(
+                f"workers: {self.workers} processes need a store on PostgreSQL (--store postgresql://...); "
+                f"{self.store} is for one process"
+            )
         return self
 
     @property
     def has_keys(self) -> bool:
         """True when callers must show a key."""
         return bool(self.tenants)
+
+
+def is_shared(store: str) -> bool:
+    """True for a store that several processes may use."""
+    return store.startswith(("postgresql://", "postgres://"))
+
+
+def masked(store: str) -> str:
+    """The address of a store without its password, for people and logs.
+
+    >>> masked("postgresql://shop:secret@db/rankings")
+    'postgresql://shop:***@db/rankings'
+    """
+    return re.sub(r"(://[^/@:]*:)[^/@]*@", r"\1***@", store)
+
+
+def check_servable_parts(kind: "PolicyKind") -> None:
+    """ValueError when a policy lacks what serving needs."""
+    missing = kind.missing_to_be_served()
+    if missing:
+        raise ValueError(f"{kind.name} cannot be served: it has no {missing[0]} (docs/add-a-policy.md); safe-draw can")
 
 
 def check_tenant(name: str) -> None:

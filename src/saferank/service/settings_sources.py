@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from saferank.service.settings import Settings, SettingsError
-from saferank.service.validation import sentence, where
+from saferank.service.settings import Settings, SettingsError, masked
+from saferank.service.wire.validation import sentence, where
 
 PREFIX = "SAFERANK_SERVE_"
 CONFIG_VARIABLE = f"{PREFIX}CONFIG"
 SECRET = ("tenants", "token_keys")
-_LISTS = ("cors_origins",)
+_LISTS = ("cors_origins", "operator_keys")
 
 
 class EffectiveSettings(NamedTuple):
@@ -67,7 +67,7 @@ def shown(effective: EffectiveSettings) -> list[tuple[str, str, str]]:
     rows = []
     for name, source in effective.sources.items():
         value = getattr(effective.settings, name)
-        rows.append((name, _masked(value) if name in SECRET else _plain(value), source))
+        rows.append((name, _shown(name, value), source))
     return rows
 
 
@@ -119,11 +119,17 @@ def _explain(problem: ValidationError, sources: Mapping[str, str]) -> str:
     name = place.partition(".")[0].partition("[")[0]
     source = sources.get(name, "default")
     origin = "" if source == "default" else f" ({source})"
-    if name == "tenants" and error["type"] == "string_pattern_mismatch":
-        return f"{place}{origin}: expected the hash of a key, sha256: and 64 digits, as `saferank keys new` prints it"
+    if name in ("tenants", "operator_keys") and error["type"] == "string_pattern_mismatch":
+        return f"{place}{origin}: expected the hash of a key, sha256: and 64 digits, as `saferank keys` prints it"
     if name == "token_keys" and error["type"] == "string_pattern_mismatch":
         return f"{place}{origin}: expected at least 64 hexadecimal digits"
     return f"{place}{origin}: {sentence(error)}" if place else f"{sentence(error)}"
+
+
+def _shown(name: str, value: Any) -> str:
+    if name == "operator_keys":
+        return f"{len(value)} (masked)" if value else "none"
+    return _masked(value) if name in SECRET else masked(_plain(value))
 
 
 def _masked(value: Mapping[str, Any]) -> str:

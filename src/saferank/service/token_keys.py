@@ -1,37 +1,26 @@
-"""The keys that sign tokens: from the settings, or made on the first start and kept beside the log."""
+"""The keys that sign tokens: from the settings, or those that were made with the store."""
 
 import json
-import secrets
-from pathlib import Path
 
-from saferank.json_files import read_json
 from saferank.service.settings import Settings
 from saferank.service.tokens import Tokens
-from saferank.store.sqlite import StoreError
-from saferank.whole_files import replacing
-
-FILE_NAME = "token-keys.json"
+from saferank.store.contract import StoreError
 
 
-def tokens_of(settings: Settings, folder: Path) -> Tokens:
-    """Who signs and reads tokens under these settings."""
+def tokens_of(settings: Settings, kept: bytes | None) -> Tokens:
+    """Who signs and reads tokens under these settings; ``kept`` are the keys of the store, as JSON."""
     try:
-        keys = settings.token_keys or _kept_keys(folder / FILE_NAME)
+        keys = settings.token_keys or _kept_keys(kept)
         current = settings.token_key or list(keys)[-1]
         return Tokens({name: bytes.fromhex(secret) for name, secret in keys.items()}, current)
-    except (ValueError, OSError) as problem:
+    except ValueError as problem:
         raise StoreError(f"token keys: {problem}") from problem
 
 
-def _kept_keys(path: Path) -> dict[str, str]:
-    """The keys of the file, which is made when it is missing, readable by its owner alone."""
-    if not path.exists():
-        with replacing(path) as file:
-            Path(file.name).chmod(0o600)
-            file.write(json.dumps({f"k{secrets.token_hex(4)}": secrets.token_hex(32)}).encode())
-    keys = read_json(path)
+def _kept_keys(kept: bytes | None) -> dict[str, str]:
+    keys = json.loads(kept or b"{}")
     if not isinstance(keys, dict) or not keys or not all(_is_key(secret) for secret in keys.values()):
-        raise ValueError(f"{path}: expected an object of key names with secrets of at least 64 hexadecimal digits")
+        raise ValueError("expected an object of key names with secrets of at least 64 hexadecimal digits")
     return dict(keys)
 
 

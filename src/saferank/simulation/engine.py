@@ -1,8 +1,8 @@
-"""Who plays the runs of an experiment, and what becomes of them.
+"""Engines, which play the runs of an experiment, and how their results are gathered.
 
-An *engine* (threads here, a Dask cluster in ``saferank.cluster``) plays tasks in any order. ``Gathered`` puts the runs
-of a cell in the order of their repetitions before it averages, so results do not depend on the engine. Threads suffice
-on one machine: kernels hold no GIL.
+An *engine* (threads here, a Dask cluster in ``cluster/``) plays tasks in any order. ``Gathered`` puts the runs of a
+cell in the order of their repetitions before it averages, so results do not depend on the engine. Threads suffice on
+one machine: kernels hold no GIL.
 """
 
 import itertools
@@ -15,8 +15,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from saferank._kernel import prepare_thread
-from saferank.simulation.experiment import Cell, OnRounds, compile_loops, result_of, run, unheard
+from saferank.simulation.experiment import Cell, OnRounds, compile_loops, ignore_rounds, result_of, run
 from saferank.simulation.results import Result
+from saferank.simulation.runs import Runs, kept
 from saferank.verbs import Floats
 
 TASK_ROUNDS = 1_000_000
@@ -44,7 +45,7 @@ class Engine(Protocol):
     task_rounds: int  # about how many rounds a task should have
 
     def play(self, cells: Sequence[Cell], tasks: Sequence[Task], on_rounds: OnRounds) -> Iterator[Played]:
-        """Tasks as they are done, in any order; ``on_rounds`` hears of rounds, and what it raises ends everything."""
+        """Tasks as they are done, in any order; ``on_rounds`` gets rounds played, what it raises ends everything."""
 
 
 class _Stopped(Exception):  # noqa: N818 (no error: the experiment is being stopped)
@@ -64,20 +65,20 @@ class Threads:
         compile_loops([cells[number] for number in sorted({task.cell for task in tasks})])
         stop = threading.Event()
 
-        def heard(rounds: int) -> None:
+        def count(rounds: int) -> None:
             if stop.is_set():
                 raise _Stopped
             on_rounds(rounds)
 
         pool = ThreadPoolExecutor(max_workers=self.jobs, initializer=prepare_thread)
         try:
-            yield from _as_done(pool, lambda task: play_task(cells[task.cell], task, heard), iter(tasks), 2 * self.jobs)
+            yield from _as_done(pool, lambda task: play_task(cells[task.cell], task, count), iter(tasks), 2 * self.jobs)
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)
 
 
-def play_task(cell: Cell, task: Task, on_rounds: OnRounds = unheard) -> Played:
+def play_task(cell: Cell, task: Task, on_rounds: OnRounds = ignore_rounds) -> Played:
     """Play a task of this cell on this thread."""
     started = time.perf_counter()
     rows = [run(cell, repetition, on_rounds) for repetition in task.repetitions]
@@ -96,22 +97,27 @@ def _as_done(
 
 
 class Gathered:
-    """What has come of an experiment so far; the runs of a cell are forgotten once all of them are there."""
+    """What has come of an experiment so far.
+
+    Once all runs of a cell are there, their means are kept at every checkpoint and the runs themselves at some.
+    """
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self.cells = cells
         self.results: dict[int, Result] = {}  # of the cells that are complete, by number
+        self.kept: dict[int, Runs] = {}  # single runs of the cells that are complete
         self.runs: dict[int, dict[int, Floats]] = {}  # of the others, by number and repetition
         self.seconds: dict[int, float] = {}  # of threads, by number
 
     def add(self, played: Played) -> None:
-        """Hear of a task that was played."""
+        """Take in a task that was played."""
         number, cell = played.task.cell, self.cells[played.task.cell]
         self.seconds[number] = self.seconds.get(number, 0.0) + played.seconds
         runs = self.runs.setdefault(number, {})
         runs |= dict(zip(played.task.repetitions, played.rows, strict=True))
         if len(runs) == cell.plan.repetitions:
-            self.results[number] = result_of(cell, np.array([runs[repetition] for repetition in sorted(runs)]))
+            rows = np.array([runs[repetition] for repetition in sorted(runs)])
+            self.results[number], self.kept[number] = result_of(cell, rows), kept(cell.checkpoints, rows)
             del self.runs[number]
 
     def tasks(self, task_rounds: int) -> list[Task]:
@@ -126,23 +132,33 @@ class Gathered:
         starts = range(0, len(missing), together)
         return [Task(number, tuple(missing[start : start + together])) for start in starts]
 
+    @property
+    def rounds_there(self) -> int:
+        """How many rounds need not be played any more."""
+        complete = sum(self.cells[number].plan.repetitions * self.cells[number].plan.rounds for number in self.results)
+        return complete + sum(len(runs) * self.cells[number].plan.rounds for number, runs in self.runs.items())
+
     def in_order(self) -> list[Result]:
         """The results in the order of the cells."""
         return [self.results[number] for number in range(len(self.cells))]
+
+    def runs_in_order(self) -> list[Runs]:
+        """The single runs in the order of the cells."""
+        return [self.kept[number] for number in range(len(self.cells))]
 
 
 def simulate(
     cells: Sequence[Cell],
     jobs: int = 1,
-    on_rounds: OnRounds = unheard,
+    on_rounds: OnRounds = ignore_rounds,
     *,
     engine: Engine | None = None,
     gathered: Gathered | None = None,
 ) -> list[Result]:
     """Play every repetition of every cell, on ``jobs`` threads or by another engine; the results do not depend on it.
 
-    ``on_rounds`` hears of rounds as they are played, on any thread; what it raises ends the experiment. What is there
-    already in ``gathered`` is not played again.
+    ``on_rounds`` is called with the rounds played since, on any thread; what it raises ends the experiment. What
+    ``gathered`` has already is not played again.
     """
     player = Threads(jobs) if engine is None else engine
     so_far = Gathered(cells) if gathered is None else gathered

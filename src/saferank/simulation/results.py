@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from saferank._version import __version__
-from saferank.json_files import JsonFileError, read_json, write_atomically
+from saferank.errors import UsageError
+from saferank.files import JsonFileError, read_json, write_atomically
 from saferank.verbs import Floats
 
 Column = list[float]
@@ -35,6 +36,10 @@ class Result:
     violations_mean: Column
     violations_stderr: Column | list[None]
     wrong_certificates_mean: Column | None  # None for policies without certificates
+    lifetime: int | None = None  # of certificates; None: they never end
+    clicks_relative_mean: Column | None = None  # expected clicks of all pages relative to the original ranking's
+    worst_page_min: Column | None = None  # the smallest such ratio of a single page, in any repetition
+    world: str | None = None  # what is not as in the paper, like ``delay:10``; None: nothing
 
 
 def mean_and_stderr(runs: Floats) -> tuple[Column, Column | list[None]]:
@@ -73,7 +78,7 @@ def write_results(path: Path, results: list[Result], source: dict[str, Any]) -> 
     write_atomically(path, f'{{"provenance": {head},\n"results": [\n{lines}\n]}}\n')
 
 
-class ResultsError(ValueError):
+class ResultsError(UsageError):
     """What is wrong with a results file, in one line."""
 
 

@@ -5,29 +5,33 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import kernel
-from saferank.policies import has_room
+from saferank.policies import advance, has_room, shows_one_page
 from saferank.randomness import Words
 from saferank.safety import Judge, violates
+from saferank.simulation.runs import MEASURES
+from saferank.simulation.users import next_user
 from saferank.statistics.duels import Certificates
 from saferank.verbs import Floats, Impression, Ints, choose, click, expected_clicks, learn
 
 
 class World(NamedTuple):
-    """The truth: how users click, the best reward there is, and who is better than whom."""
+    """The truth: how users click, the best reward there is, and which items are better than which."""
 
     model: Any
     best: float
     judge: Judge
+    original: float  # the reward of the original ranking
 
 
 class Table(NamedTuple):
-    """What policy and users share while a run goes on: one page, its clicks, and their two random streams."""
+    """What policy and users share while a run goes on: one page, its clicks, and their random streams."""
 
     impression: Impression
     clicks: Ints
     certificates: Certificates  # of the policy's state; empty for a policy that gives none
     policy_rng: Words
     user_rng: Words
+    page_rng: Words  # from which the user of a page draws: see ``users.py``
 
 
 class Tally(NamedTuple):
@@ -37,8 +41,9 @@ class Tally(NamedTuple):
     regret: Floats  # [1]
     violations: Ints  # [1]
     certificates: Ints  # [2] certificates looked at, wrong ones among them
+    clicks: Floats  # [3] expected clicks of the pages, of the original ranking, the smallest ratio of a page
     checkpoints: Ints  # rounds at which a row is written, ascending
-    rows: Floats  # [checkpoint, 3]: regret, violations, wrong certificates
+    rows: Floats  # [checkpoint, measure]: see ``runs.MEASURES``
     filled: Ints  # [1] rows written
 
 
@@ -49,8 +54,9 @@ def new_tally(checkpoints: Ints) -> Tally:
         regret=np.zeros(1),
         violations=np.zeros(1, np.int64),
         certificates=np.zeros(2, np.int64),
+        clicks=np.array([0.0, 0.0, np.inf]),
         checkpoints=checkpoints,
-        rows=np.zeros((len(checkpoints), 3)),
+        rows=np.zeros((len(checkpoints), len(MEASURES))),
         filled=np.zeros(1, np.int64),
     )
 
@@ -65,14 +71,25 @@ def _wrong_since(judge: Judge, certificates: Certificates, seen: int) -> int:
 
 
 @kernel
-def _write_row(tally: Tally, regret: float, violations: int) -> None:
-    row = tally.filled[0]
+def count_wrong(tally: Tally, judge: Judge, certificates: Certificates) -> None:
+    """Look at the certificates that are new, and count the wrong ones."""
+    if tally.certificates[0] < certificates.given[0]:
+        tally.certificates[1] += _wrong_since(judge, certificates, tally.certificates[0])
+        tally.certificates[0] = certificates.given[0]
+
+
+@kernel
+def write_row(tally: Tally, regret: float, violations: int, clicks: tuple[float, float, float]) -> None:
+    """Fill the row of the checkpoint that has been reached."""
+    row, (earned, due, worst) = tally.filled[0], clicks
     tally.rows[row, 0], tally.rows[row, 1], tally.rows[row, 2] = regret, violations, tally.certificates[1]
+    tally.rows[row, 3], tally.rows[row, 4] = earned / due if due > 0.0 else 1.0, worst
     tally.filled[0] += 1
 
 
 @kernel
-def _next_checkpoint(tally: Tally) -> int:
+def next_checkpoint(tally: Tally) -> int:
+    """The round at which the next row is written; -1 when all are."""
     return int(tally.checkpoints[tally.filled[0]] if tally.filled[0] < len(tally.checkpoints) else -1)
 
 
@@ -84,18 +101,30 @@ def play(policy: Any, state: Any, world: World, table: Table, tally: Tally, unti
     """
     shown, judge, certificates = table.impression.shown, world.judge, table.certificates
     rounds, regret, violations = tally.rounds[0], tally.regret[0], tally.violations[0]
-    seen, checkpoint = tally.certificates[0], _next_checkpoint(tally)
+    seen, checkpoint = tally.certificates[0], next_checkpoint(tally)
+    earned, due, worst = tally.clicks[0], tally.clicks[1], tally.clicks[2]
+    share = 1.0 / world.original if world.original > 0.0 else 0.0
+    expected, violating, same = 0.0, 0, False
     while rounds < until and has_room(policy, state):
-        choose(policy, state, table.policy_rng, table.impression)
-        click(world.model, shown, table.user_rng, table.clicks)
-        regret += world.best - expected_clicks(world.model, shown)
-        violations += int(violates(judge, shown))
-        learn(policy, state, table.impression, table.clicks)
+        if not same:
+            advance(policy, state)
+            choose(policy, state, table.policy_rng, table.impression)
+            next_user(world.model, table.user_rng, table.page_rng)
+            click(world.model, shown, table.page_rng, table.clicks)
+            expected, violating = expected_clicks(world.model, shown), int(violates(judge, shown))
+            learn(policy, state, table.impression, table.clicks)
+            same = shows_one_page(policy)  # known when the loop is compiled
+        regret += world.best - expected
+        earned += expected
+        due += world.original
+        worst = min(worst, expected * share)
+        violations += violating
         rounds += 1
         if seen < certificates.given[0]:
             tally.certificates[1] += _wrong_since(judge, certificates, seen)
             seen = certificates.given[0]
         if rounds == checkpoint:
-            _write_row(tally, regret, violations)
-            checkpoint = _next_checkpoint(tally)
+            write_row(tally, regret, violations, (earned, due, worst))
+            checkpoint = next_checkpoint(tally)
     tally.rounds[0], tally.regret[0], tally.violations[0], tally.certificates[0] = rounds, regret, violations, seen
+    tally.clicks[0], tally.clicks[1], tally.clicks[2] = earned, due, worst

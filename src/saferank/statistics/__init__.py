@@ -1,1 +1,1 @@
-"""Compiled maths without policies: the KL index, duels, decision rules, leader counts."""
+"""Maths without policies: the KL index, duels, decision rules, leader counts; ``effect/`` compares served pages."""

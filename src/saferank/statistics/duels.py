@@ -6,6 +6,7 @@ memory grows with the pairs that were compared. Both also remember which pairs w
 decided by the rule, and in which round.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -174,11 +175,34 @@ def _hashed_is_certified(duels: HashedDuels, i: int, j: int) -> bool:
     return bool(duels.certified[_slot_of(duels, i, j), int(i > j)])
 
 
-@kernel
+@verb
 def surely_better(duels: Any, lead_needed: Ints, i: int, j: int) -> bool:
-    """The decision rule: beats(i, j) on the present statistics, false for a pair that never met."""
+    """beats(i, j): i is certain to be better; false for a pair that never met."""
+    raise NotImplementedError
+
+
+@verb
+def compared_enough(duels: Any, lead_needed: Ints, i: int, j: int) -> bool:
+    """True when i is so certain to be better that the two need not be compared any more."""
+    raise NotImplementedError
+
+
+@kernel
+def _decided_by_wins(duels: Any, lead_needed: Ints, i: int, j: int) -> bool:
+    """The decision rule on the present statistics."""
     wins, losses = wins_of(duels, i, j), wins_of(duels, j, i)
     return bool(wins - losses >= lead_needed[np.uint32(wins + losses)])
+
+
+for _kind in (DenseDuels, HashedDuels):
+    implements(surely_better, _kind)(_decided_by_wins)
+    implements(compared_enough, _kind)(_decided_by_wins)
+
+
+@functools.partial(verb, default=True)
+def epoch_start(duels: Any) -> int:
+    """How many pages were issued before those that count; 0 for duels that are never forgotten."""
+    return 0
 
 
 @verb
@@ -187,25 +211,41 @@ def record(policy: Any, state: Any, winner: int, loser: int, now: int) -> bool:
     raise NotImplementedError
 
 
-@kernel
-def record_and_certify(policy: Any, state: Any, winner: int, loser: int, now: int) -> bool:
-    """Count a win; when it leaves the pair decided keep the certificate.
+@verb
+def add_win(duels: Any, lead_needed: Ints, winner: int, loser: int, now: int) -> bool:
+    """Count a win in round ``now``; when it leaves the pair decided keep the certificate.
 
-    True when the pair became decided by it, or open again.
+    True when it changes what is certain.
     """
-    lead_needed = policy.lead_needed
-    losses = count_win(state.duels, winner, loser)
-    wins = wins_of(state.duels, winner, loser)
+    raise NotImplementedError
+
+
+@kernel
+def _add_lasting_win(duels: Any, lead_needed: Ints, winner: int, loser: int, now: int) -> bool:
+    """True when the pair became decided by it, or open again."""
+    losses = count_win(duels, winner, loser)
+    wins = wins_of(duels, winner, loser)
     lead, n = wins - losses, np.uint32(wins + losses)
     if lead < lead_needed[n]:
         return bool(1 - lead >= lead_needed[n - 1] and -lead < lead_needed[n])
-    if certify(state.duels, winner, loser):
-        _keep(state.duels.certificates, winner, loser, now)
+    if certify(duels, winner, loser):
+        keep_certificate(duels.certificates, winner, loser, now)
     return bool(lead - 1 < lead_needed[n - 1])
 
 
+for _kind in (DenseDuels, HashedDuels):
+    implements(add_win, _kind)(_add_lasting_win)
+
+
 @kernel
-def _keep(certificates: Certificates, winner: int, loser: int, now: int) -> None:
+def record_and_certify(policy: Any, state: Any, winner: int, loser: int, now: int) -> bool:
+    """Count a win by the rule of the policy; True when it changes what is certain."""
+    return add_win(state.duels, policy.lead_needed, winner, loser, now)
+
+
+@kernel
+def keep_certificate(certificates: Certificates, winner: int, loser: int, now: int) -> None:
+    """Append a certificate; there must be room for it."""
     entry = certificates.given[0]
     certificates.better[entry], certificates.worse[entry], certificates.round[entry] = winner, loser, now
     certificates.given[0] += 1
@@ -253,22 +293,30 @@ def _copy_slots(old: HashedDuels, new: HashedDuels) -> None:
                 new.certified[target, side] = old.certified[slot, side]
 
 
-def with_more_slots(duels: HashedDuels) -> HashedDuels:
-    """The same duels in a table of twice the size."""
+@functools.singledispatch
+def with_more_slots(duels: Any) -> Any:
+    """The same duels in tables of twice the size, for stores whose tables may be crowded."""
+    raise TypeError(f"{type(duels).__name__} does not grow")
+
+
+@with_more_slots.register
+def _with_more_slots(duels: HashedDuels) -> HashedDuels:
     bigger = new_hashed_duels(2 * len(duels.low))
     _copy_slots(duels, bigger)
-    _copy_certificates(duels.certificates, bigger.certificates)
+    copy_certificates(duels.certificates, bigger.certificates)
     return bigger
 
 
-def _copy_certificates(old: Certificates, new: Certificates) -> None:
+def copy_certificates(old: Certificates, new: Certificates) -> None:
+    """Put the certificates of one table into an empty one, which is at least as long."""
     size = int(old.given[0])
     for source, target in zip(old[:3], new[:3], strict=True):
         target[:size] = source[:size]
     new.given[0] = size
 
 
-def with_more_items(duels: DenseDuels | HashedDuels, n_items: int) -> DenseDuels | HashedDuels:
+@functools.singledispatch
+def with_more_items(duels: Any, n_items: int) -> Any:
     """The same duels with room for ``n_items`` items."""
     if isinstance(duels, HashedDuels) or len(duels.wins) == n_items:
         return duels
@@ -280,7 +328,7 @@ def with_larger_matrix(duels: DenseDuels, n_items: int) -> DenseDuels:
     before, bigger = len(duels.wins), new_dense_duels(n_items)
     bigger.wins[:before, :before] = duels.wins
     bigger.beaten_by[:before, :before] = duels.beaten_by
-    _copy_certificates(duels.certificates, bigger.certificates)
+    copy_certificates(duels.certificates, bigger.certificates)
     return bigger
 
 
@@ -291,11 +339,12 @@ def _as_hashed(duels: DenseDuels) -> HashedDuels:
         slot = _claim_slot(hashed, int(i), int(j))
         hashed.wins[slot] = duels.wins[i, j], duels.wins[j, i]
         hashed.certified[slot] = duels.beaten_by[j, i], duels.beaten_by[i, j]
-    _copy_certificates(duels.certificates, hashed.certificates)
+    copy_certificates(duels.certificates, hashed.certificates)
     return hashed
 
 
-def most_fought(duels: DenseDuels | HashedDuels) -> int:
+@functools.singledispatch
+def most_fought(duels: Any) -> int:
     """The largest n of any pair."""
     both = duels.wins + duels.wins.T if isinstance(duels, DenseDuels) else duels.wins.sum(axis=1)
     return int(both.max(initial=0))

@@ -2,7 +2,7 @@
 
     f(mu, n, t) = sup { q in [mu, 1] : n kl(mu, q) <= log t + 3 log log t }
 
-Inside, everything is said in wins and losses (mu = wins / n) and in ``x = -log(1 - q)``, which keeps its precision
+Inside, everything is expressed in wins and losses (mu = wins / n) and in ``x = -log(1 - q)``, which keeps its precision
 where q is close to 1:
 
     n kl(mu, q) = entropy(wins, losses) - wins log q + losses x,    entropy = wins log(wins/n) + losses log(losses/n)
@@ -70,6 +70,13 @@ def evidence(wins: float, losses: float, x: float, log_q: float) -> float:
 
 
 @kernel
+def evidence_at_least(wins: float, losses: float, q: float) -> float:
+    """A lower bound on n kl(mu, q), by Pinsker's inequality 2 n (q - mu)^2, without a logarithm."""
+    n = wins + losses
+    return 2.0 * (n * q - wins) ** 2 / n
+
+
+@kernel
 def rounds_within(t: int, allowed: float, until: float) -> int:
     """For how many more counts after t the budget, now ``allowed``, surely stays within ``until``.
 
@@ -104,6 +111,28 @@ def optimistic(wins: float, losses: float, plain: float, allowed: float) -> floa
         if not step > 2e-16 * x:
             break
         x -= step
+    return x
+
+
+@kernel
+def optimistic_near(x: float, wins: float, losses: float, plain: float, allowed: float) -> float:
+    """The index as x = -log(1 - q), for losses > 0, faster from the index ``x`` of a similar record or budget.
+
+    What is inverted is convex in x, and increasing where q > wins / n: from there Newton's method jumps to the right of
+    the solution at most once, and then comes down to it.
+    """
+    highest = (allowed - plain) / losses  # where the index would be if log q were 0
+    x = min(x, highest)
+    rest = math.exp(-x)
+    if wins == 0 or not rest * (wins + losses) < losses:  # q <= wins / n
+        return optimistic(wins, losses, plain, allowed)
+    for _ in range(100):
+        excess = plain + losses * x - wins * math.log1p(-rest) - allowed
+        step = excess / (losses - wins * rest / (1.0 - rest))
+        x = min(x - step, highest)
+        if abs(step) <= 1e-9 * x:  # the next step would be about the square of this
+            break
+        rest = math.exp(-x)
     return x
 
 
@@ -146,6 +175,20 @@ def may_be_better(wins: int, losses: int, allowed: float) -> bool:
     if n * (square * (0.5 + square / 12.0)) > allowed * 1.0000001:
         return False
     return entropy(float(wins), float(losses)) + n * math.log(2.0) < allowed
+
+
+@kernel
+def hopeless_until(wins: int, losses: int, allowed: float) -> float:
+    """A budget up to which the index of a duel is not positive, given that it is not under ``allowed``.
+
+    At most n kl(mu, 1/2). The logarithms are taken only where the lower bound on kl does not suffice.
+    """
+    n = float(wins + losses)
+    square = (float(losses - wins) / n) ** 2
+    bound = n * (square * (0.5 + square / 12.0))
+    if bound > allowed * 1.0000001:
+        return bound
+    return entropy(float(wins), float(losses)) + n * math.log(2.0)
 
 
 @kernel

@@ -67,6 +67,16 @@ def enthrone(leaders: LeaderCounts, leader: Ints | Items) -> None:
 
 
 @kernel
+def forget_leaders(leaders: LeaderCounts) -> None:
+    """Start counting again, as if no leader had ever been there."""
+    for slot in range(len(leaders.slots)):
+        leaders.slots[slot] = 0
+    for leader in range(leaders.size[0]):
+        leaders.counts[leader] = 0
+    leaders.size[0] = 0
+
+
+@kernel
 def leaders_full(leaders: LeaderCounts) -> bool:
     """True when a new leader would find no place."""
     return bool(leaders.size[0] >= len(leaders.counts))

@@ -1,4 +1,4 @@
-"""Who has the largest optimistic index against the present bottom item? A tournament that is kept, not replayed.
+"""The item with the largest optimistic index against the present bottom item: a tournament that is kept, not replayed.
 
 The argmax of KL-UCB-BR over the unranked items is where the time would go. Here the candidates are the leaves of a
 binary tree in candidate order, every node holds the winner of its half, and with it the range of budgets over which
@@ -13,7 +13,7 @@ the winner is known to stay the winner:
 A duel outdates one path of the tree, a new bottom item outdates the whole of it by counting up ``generation``; what is
 outdated is played again only when the answer depends on it. The result equals the plain argmax over all candidates,
 ties going to the first in candidate order. A policy may leave out candidates by their record against the bottom item
-(``may_challenge``); that record is what a leaf is made of, so whoever is left out is as current as the rest.
+(``may_challenge``); that record is what a leaf is made of, so the items that are left out are as current as the rest.
 """
 
 import functools

@@ -4,7 +4,7 @@ import fcntl
 from pathlib import Path
 from typing import BinaryIO
 
-from saferank.store.sqlite import StoreError
+from saferank.store.contract import StoreError
 
 
 class StoreLock:

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from saferank.service.clock import milliseconds
+from saferank.service.identifiers import from_text
+
 
 @dataclass
 class ShownPage:
@@ -33,11 +36,8 @@ class Ledger:
         self.late = 0
 
     def add(self, call: dict[str, Any], answer: dict[str, Any]) -> ShownPage:
-        """A page was shown; a reload of a session shows the same one again."""
-        known = self.pages.get(answer["impression_id"])
-        if known is not None:
-            assert (known.ranking, known.token) == (answer["ranking"], answer["token"])
-            return known
+        """A page was shown."""
+        assert answer["impression_id"] not in self.pages
         page = ShownPage(
             call["context"], answer["impression_id"], answer["token"], answer["ranking"], answer["leader_version"],
             answer["mode"], answer["safety"]["explored"], frozenset(call["base_ranking"]).union(call["candidates"]),
@@ -58,18 +58,24 @@ Pairs = dict[tuple[str, str], tuple[int, int]]
 """By pair of items in alphabetical order: the lead s of the first, and n."""
 
 
-def fold_of(pages: Iterable[dict[str, Any]]) -> Pairs:
+def fold_of(pages: Iterable[dict[str, Any]], shown: dict[str, ShownPage] | None = None) -> Pairs:
     """The statistics of a context by the book: for every two items compared on a page of which one was clicked, a win.
 
-    ``pages`` are closed pages that count, with ``groups`` (items compared with each other) and ``clicks``.
+    ``pages`` are closed pages that count, with ``groups`` (items compared with each other) and ``clicks``. Of the
+    session of a page that was ``shown`` only the first such comparison of two items counts.
     """
     pairs: Pairs = {}
-    for page in pages:
-        clicked = set(page["clicks"])
+    voted: set[tuple[str, str, str]] = set()
+    for page in sorted(pages, key=lambda page: from_text(page["impression_id"])):  # in display order
+        clicked, name = set(page["clicks"]), str(page["impression_id"])
+        visitor = (None if shown is None else shown[name].session) or name
         for group in page["groups"]:
             for winner in clicked.intersection(group):
                 for loser in set(group) - clicked:
                     first, second = sorted((winner, loser))
+                    if (visitor, first, second) in voted:
+                        continue
+                    voted.add((visitor, first, second))
                     s, n = pairs.get((first, second), (0, 0))
                     pairs[first, second] = (s + (1 if winner == first else -1), n + 1)
     return pairs
@@ -86,7 +92,7 @@ def pairs_of(view: dict[str, Any]) -> Pairs:
 
 
 def twice_counted(pages: dict[str, ShownPage], stories: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
-    """Impressions of one session and context that both count although their windows overlap."""
+    """Impressions of one session, context and window that both count."""
     sessions: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for impression_id, story in stories.items():
         session = pages[impression_id].session
@@ -98,9 +104,15 @@ def twice_counted(pages: dict[str, ShownPage], stories: dict[str, dict[str, Any]
         found += [
             (first["impression_id"], second["impression_id"])
             for first, second in itertools.pairwise(counted)
-            if second["issued_at"] < first["closes_at"]
+            if _window(first) == _window(second)
         ]
     return found
+
+
+def _window(story: dict[str, Any]) -> int:
+    """Windows cut time: the number of the one in which a page was issued."""
+    issued, closes = (milliseconds(story[name]) for name in ("issued_at", "closes_at"))
+    return issued // (closes - issued)
 
 
 def why_illegal(leader: Sequence[str], page: ShownPage) -> str | None:

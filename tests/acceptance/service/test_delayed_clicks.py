@@ -44,7 +44,7 @@ def test_windows_keep_the_promise(delay: int) -> None:
 
 @pytest.mark.parametrize(("delay", "known"), [(100, 0.78), (200, 1.0)])
 def test_the_same_test_fails_when_clicks_are_counted_in_order_of_arrival(delay: int, known: float) -> None:
-    """The known rates are SERVICE.md's; 0.78 has a standard error of 0.013 here, and 4.5 of them are allowed."""
+    """Known rates from a trial; 0.78 has a standard error of 0.013 here, and 4.5 of them are allowed."""
     with pytest.raises(AssertionError):
         check_the_promise(arrival(delay))
     assert false_rate(arrival(delay), runs=RUNS) == pytest.approx(known, abs=4.5 * 0.013)

@@ -11,16 +11,17 @@ from pathlib import Path
 import numpy as np
 from equal_items import Visits, decided, in_order_of_arrival
 
-from saferank.service.calls import FeedbackAnswer, FeedbackCall, RankCall
 from saferank.service.engine import Engine
 from saferank.service.settings import Settings
+from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankCall
+from saferank.store.embedded.store import SqliteStore
 
 DELAY, INFORMATIVE = 200, 700
 CALL = RankCall(context="pair", base_ranking=["first", "second"], k=2)
 
 
 class SlowClock:
-    """One millisecond for every page."""
+    """One millisecond for every page, for the engine and for its store."""
 
     def __init__(self) -> None:
         self.now = 1_700_000_000_000
@@ -28,25 +29,34 @@ class SlowClock:
     def __call__(self) -> int:
         return self.now
 
+    def monotonic(self) -> float:
+        return self.now / 1000
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0)
+
 
 async def played(folder: Path, chance: random.Random) -> tuple[list[tuple[int, int]], Visits, int]:
     """(s, n) seen from the first item after every informative page; what users did; the last leader version."""
-    clock, window = SlowClock(), 3 * DELAY  # only every other page compares the two
-    engine = Engine(Settings(store=folder, window_seconds=window / 1000), folder / "log.sqlite3", clock)
-    await engine.start()
+    clock, window = SlowClock(), 3 * DELAY  # only about every other page compares the two
+    settings = Settings(store=str(folder), policy="kl-ucb-br", rule="paper:1e-5", window_seconds=window / 1000)
+    engine = Engine(settings, SqliteStore(folder, clock), clock, name="alone")
+    await engine.start(loops=False)
+    writing = asyncio.create_task(engine.server.writer.run())
     seen, swapped, second_won = [], [], []
     waiting: deque[tuple[int, str]] = deque()  # when a click on the second item is reported, and the token
     for page_number in range(2 * INFORMATIVE):
         clock.now += 1
-        page = engine.rank("default", CALL)
+        await engine.server.closer.close_due()
+        page = await engine.rank("default", CALL)
         reports = []
         while waiting and waiting[0][0] <= page_number:
             reports.append(FeedbackCall(token=waiting.popleft()[1], clicks=["second"]))
-        if page_number % 2:  # in even rounds the first two places are a pair
+        if engine.server.tokens.open(page.token).round % 2 == 0:  # in even rounds the first two places are a pair
             clicked = page.ranking[int(chance.random() < 0.3)]
             swapped.append(page.ranking[0] == "second")
             second_won.append(clicked == "second")
-            seen.append(duel(engine))
+            seen.append(await duel(engine))
             if clicked == "second":
                 waiting.append((page_number + 2 * DELAY, page.token))
             else:
@@ -54,13 +64,14 @@ async def played(folder: Path, chance: random.Random) -> tuple[list[tuple[int, i
         if reports:
             answers = await engine.feedback("default", reports)
             assert all(isinstance(answer, FeedbackAnswer) and answer.accepted for answer in answers)
-    version = engine.context("default", "pair").leader_version
+    version = (await engine.context("default", "pair")).leader_version
+    writing.cancel()
     await engine.stop()
     return seen, Visits(np.array(swapped), np.array(second_won)), version
 
 
-def duel(engine: Engine) -> tuple[int, int]:
-    pairs = engine.context("default", "pair").pairs
+async def duel(engine: Engine) -> tuple[int, int]:
+    pairs = (await engine.context("default", "pair")).pairs
     s, n = (pairs[0].s, pairs[0].n) if pairs else (0, 0)
     return (s if pairs and pairs[0].better == "first" else -s), n
 

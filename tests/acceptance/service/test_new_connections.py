@@ -43,6 +43,6 @@ async def turns_until_all_are_served(service: ServiceProcess) -> float:
 
 
 def test_new_connections_are_accepted_while_others_are_busy(tmp_path: Path) -> None:
-    with ServiceProcess(tmp_path, log_level="warning", max_lag_seconds=60) as service:
+    with ServiceProcess(tmp_path, policy="kl-ucb-br", log_level="warning", max_lag_seconds=60) as service:
         assert asyncio.run(turns_until_all_are_served(service)) < MOST_TURNS
         assert service.stop() == 0

@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import overload
 import pytest
 from http_load import Answer, Connections
 from service_process import ServiceProcess
@@ -55,7 +56,7 @@ LIMITS = {
 @pytest.mark.parametrize("limit", LIMITS)
 def test_too_much_is_refused_politely(tmp_path: Path, limit: str) -> None:
     settings, refusal = LIMITS[limit]
-    with ServiceProcess(tmp_path, log_level="warning", max_lag_seconds=60, **settings) as service:
+    with ServiceProcess(tmp_path, policy="kl-ucb-br", log_level="warning", max_lag_seconds=60, **settings) as service:
         stampede = Stampede(service)
         asyncio.run(stampede.run())
         refused = sum(n for (_, status), n in stampede.statuses.items() if status == refusal)
@@ -66,6 +67,27 @@ def test_too_much_is_refused_politely(tmp_path: Path, limit: str) -> None:
         assert [answer.status for answer in calm] == [200, 200], calm
         for impression_id, clicked in list(stampede.acknowledged.items())[:20]:
             assert service.read(f"/v1/impressions/{impression_id}")["clicks"] == [clicked]
+        assert '"error"' not in service.log()
+        assert service.stop() == 0
+
+
+LEFT = 0.4
+"""Of the calls that a second of the server's processor time answers, so many are answered under three times the load.
+The aim is 0.8 (docs/service-figures.md); processor time instead of latencies, and half of the aim, because tests share
+their machine with other work."""
+
+
+def test_under_three_times_the_load_most_of_the_capacity_is_left(tmp_path: Path) -> None:
+    settings = {"policy": "kl-ucb-br", "log_level": "warning", "window_seconds": 5}
+    with ServiceProcess(tmp_path, **settings) as service:
+        found = overload.run(service, times=3.0, seconds=4.0)
+        storm = found["overload"]
+        statuses = {status for kind in storm["statuses"].values() for status in kind}
+        assert statuses <= {"200", "503"}, storm
+        assert storm["statuses"]["rank"].get("503", 0) > 0, "nothing was refused: it was no overload"
+        assert found["shares"]["a_processor_second"] >= LEFT, found
+        asyncio.run(asyncio.sleep(1.5))
+        assert [answer.status for answer in asyncio.run(one_visit(service))] == [200, 200]
         assert '"error"' not in service.log()
         assert service.stop() == 0
 

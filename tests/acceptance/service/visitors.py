@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from http_load import Answer, Connections
-from ledger import Ledger, ShownPage
 from service_process import ServiceProcess
+
+from tests.acceptance.service.ledger import Ledger, ShownPage
 
 POLITE = (429, 503)
 

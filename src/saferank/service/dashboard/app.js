@@ -1,18 +1,16 @@
 // The dashboard: asks the service every second or two while it is looked at, and draws what changed.
 
-import { badge, chosen, drawContexts, moveInList, noteTraffic, rateOf, speed } from "./contexts.js";
 import { confirm, wireConfirm } from "./confirm.js";
-import { drawClicks } from "./clickthrough.js";
-import { at, count, h, id, moment, refill, say, show } from "./dom.js";
-import { drawMatrix, tally } from "./matrix.js";
-import { drawRankings } from "./rankings.js";
-import { counted, drawAlarms, drawExploring, drawSafety } from "./safety.js";
-import { Problem, context, contexts, forgetKey, hasKey, keepKey, kill, metrics, rollback } from "./service.js";
-import { drawTimeline } from "./timeline.js";
+import { drawContext, drawEmptyContext } from "./context/page.js";
+import { at, h, moment, refill, say, show } from "./dom.js";
+import { drawOverview } from "./overview/page.js";
+import { drawTable, setContexts, wireTable } from "./overview/table.js";
+import { Problem, context, contexts, effect, forgetKey, hasKey, keepKey, kill, overview, rollback } from "./service.js";
 
 const QUICK = 1500;
-const MANY = 200;
-const state = { list: null, view: null, selected: null, heard: null, metrics: {}, polls: 0, timer: 0, polling: false, again: false };
+const SLOWEST = 30000;
+const CONTEXTS_A_POLL = 200; // a list of more is asked for less often
+const state = { name: null, overview: null, view: null, switches: null, heard: null, listed: 0, size: 0, timer: 0, polling: false, again: false };
 
 // --- asking ---
 
@@ -25,34 +23,61 @@ async function poll() {
   }
   state.polling = true;
   try {
-    await refresh();
+    await (state.name === null ? refreshOverview() : refreshContext(state.name));
     heard();
   } catch (problem) {
     lost(problem);
   }
   state.polling = false;
-  const pause = state.again ? 0 : state.list && state.list.contexts.length > MANY ? 2 * QUICK : QUICK;
+  const pause = state.again ? 0 : QUICK;
   state.again = false;
   if (!document.hidden && at("key-panel").hidden) state.timer = setTimeout(poll, pause);
 }
 
-async function refresh() {
-  state.list = await contexts();
-  noteTraffic(state.list.contexts, performance.now());
-  const names = state.list.contexts;
-  if (!names.some(({ name }) => name === state.selected)) state.selected = chosen(names)[0]?.name ?? names[0]?.name ?? null;
-  const asked = state.selected;
-  const view = asked === null ? null : await context(asked);
-  if (asked === state.selected) state.view = view;
-  if (state.polls++ % 5 === 0) state.metrics = await metrics();
-  draw();
+async function refreshOverview() {
+  const asksForList = performance.now() - state.listed >= Math.min(SLOWEST, (QUICK * state.size) / CONTEXTS_A_POLL);
+  const [view, list] = await Promise.all([overview(), asksForList ? contexts() : null]);
+  if (state.name !== null) return;
+  state.overview = view;
+  if (list) {
+    state.listed = performance.now();
+    state.size = list.contexts.length;
+    setContexts(list.contexts);
+  }
+  document.title = "saferank";
+  drawSwitch(view.killed_everywhere, !view.effect.guardrail?.stopped); // the guardrail has a banner of its own
+  drawOverview(view);
+  drawTable();
+}
+
+async function refreshContext(name) {
+  const [view, found] = await Promise.all([unlessUnknown(context(name)), unlessUnknown(effect(name))]);
+  if (name !== state.name) return;
+  document.title = `${name} · saferank`;
+  state.view = view;
+  if (view === null) {
+    drawEmptyContext(name);
+    if (state.switches === null) drawSwitch((await overview()).killed_everywhere);
+    return;
+  }
+  drawSwitch(view.killed_everywhere);
+  drawContext(view, found, { onSwitch: askToSwitch, onRollback: goBack });
+}
+
+async function unlessUnknown(answer) {
+  try {
+    return await answer;
+  } catch (problem) {
+    if (problem instanceof Problem && problem.status === 404) return null;
+    throw problem;
+  }
 }
 
 function heard() {
   state.heard = new Date();
   show(at("connection"), false);
   at("status").className = "status ok";
-  say(at("status-text"), `live, ${state.heard.toLocaleTimeString("en-GB")}`);
+  say(at("status-text"), `up to date, ${state.heard.toLocaleTimeString("en-GB")}`);
 }
 
 function lost(problem) {
@@ -72,7 +97,7 @@ function askForKey(problem) {
   forgetKey();
   const first = at("key-panel").hidden;
   show(at("key-panel"), true);
-  show(at("board"), false);
+  show(at("main"), false);
   show(at("forget-key"), false);
   at("kill-all").disabled = true;
   at("status").className = "status bad";
@@ -86,7 +111,7 @@ function openWithKey(event) {
   at("key").value = "";
   say(at("key-problem"), "");
   show(at("key-panel"), false);
-  show(at("board"), true);
+  show(at("main"), true);
   poll();
 }
 
@@ -95,64 +120,19 @@ function leave() {
   location.reload();
 }
 
-// --- drawing ---
+// --- switching ---
 
-function draw() {
-  const { list, view, selected } = state;
-  drawContexts(list.contexts, selected);
-  drawGlobalSwitch(list.killed_everywhere);
-  show(at("forget-key"), hasKey());
-  show(at("empty"), view === null);
-  show(at("view"), view !== null);
-  if (view === null) return;
-  document.title = `${view.name} · saferank`;
-  refill(at("alarms"), [view.name, view.alarms, view.frozen], () => drawAlarms(view));
-  refill(at("title"), [view.name, view.mode, view.killed, view.killed_everywhere, view.frozen, view.policy, view.rule, view.k, view.window_seconds], () => drawTitle(view));
-  refill(at("tiles"), tiles(view), () => tiles(view).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
-  refill(at("rankings"), [view.base_ranking, view.candidates.length, view.leader, view.k], () => drawRankings(view));
-  refill(at("clicks"), view.arms, () => drawClicks(view));
-  refill(at("exploring"), [view.challenger, view.exploration, view.mode], () => drawExploring(view));
-  refill(at("safety"), [view.alarms, counted(state.metrics)], () => drawSafety(view, state.metrics));
-  refill(at("pairs"), [view.leader, view.pairs, view.challenger?.item, view.base_ranking, view.candidates], () => drawMatrix(view));
-  refill(at("timeline"), [view.name, view.versions, view.leader_version], () => drawTimeline(view, goBack));
-}
-
-function drawGlobalSwitch({ on, since, why }) {
+function drawSwitch(switched, told = true) {
+  state.switches = switched;
+  const { on, since, why, by_operator: byOperator } = switched;
   const button = at("kill-all");
-  button.disabled = false;
+  button.disabled = on && Boolean(byOperator); // no tenant can end it
   button.className = on ? "primary" : "danger";
   say(button, on ? "Switch on everywhere…" : "Switch off everywhere…");
-  show(at("killed-everywhere"), on);
-  refill(at("killed-everywhere"), [on, since, why], () => (on ? [h("strong", {}, "■ Switched off everywhere"), since ? [" since ", moment(since)] : "", why ? `: ${why}` : "", ". Production's own ranking is served."].flat() : []));
+  show(at("forget-key"), hasKey());
+  show(at("killed-everywhere"), on && told);
+  refill(at("killed-everywhere"), [on, since, why, byOperator], () => (on ? [h("strong", {}, byOperator ? "■ Switched off for all tenants by whoever runs the service" : "■ Switched off everywhere"), since ? [" since ", moment(since)] : "", why ? `: ${why}` : "", ". Production's own ranking is served."].flat() : []));
 }
-
-function drawTitle(view) {
-  const killed = view.killed.on;
-  const button = h("button", { type: "button", class: killed ? "primary" : "danger", "data-key": "kill-one", "data-action": "kill-one" }, killed ? "Switch on…" : "Switch off…");
-  button.addEventListener("click", () => askToSwitch(view.name, !killed));
-  const why = killed ? h("p", { class: "small" }, "Switched off", view.killed.since ? [" since ", moment(view.killed.since)] : "", view.killed.why ? `: ${view.killed.why}` : "") : null;
-  return [
-    h("div", {}, h("h2", {}, id(view.name), " ", badge({ mode: view.mode, killed: killed || view.killed_everywhere.on, frozen: view.frozen !== null })),
-      h("p", { class: "soft small" }, `${view.policy}, rule ${view.rule}, ${view.k} places, clicks collected for ${duration(view.window_seconds)}`), why),
-    button,
-  ];
-}
-
-const duration = (seconds) => (seconds >= 120 ? `${count(Math.round(seconds / 60))} min` : `${+seconds.toFixed(2)} s`);
-
-function tiles(view) {
-  const { decided, undecided, sure, neighbours } = tally(view);
-  return [
-    ["Pages a second", speed(rateOf(view.name))],
-    ["Pages", count(view.pages)],
-    ["Windows open", count(view.open_pages)],
-    ["Leader", `no. ${view.leader_version}`],
-    ["Neighbours decided", `${sure} of ${neighbours}`],
-    ["Pairs decided", `${count(decided)} of ${count(decided + undecided)}`],
-  ];
-}
-
-// --- acting ---
 
 function askToSwitch(name, on) {
   const where = name === null ? "everywhere" : `in “${name}”`;
@@ -174,10 +154,10 @@ function askToSwitch(name, on) {
 }
 
 function goBack(version) {
-  const name = state.selected;
+  const name = state.name;
   confirm(
     {
-      title: `Go back to leader ${version} of “${name}”?`,
+      title: `Go back to version ${version} of “${name}”?`,
       text: "What was learnt after it is forgotten (the log keeps it). It becomes a new version.",
       yes: "Go back",
       danger: true,
@@ -190,33 +170,46 @@ function goBack(version) {
   );
 }
 
-// --- wiring ---
+// --- where we are ---
 
-function selectFromAddress() {
+function named() {
   const found = /^#context=(.*)$/.exec(location.hash);
-  if (!found) return;
   try {
-    state.selected = decodeURIComponent(found[1]);
+    return found ? decodeURIComponent(found[1]) : null;
   } catch {
-    return;
+    return null;
   }
-  if (state.list) drawContexts(state.list.contexts, state.selected);
+}
+
+function go(first) {
+  const name = named();
+  if (name === state.name && !first) return;
+  state.name = name;
+  state.view = null;
+  state.listed = 0;
+  refill(at("alarms"), [], () => []);
+  show(at("overview"), name === null);
+  show(at("context"), false);
+  if (!first) {
+    scrollTo(0, 0);
+    at("main").focus({ preventScroll: true });
+  }
   poll();
 }
 
-at("kill-all").addEventListener("click", () => askToSwitch(null, !state.list.killed_everywhere.on));
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address says which context is shown
+  at("main").focus();
+});
+at("kill-all").addEventListener("click", () => askToSwitch(null, !state.switches.on));
 at("forget-key").addEventListener("click", leave);
 at("key-form").addEventListener("submit", openWithKey);
-for (const name of ["input", "change"]) {
-  at("filter").addEventListener(name, () => state.list && drawContexts(state.list.contexts, state.selected));
-  at("order").addEventListener(name, () => state.list && drawContexts(state.list.contexts, state.selected));
-}
-at("contexts").addEventListener("keydown", moveInList);
-addEventListener("hashchange", selectFromAddress);
+addEventListener("hashchange", () => go(false));
+addEventListener("resize", () => state.overview && state.name === null && drawOverview(state.overview));
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) clearTimeout(state.timer);
   else poll();
 });
 wireConfirm();
-selectFromAddress();
-poll();
+wireTable();
+go(true);

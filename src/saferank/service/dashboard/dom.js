@@ -31,10 +31,13 @@ export function refill(place, facts, build) {
   if (shown.get(place) === text) return;
   shown.set(place, text);
   const focused = place.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
-  const scroll = place.querySelector("[data-scroll]")?.scrollLeft ?? 0;
+  const before = place.querySelector("[data-scroll]");
+  const [left, top] = [before?.scrollLeft ?? 0, before?.scrollTop ?? 0];
+  const open = new Set([...place.querySelectorAll("details[open] > summary")].map((summary) => summary.dataset.key));
   place.replaceChildren(...[build()].flat(Infinity).filter(Boolean));
   const scroller = place.querySelector("[data-scroll]");
-  if (scroller) scroller.scrollLeft = scroll;
+  if (scroller) [scroller.scrollLeft, scroller.scrollTop] = [left, top];
+  for (const summary of place.querySelectorAll("summary")) summary.parentElement.open = open.has(summary.dataset.key);
   if (focused !== undefined) place.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
 }
 
@@ -50,10 +53,30 @@ const numbers = new Intl.NumberFormat("en");
 export const count = (n) => numbers.format(n);
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
+export const signed = (x, digits = 1) => `${x < 0 ? "−" : "+"}${Math.abs(x).toFixed(digits)}`;
+export const signedPercent = (share, digits = 1) => `${signed(100 * share, digits)} %`;
+export const perPage = ({ pages, clicks }) => (pages ? (clicks / pages).toFixed(3) : "–");
 
+export const href = (name) => `#context=${encodeURIComponent(name)}`;
+export const contextLink = (name, more = {}) => h("a", { href: href(name), ...more }, id(name));
+
+export function state({ mode, killed }) {
+  if (killed) return { word: "switched off", symbol: "■", tone: "alarm" };
+  if (mode === "shadow") return { word: "shadow", symbol: "◐", tone: "info" };
+  if (mode === "off") return { word: "off", symbol: "■", tone: "muted" };
+  return { word: "live", symbol: "●", tone: "ok" };
+}
+
+export const badge = (facts) => {
+  const { word, symbol, tone } = state(facts);
+  return h("span", { class: `badge ${tone}` }, h("span", { "aria-hidden": "true" }, symbol), ` ${word}`);
+};
+
+// The time of today, the day of this year, or the date.
 export function moment(text) {
-  const date = new Date(text);
-  const today = date.toDateString() === new Date().toDateString();
-  const shownAs = today ? date.toLocaleTimeString("en-GB") : date.toLocaleString("en-GB");
+  const date = new Date(text), now = new Date();
+  const day = date.getFullYear() === now.getFullYear() ? { day: "numeric", month: "short" } : { day: "numeric", month: "short", year: "numeric" };
+  const time = date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  const shownAs = date.toDateString() === now.toDateString() ? date.toLocaleTimeString("en-GB") : `${date.toLocaleDateString("en-GB", day)}, ${time}`;
   return h("time", { datetime: text, title: date.toLocaleString("en-GB") }, shownAs);
 }

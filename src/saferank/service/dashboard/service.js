@@ -36,17 +36,9 @@ async function ask(path, body) {
 
 const path = (context) => `v1/contexts/${encodeURIComponent(context)}`;
 
+export const overview = () => ask("v1/overview");
 export const contexts = () => ask("v1/contexts");
 export const context = (name) => ask(path(name));
+export const effect = (name) => ask(`${path(name)}/effect`);
 export const kill = (name, on, why) => ask(name === null ? "v1/kill" : `${path(name)}/kill`, { on, why });
 export const rollback = (name, version, why) => ask(`${path(name)}/rollback`, { version, why });
-
-// The numbers of the metrics page by name; those with labels are left out. None when it may not be read.
-export async function metrics() {
-  try {
-    const lines = (await ask("metrics")).split("\n").map((line) => /^(\w+) (\S+)$/.exec(line));
-    return Object.fromEntries(lines.filter(Boolean).map(([, name, value]) => [name, Number(value)]));
-  } catch {
-    return {};
-  }
-}

@@ -1,0 +1,129 @@
+"""``saferank serve``: the live service."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from saferank.cli.terminal.errors import CommandError, InputError
+from saferank.cli.terminal.options import Plugins
+
+if TYPE_CHECKING:
+    from saferank.service.settings_sources import EffectiveSettings
+
+
+def command(
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Settings in TOML; see docs/service.md.", show_default=False)
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Address to listen on.", show_default="127.0.0.1"),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(metavar="PORT", help="Port; 0 takes a free one and prints it.", show_default="8080")
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STORE",
+            help="Folder of the store, or postgresql://... for several servers.",
+            show_default="saferank-store",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Processes that serve the port; needs PostgreSQL.", show_default="1"),
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Policy of new contexts.", show_default="safe-draw")
+    ] = None,
+    rule: Annotated[
+        str | None, typer.Option(metavar="RULE", help="Decision rule of new contexts.", show_default="anytime:1e-5")
+    ] = None,
+    mode: Annotated[str | None, typer.Option(metavar="MODE", help="live, shadow or off.", show_default="live")] = None,
+    window_seconds: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="How long clicks are collected.", show_default="1800")
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other setting; may be given several times."),
+    ] = None,
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo", help="Simulated visitors click; open the dashboard and watch. Without --store, nothing is kept."
+        ),
+    ] = False,
+    show_settings: Annotated[
+        bool, typer.Option("--show-settings", help="Print every setting and where it comes from, and exit.")
+    ] = False,
+    plugin: Plugins = None,
+) -> None:
+    """Serve rankings over HTTP and learn from clicks, durably.
+
+    Settings come from flags, then environment variables (SAFERANK_SERVE_PORT and so on), then the file, then
+    defaults; the first that has one wins. It stops on Ctrl-C or SIGTERM; whatever it acknowledged is on disk.
+
+    **Example**: `saferank serve --store rankings --port 8080`
+
+    **What comes out**: one line with the address of the service and of its dashboard on stdout; logs in JSON on
+    stderr.
+    """
+    from saferank.checks.plugin import load_checked_plugins
+
+    load_checked_plugins(plugin or (), compiled=True)
+    flags: dict[str, Any] = {
+        "host": host, "port": port, "store": store, "policy": policy, "rule": rule, "mode": mode,
+        "window_seconds": window_seconds, "workers": workers,
+    }  # fmt: skip
+    effective = _settings(flags, setting or [], config, demo)
+    if show_settings:
+        _show(effective)
+    else:
+        _serve(effective, demo)
+
+
+def _settings(flags: dict[str, Any], others: list[str], config: Path | None, demo: bool) -> "EffectiveSettings":
+    try:
+        from saferank.service.settings import SettingsError
+        from saferank.service.settings_sources import effective_settings, from_texts
+    except ImportError as problem:
+        raise CommandError(f"serve needs more packages ({problem}): pip install 'saferank[service]'") from problem
+    try:
+        return effective_settings({**from_texts(others), **_given(flags)}, os.environ, config, _defaults(demo))
+    except SettingsError as problem:
+        raise InputError(str(problem)) from problem
+
+
+def _defaults(demo: bool) -> dict[str, Any]:
+    if not demo:
+        return {}
+    from saferank.service.demo import DEMO_SETTINGS
+
+    return DEMO_SETTINGS
+
+
+def _given(flags: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in flags.items() if value is not None}
+
+
+def _show(effective: "EffectiveSettings") -> None:
+    from saferank.service.settings_sources import shown
+
+    rows = shown(effective)
+    width = max(len(name) for name, _, _ in rows)
+    for name, value, source in rows:
+        typer.echo(f"{name:<{width}} = {value}  ({source})")
+
+
+def _serve(effective: "EffectiveSettings", demo: bool) -> None:
+    from saferank.cli.serving import serve, serve_demo
+
+    if not demo:
+        serve(effective.settings)
+    elif effective.settings.has_keys:
+        raise InputError("--demo: its visitors have no keys; leave [tenants] out")
+    else:
+        serve_demo(effective.settings, throw_away=effective.sources["store"] == "default")

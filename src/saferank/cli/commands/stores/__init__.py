@@ -1,0 +1,1 @@
+"""Commands that take care of a store: backup, restore and forget."""

@@ -1,0 +1,1 @@
+"""What the commands share: console, progress, tables, errors, common options."""

@@ -1,0 +1,64 @@
+"""How a command ends early: one line on stderr and an exit code.
+
+The library says what is wrong (``saferank.errors``); here its arguments get the names of the options.
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from saferank.errors import ArgumentError, ClusterError, RunError, RunInterrupted, UsageError
+
+
+class CommandError(Exception):
+    """A reason to stop, in one line."""
+
+    label = "error: "
+    exit_code = 1
+
+
+class InputError(CommandError):
+    """Something that was given cannot be used; the message names it and says what would do."""
+
+    exit_code = 2
+
+
+class Interrupted(CommandError):  # noqa: N818 (nothing went wrong)
+    """Ctrl-C: no error."""
+
+    label = ""
+    exit_code = 130
+
+
+def interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, with an interrupt of the library as a ``CommandError``: typer would drop its message."""
+
+    @functools.wraps(command)
+    def called(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except RunInterrupted as interrupt:
+            raise Interrupted(str(interrupt)) from None
+
+    return called
+
+
+def as_command_error(problem: UsageError | RunError) -> CommandError:
+    """An error of the library as one of the command line."""
+    if isinstance(problem, ArgumentError):
+        return InputError(f"--{problem.argument.replace('_', '-')}: {problem.reason}")
+    if isinstance(problem, UsageError):
+        return InputError(str(problem))
+    return CommandError(f"--cluster: {problem}" if isinstance(problem, ClusterError) else str(problem))
+
+
+@contextmanager
+def naming(**names: object) -> Iterator[None]:
+    """Inside, arguments that are no options are called as they were typed: ``naming(instances="mine.json")``."""
+    try:
+        yield
+    except ArgumentError as problem:
+        if problem.argument not in names:
+            raise
+        raise InputError(f"{names[problem.argument]}: {problem.reason}") from problem

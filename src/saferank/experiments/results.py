@@ -1,0 +1,147 @@
+"""``Results``: what came of an experiment, as tables, figures, comparisons and files."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from saferank.errors import ArgumentError, writing
+from saferank.experiments import tables
+from saferank.experiments.comparisons.comparison import Comparison, compared
+from saferank.experiments.comparisons.pairs import Comparisons, adjusted, compared_all
+from saferank.experiments.frames import mean_columns, pandas_frame, polars_frame, run_columns
+from saferank.experiments.labels import labelled
+from saferank.experiments.plot import Plot
+from saferank.experiments.run_files import RUNS, read_runs, write_runs
+from saferank.simulation.results import Result, ResultsError, read_results, write_results
+from saferank.simulation.runs import MEASURES, Runs
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+RESULTS = "results.json"
+
+
+@dataclass(frozen=True, eq=False)  # arrays have no single truth of equality
+class Results:
+    """The results of an experiment.
+
+    ``curves`` has the means and standard errors at every checkpoint, one entry for each policy on each instance;
+    ``runs`` the single runs at about 25 of the checkpoints, parallel to ``curves``, or None when only means are known.
+    """
+
+    curves: list[Result]
+    runs: list[Runs] | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def policies(self) -> list[str]:
+        """The policies, in the order in which they were played."""
+        return list(dict.fromkeys(curve.policy for curve in self.curves))
+
+    @property
+    def models(self) -> list[str]:
+        """The click models."""
+        return list(dict.fromkeys(curve.model for curve in self.curves))
+
+    @property
+    def instances(self) -> list[str]:
+        """The ids of the queries."""
+        return list(dict.fromkeys(curve.instance for curve in self.curves))
+
+    def to_polars(self, *, mean: bool = False) -> "polars.DataFrame":
+        """Long form: one row per instance, model, policy, rule, repetition and checkpoint.
+
+        With ``mean`` one row per checkpoint with means and standard errors over repetitions, at all checkpoints.
+        """
+        return polars_frame(self._columns(mean))
+
+    def to_pandas(self, *, mean: bool = False) -> "pandas.DataFrame":
+        """The same rows for pandas."""
+        return pandas_frame(self._columns(mean))
+
+    def _columns(self, mean: bool) -> dict[str, Any]:
+        return mean_columns(self.curves) if mean else run_columns(self.curves, self._known_runs())
+
+    def _known_runs(self) -> list[Runs]:
+        if self.runs is None:
+            raise ResultsError(f"these results hold means only: there was no {RUNS} beside {RESULTS}; try mean=True")
+        return self.runs
+
+    def compare(self, a: str, b: str, measure: str = "regret") -> Comparison:
+        """Policy ``a`` beside ``b``: differences per query with standard errors, wins, ties, losses, a paired test.
+
+        Where several click models are tested together, p-values are adjusted for that too (Holm).
+        """
+        curves = self._chosen((a, b), measure)
+        return adjusted([compared(curves, self._known_runs(), a, b, measure)])[0]
+
+    def compare_all(self, policies: Sequence[str] | None = None, measure: str = "regret") -> Comparisons:
+        """All pairs of policies (None: of all), p-values adjusted over all tests; quantiles and worst runs of each."""
+        chosen = self.labels if policies is None else list(policies)
+        return compared_all(self._chosen(chosen, measure), self._known_runs(), chosen, measure)
+
+    @property
+    def labels(self) -> list[str]:
+        """The names that distinguish rows: policies, and what differs among the rows of one policy."""
+        return list(dict.fromkeys(curve.policy for curve in labelled(self.curves)))
+
+    def _chosen(self, policies: Sequence[str], measure: str) -> list[Result]:
+        """The curves with their labels, when all these are among them."""
+        for policy in policies:
+            if policy not in self.labels:
+                raise ArgumentError("policies", f"no results of {policy!r}; there are {', '.join(self.labels)}")
+        if measure not in MEASURES:
+            raise ArgumentError("measure", f"found {measure!r}, expected one of {', '.join(MEASURES)}")
+        return labelled(self.curves)
+
+    def plot(self) -> Plot:
+        """Regret and safety violations by round, one column per click model. Needs matplotlib."""
+        return Plot(labelled(self.curves))
+
+    def to_latex(self) -> str:
+        """The ends of all curves as a LaTeX table (booktabs), averaged over instances."""
+        return tables.latex(labelled(self.curves))
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write ``results.json`` and, beside it, the single runs as Parquet; returns the files.
+
+        Parquet needs polars; without it a warning says that the runs are not saved.
+        """
+        home = Path(folder)
+        with writing(home):
+            home.mkdir(parents=True, exist_ok=True)
+        path = home / RESULTS
+        with writing(home / RUNS):
+            written = [] if self.runs is None else write_runs(home / RUNS, self.curves, self.runs)
+        with writing(path):
+            write_results(path, self.curves, self.provenance)
+        return [path, *written]
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Results":
+        """The results of a folder or of a results file, with the runs beside it when they are there."""
+        file = Path(path) / RESULTS if Path(path).is_dir() else Path(path)
+        curves, provenance = read_results(file)
+        return cls(curves, read_runs(file.with_name(RUNS), curves), provenance)
+
+    def __repr__(self) -> str:
+        return f"{self._headline()}\n{tables.text(labelled(self.curves))}" if self.curves else self._headline()
+
+    def _repr_html_(self) -> str:
+        return tables.html(labelled(self.curves), self._headline()) if self.curves else f"<p>{self._headline()}</p>"
+
+    def _headline(self) -> str:
+        counts = (("queries", self.instances), ("click models", self.models), ("policies", self.policies))
+        parts = ", ".join(f"{len(names)} {what}" for what, names in counts)
+        runs = (
+            f", {self.curves[0].repetitions} repetitions of {self.curves[0].rounds[-1]:,} rounds" if self.curves else ""
+        )
+        return f"Results: {parts}{runs}"
+
+
+def joined(parts: Sequence[Results]) -> Results:
+    """Several results as one; the provenance is that of the first."""
+    runs = None if any(part.runs is None for part in parts) else [runs for part in parts for runs in part.runs or ()]
+    return Results([curve for part in parts for curve in part.curves], runs, parts[0].provenance)

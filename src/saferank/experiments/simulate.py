@@ -1,0 +1,306 @@
+"""``saferank.simulate``: policies against simulated users, as one function.
+
+What computes is imported when the function is called, so that importing it costs nothing.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from saferank.errors import ArgumentError, RunInterrupted, argument, whole_number, writing
+
+if TYPE_CHECKING:
+    from saferank.experiments.results import Results
+    from saferank.experiments.run_folder import RunFolder
+    from saferank.experiments.sources import Sources
+    from saferank.instances import Instance
+    from saferank.policies import PolicyKind
+    from saferank.progress import Meter, Reporter
+    from saferank.simulation.drift import Drift
+    from saferank.simulation.engine import Engine, Gathered
+    from saferank.simulation.experiment import Cell, Plan
+    from saferank.simulation.feedback import LateFeedback
+
+    Instances = str | os.PathLike[str] | Iterable[Instance]
+    Policy = str | type | PolicyKind
+
+
+def simulate(
+    instances: "Instances" = "embedded",
+    policies: "Sequence[Policy] | Policy | None" = None,
+    positions: int | Sequence[int] = 5,
+    rounds: float = 100_000,
+    repetitions: float = 100,
+    rule: str | Sequence[str] = "paper:1/T",
+    seed: int = 0,
+    jobs: int | None = None,
+    *,
+    checkpoints: Sequence[int] = (),
+    cluster: str | None = None,
+    drift: "Drift | str | None" = None,
+    lifetime: int | Sequence[int | None] | None = None,
+    delay: int | str = 0,
+    lost_pages: float = 0.0,
+    lost_clicks: float = 0.0,
+    layout: Sequence[int] | None = None,
+    examination: Sequence[float] | None = None,
+    reward: str = "clicks",
+    settings: Mapping[str, Any] | None = None,
+    models: Sequence[str] | None = None,
+    queries: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: bool = True,
+    command: Sequence[str] = ("saferank.simulate",),
+) -> "Results":
+    """Play every policy on every instance and measure regret and safety.
+
+    ``instances`` is a list of instances, an instance file, or ``"embedded"``. ``policies`` are names, classes or
+    ``PolicyKind`` objects, also such as were defined in a notebook cell; None stands for the five of the paper.
+    ``jobs`` is the number of threads (None: all cores); ``cluster`` the address of a Dask scheduler to use instead.
+    ``drift`` says how attraction changes during a run, as a text like ``"step:50000:reversed"`` or an object of
+    ``saferank.simulation.drift``; ``lifetime`` is that of certificates, in rounds (docs/drift.md).
+    Several ``positions``, rules or lifetimes are all played, in every combination (a sweep). So are several values of
+    hyper-parameters: ``settings={"bubble-rank.hidden_duels": [True, False]}``.
+    ``delay``, ``lost_pages``, ``lost_clicks``, ``layout``, ``examination`` (given to policies that need it) and
+    ``reward`` make a world that is not the paper's (docs/worlds.md).
+    ``models`` and ``queries`` take only these click models and the first queries of a file or the embedded set.
+    With ``out`` the results are saved to that folder, and the run keeps there what is finished: after an interrupt or
+    a crash the same call with ``resume=True`` goes on where it was and gives the same results. A folder that holds a
+    run is refused unless ``resume`` or ``overwrite`` is given.
+    The results depend on ``seed`` and on what is played, not on ``jobs`` or ``cluster``. Whatever cannot be used is an
+    ``ArgumentError`` before anything is played; an interrupt is a ``RunInterrupted``.
+
+    >>> results = simulate(policies=["original"], rounds=100, repetitions=2, jobs=1, progress=False)
+    >>> len(results.curves)
+    120
+    """
+    from saferank.experiments.engines import engine_of
+    from saferank.experiments.sources import Sources
+    from saferank.experiments.sweeps import sweep_of, swept_cells, swept_policies
+    from saferank.progress import progress_of
+
+    chosen = chosen_instances(instances, models, queries)
+    sweep = sweep_of(positions, rule, lifetime)
+    first = plan_of(policies, sweep[0].positions, rounds, repetitions, sweep[0].rule, seed, checkpoints)
+    plan = replace(
+        first,
+        policies=swept_policies(first.policies, settings or {}),
+        drift=drift_of(drift),
+        feedback=feedback_of(delay, lost_pages, lost_clicks),
+        layout=None if layout is None else tuple(layout),
+        examination=None if examination is None else tuple(map(float, examination)),
+        reward=reward,
+    )
+    cells = swept_cells(chosen, plan, sweep)
+    check_plugins(cells)
+    sources = Sources.of(instances, cells)
+    folder = _folder(out, resume, overwrite)
+    with engine_of(jobs, cluster, classes_of(cells)) as engine:
+        if folder is None:
+            return _simulated(cells, sources, engine, progress_of(progress), list(command))
+        return _in_folder(folder, cells, sources, engine, progress_of(progress), list(command), overwrite)
+
+
+def _folder(out: str | os.PathLike[str] | None, resume: bool, overwrite: bool) -> "RunFolder | None":
+    """The folder to work in, fit for use; None: no files are written."""
+    from saferank.experiments.run_folder import RunFolder
+
+    if out is None:
+        if resume or overwrite:
+            raise ArgumentError("resume" if resume else "overwrite", "is about a folder; give out= as well")
+        return None
+    folder = RunFolder(Path(out))
+    folder.check_use(resume, overwrite)
+    return folder
+
+
+def _simulated(
+    cells: "Sequence[Cell]", sources: "Sources", engine: "Engine", shown: "Reporter", command: list[str]
+) -> "Results":
+    """Play everything and keep nothing in files."""
+    from saferank.simulation.engine import Gathered
+
+    started, gathered = time.monotonic(), Gathered(cells)
+    play(cells, gathered, engine, shown, lambda: "nothing was written")
+    return _results(gathered, sources, command, time.monotonic() - started)
+
+
+def _in_folder(
+    folder: "RunFolder",
+    cells: "Sequence[Cell]",
+    sources: "Sources",
+    engine: "Engine",
+    shown: "Reporter",
+    command: list[str],
+    overwrite: bool,
+) -> "Results":
+    """Play what is missing in the folder and save the results there; those of a finished run are read."""
+    from saferank.experiments.pieces import resumable
+    from saferank.experiments.results import Results
+    from saferank.files import output_folder
+
+    started = time.monotonic()
+    with output_folder(folder.path), resumable(folder.pieces), folder.reserved():
+        if overwrite:
+            folder.clear()
+        if folder.finished:
+            results = Results.load(folder.results)
+            folder.check_same(_begun_as(folder, results.provenance), sources.asked)
+        else:
+            _begin_or_resume(folder, sources.asked)
+            results = _played_in(folder, cells, sources, engine, shown, command, started)
+            results.save(folder.path)
+            folder.remove_pieces()
+        folder.experiment.unlink(missing_ok=True)  # what it says stands in the results
+        return results
+
+
+def _begun_as(folder: "RunFolder", provenance: dict[str, Any]) -> dict[str, Any]:
+    """What the finished run of a folder was asked for, as its results say."""
+    from saferank.experiments.run_folder import START_AGAIN, FolderError
+
+    if not isinstance(provenance.get("asked"), dict) or not {"version", "source"} <= provenance.keys():
+        raise FolderError(f"{folder.path}: holds results that do not say how they were made; {START_AGAIN}")
+    return provenance
+
+
+def _begin_or_resume(folder: "RunFolder", asked: dict[str, Any]) -> None:
+    if folder.experiment.exists():
+        folder.check_same(folder.begun({}), asked)
+        return
+    with writing(folder.path):
+        folder.begin(asked)
+
+
+def _played_in(
+    folder: "RunFolder",
+    cells: "Sequence[Cell]",
+    sources: "Sources",
+    engine: "Engine",
+    shown: "Reporter",
+    command: list[str],
+    started: float,
+) -> "Results":
+    from saferank.experiments.pieces import opened_pieces
+    from saferank.experiments.run_folder import GO_ON
+
+    with opened_pieces(cells, folder.pieces, started, shown) as pieces:
+        try:
+            play(cells, pieces, engine, shown, lambda: GO_ON if pieces.rounds_there else "nothing was written")
+        except BaseException:
+            if not pieces.rounds_there:  # nothing to go on with: leave the folder as it was
+                folder.clear()
+            raise
+        return _results(pieces, sources, command, pieces.elapsed)
+
+
+def _results(gathered: "Gathered", sources: "Sources", command: list[str], seconds: float) -> "Results":
+    from saferank.experiments.results import Results
+    from saferank.simulation.results import provenance
+
+    source = provenance(command, sources.asked["seed"], seconds)
+    return Results(gathered.in_order(), gathered.runs_in_order(), {**source, **sources.facts()})
+
+
+def plan_of(
+    policies: "Sequence[Policy] | Policy | None",
+    positions: int,
+    rounds: float,
+    repetitions: float,
+    rule: str,
+    seed: int,
+    checkpoints: Sequence[int] = (),
+) -> "Plan":
+    """What to play, every argument checked."""
+    from saferank.policies import policy_kind
+    from saferank.policies.registry import PAPER, policies_of
+    from saferank.simulation.experiment import Plan
+
+    given = policies_of(PAPER) if policies is None else [policies] if _is_one(policies) else list(policies)  # type: ignore[arg-type]
+    return Plan(
+        policies=tuple(p if isinstance(p, str) else policy_kind(p) for p in given),  # type: ignore[arg-type]
+        n_positions=positions,
+        rounds=whole_number(rounds, "rounds"),
+        repetitions=whole_number(repetitions, "repetitions"),
+        rule=rule,
+        seed=seed,
+        checkpoints=tuple(whole_number(checkpoint, "checkpoints", at_least=0) for checkpoint in checkpoints),
+    )
+
+
+def drift_of(drift: "Drift | str | None") -> "Drift | None":
+    """The drift that is meant; an ``ArgumentError`` for a text that means none."""
+    from saferank.simulation.drift import parse_drift
+
+    with argument("drift"):
+        return parse_drift(drift) if isinstance(drift, str) else drift
+
+
+def feedback_of(delay: int | str, lost_pages: float, lost_clicks: float) -> "LateFeedback | None":
+    """When clicks arrive; None when all do at once."""
+    from saferank.simulation.feedback import LateFeedback
+
+    known = LateFeedback(delay, lost_pages, lost_clicks)
+    return known if str(known) else None
+
+
+def classes_of(cells: "Sequence[Cell]") -> set[Any]:
+    """The classes of all policies and click models, and the functions that start the policies."""
+    return {part for cell in cells for part in (cell.kind.policy, cell.kind.start, type(cell.instance.model))}
+
+
+def _is_one(policies: object) -> bool:
+    from saferank.policies import PolicyKind
+
+    return isinstance(policies, str | type | PolicyKind)
+
+
+def chosen_instances(instances: "Instances", models: Sequence[str] | None, queries: int | None) -> "list[Instance]":
+    """The instances of a name or path, some click models and queries of them only; or the list that was given."""
+    from saferank.instances import choose_instances
+
+    if isinstance(instances, str | os.PathLike):
+        return choose_instances(instances, models, queries)
+    for name, value in (("models", models), ("queries", queries)):
+        if value is not None:
+            raise ArgumentError(name, "chooses from a file or the embedded set; choose from your list yourself")
+    return list(instances)
+
+
+def check_plugins(cells: "Sequence[Cell]") -> None:
+    """An ``ArgumentError`` when a policy or click model of a plug-in breaks its contract; nothing for our own."""
+    from saferank.checks.plugin import as_argument_error, check_plugin_model, check_plugin_policy
+    from saferank.experiments.engines import explain_compilation
+    from saferank.simulation.agreement import check_compiled
+
+    with as_argument_error(), explain_compilation():
+        for cell in cells:
+            check_plugin_policy(cell.kind, compiled=False)
+            check_plugin_model(cell.instance.model, cell.plan.n_positions)
+        check_compiled(cells)
+
+
+def play(
+    cells: "Sequence[Cell]", gathered: "Gathered", engine: "Engine", shown: "Reporter", kept: Callable[[], str]
+) -> None:
+    """Play what is missing in ``gathered``; ``kept`` says in the message of an interrupt what remains of the work."""
+    from saferank.experiments.engines import explain_compilation
+    from saferank.simulation.engine import simulate as play_cells
+
+    total = sum(cell.plan.repetitions * cell.plan.rounds for cell in cells)
+    before = gathered.rounds_there
+    with shown.meter(total - before) as meter:
+        try:
+            with explain_compilation():
+                play_cells(cells, on_rounds=meter, engine=engine, gathered=gathered)
+        except KeyboardInterrupt:
+            raise _interrupted(meter, before, total, kept()) from None
+
+
+def _interrupted(meter: "Meter", before: int, total: int, kept: str) -> RunInterrupted:
+    return RunInterrupted(f"interrupted after {before + meter.done:,} of {total:,} rounds; {kept}")

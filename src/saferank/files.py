@@ -1,0 +1,130 @@
+"""Files: written atomically, and JSON read strictly.
+
+Atomically: a reader sees the old file or the new one, never half of it, and the old one stays when the disk is full or
+the process is killed. Strictly: a repeated key, NaN and Infinity are errors.
+"""
+
+import json
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from saferank.errors import ArgumentError, UsageError
+
+
+class JsonFileError(UsageError):
+    """Why a file could not be read as JSON, in one line that begins with its name."""
+
+
+class JsonObject(dict[str, Any]):
+    """A JSON object that remembers a repeated key, so that the caller can report it with its place."""
+
+    repeated: str | None = None
+
+
+def read_json(path: str | os.PathLike[str]) -> object:
+    """The content of a JSON file in UTF-8; objects are ``JsonObject``."""
+    source = on_one_line(path)
+    try:
+        return _decode(Path(path).read_bytes().decode("utf-8-sig"))
+    except OSError as problem:
+        raise JsonFileError(f"{source}: cannot be read: {problem.strerror or problem}") from problem
+    except UnicodeDecodeError as problem:
+        raise JsonFileError(f"{source}: is not UTF-8 text (byte {problem.start}); expected a JSON file") from problem
+    except (ValueError, RecursionError) as problem:
+        raise JsonFileError(f"{source}: is not JSON: {problem}") from problem
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A new file to write to, which takes the place of ``path`` once it is complete and on disk.
+
+    A symbolic link stays, and the file it leads to is replaced. A device or a pipe is not replaced but written to.
+    """
+    target = Path(path).resolve() if Path(path).is_symlink() else Path(path)
+    if target.exists() and not target.is_file() and not target.is_dir():
+        with target.open("wb") as device:
+            yield device
+        return
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")  # same folder: replacing must not copy
+    try:
+        with draft.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_atomically(path: str | os.PathLike[str], text: str) -> None:
+    """Replace a file by ``text``; when anything goes wrong the old file stays."""
+    with replacing(path) as file:
+        file.write(text.encode("utf-8"))
+
+
+def on_one_line(path: str | os.PathLike[str]) -> str:
+    """A path for a message of one line."""
+    return "?".join(os.fspath(path).splitlines())
+
+
+def _decode(text: str) -> object:
+    if not text.strip():
+        raise ValueError("the file is empty")
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_int=_whole_number, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as problem:
+        ending = "; the file seems cut off" if problem.pos >= len(text.rstrip()) else ""
+        raise ValueError(f"{problem.msg} at line {problem.lineno}, column {problem.colno}{ending}") from problem
+
+
+def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
+    made = JsonObject()
+    for key, value in pairs:
+        if key in made:
+            made.repeated = key
+        made[key] = value
+    return made
+
+
+def _whole_number(digits: str) -> int | float:
+    # Python refuses to convert thousands of digits; a float can be judged where it stands.
+    return int(digits) if len(digits) < 20 else float(digits)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"found {name}, expected finite numbers")
+
+
+@contextmanager
+def output_folder(folder: Path) -> Iterator[None]:
+    """Make a folder, try to write to it, and remove what was made for it when the work inside fails."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as problem:
+        _remove_empty(missing)
+        raise ArgumentError("out", f"{folder}: {_reason(folder, problem)}") from problem
+    try:
+        yield
+    except BaseException:
+        _remove_empty(missing)
+        raise
+
+
+def _reason(folder: Path, problem: OSError) -> str:
+    if any(path.exists() and not path.is_dir() for path in (folder, *folder.parents)):
+        return "there is a file of that name; name a folder"
+    return f"cannot be written to ({problem.strerror or problem}); name another folder"
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    with suppress(OSError):  # not empty, or never made
+        for folder in folders:
+            folder.rmdir()

@@ -1,0 +1,192 @@
+"""``saferank.fit``: from a click log to click models, their standard errors and their quality, as one function."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from saferank.errors import ArgumentError, RunInterrupted, argument, whole_number, writing
+from saferank.fitting import ESTIMATORS, ITERATIONS, Fitted, estimator
+from saferank.fitting.bootstrap import standard_errors
+from saferank.fitting.evaluation import Evaluation, evaluate_model
+from saferank.fitting.export import instances_of, save_errors
+from saferank.instances import Instance, save_instances
+from saferank.logs import FORMATS, ClickLog, LogSummary, read_log, split
+from saferank.logs.errors import LONGEST_PAGE
+from saferank.logs.tables.collecting import pages_by_length
+from saferank.progress import MEGABYTES, Reporter, progress_of
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Click models of a log."""
+
+    log: str
+    summary: LogSummary
+    models: dict[str, Fitted]
+    instances: list[Instance]  # one for each query and model, for ``simulate``
+    iterations: int
+    errors: list[Instance] = field(default_factory=list)  # standard errors in the shape of instances, if asked for
+    replicates: int = 0
+    evaluations: dict[str, Evaluation] = field(default_factory=dict)  # by model, if asked for
+    held_out: int = 0  # pages on which models were evaluated
+
+    @property
+    def queries(self) -> list[str]:
+        """The ids of the queries that have instances."""
+        return list(dict.fromkeys(instance.id for instance in self.instances))
+
+    def save(self, path: str | os.PathLike[str]) -> list[Path]:
+        """Write the instance file and, if there are any, the standard errors beside it; returns the files."""
+        out = Path(path)
+        about = f"estimated by saferank fit from {self.log}, {self.iterations} iterations"
+        with writing(out):
+            save_instances(out, self.instances, about)
+        if not self.errors:
+            return [out]
+        beside = out.with_name(f"{out.stem}-errors.json")
+        with writing(beside):
+            save_errors(beside, self.errors, f"standard errors, bootstrap of {self.replicates} replicates")
+        return [out, beside]
+
+    def __repr__(self) -> str:
+        size = f"{len(self.queries)} queries, {self.iterations} iterations"
+        head = f"Fit of {', '.join(self.models)} to {self.log}: {size}"
+        lines = [f"{name}: log-likelihood {fitted.log_likelihoods[-1]:,.2f}" for name, fitted in self.models.items()]
+        return "\n".join([head, *lines])
+
+
+def fit(
+    log: str | os.PathLike[str],
+    format: str,
+    models: Sequence[str] | None = None,
+    queries: int = 100,
+    *,
+    page_length: int | None = None,
+    items: int | None = None,
+    evaluate: float | None = None,
+    iterations: int = ITERATIONS,
+    replicates: int = 30,
+    seed: int = 0,
+    max_bad: float = 0.01,
+    progress: bool = True,
+) -> Fit:
+    """Estimate click models from the pages of a log's most frequent queries.
+
+    ``models`` are names (None: all); ``evaluate`` is a share of the pages that is held out to compare the models on;
+    ``replicates`` logs are drawn for standard errors (0: none). Instances are made of each query's most frequent
+    ranking of ``page_length`` items; None stands for ten where a query has such a page, else its most frequent length.
+    ``items`` is the largest number of items of an instance: beyond the ranking those come that other pages showed, the
+    most shown first; None: the ranking alone. Raises ``UsageError`` when something cannot be used.
+    """
+    names = checked_models(models)
+    check_lengths(page_length, items)
+    whole_number(iterations, "iterations")
+    _check(replicates, evaluate)
+    shown = progress_of(progress)
+    try:
+        pages = read_pages(Path(log), format, queries, max_bad, shown, page_length)
+        fits = {name: estimate(name, pages, iterations, shown) for name in names}
+        evaluations, held_out = _evaluations(names, pages, evaluate, iterations, seed, shown)
+        errors = _errors(fits, pages, iterations, replicates, seed, shown)
+    except KeyboardInterrupt:
+        raise RunInterrupted("interrupted; nothing was written") from None
+    instances = instances_of(pages, {name: fitted.model for name, fitted in fits.items()}, items)
+    return Fit(
+        log=Path(log).name,
+        summary=pages.summary,
+        models=fits,
+        instances=instances,
+        iterations=iterations,
+        errors=instances_of(pages, errors, items) if errors else [],
+        replicates=replicates,
+        evaluations=evaluations,
+        held_out=held_out,
+    )
+
+
+def checked_models(models: Sequence[str] | None) -> tuple[str, ...]:
+    """The names of click models that can be estimated; None for all."""
+    names = tuple(ESTIMATORS) if models is None else tuple(models)
+    with argument("models"):
+        for name in names:
+            estimator(name)
+    return names
+
+
+def _check(replicates: int, evaluate: float | None) -> None:
+    whole_number(replicates, "replicates", at_least=0)
+    if replicates == 1:
+        reason = "found 1, expected 0 or at least 2: one log does not tell how far others differ"
+        raise ArgumentError("replicates", reason)
+    if evaluate is not None and not 0 < evaluate < 1:
+        raise ArgumentError("evaluate", f"found {evaluate:g}, expected a share between 0 and 1, for example 0.25")
+
+
+def check_lengths(page_length: int | None, items: int | None) -> None:
+    """An ``ArgumentError`` for lengths that no page and no instance can have."""
+    if page_length is not None:
+        whole_number(page_length, "page_length", at_most=LONGEST_PAGE)
+    if items is not None:
+        whole_number(items, "items")
+        if page_length is not None and items < page_length:
+            raise ArgumentError("items", f"found {items}, expected at least {page_length}, the page length")
+
+
+def read_pages(
+    path: Path, form: str, queries: int, max_bad: float, shown: Reporter, page_length: int | None = None
+) -> ClickLog:
+    """The pages of the most frequent queries, of which at least one has a ranking for instances."""
+    if form not in FORMATS:
+        raise ArgumentError("format", f"unknown format {form!r}; known ones: {', '.join(FORMATS)}")
+    whole_number(queries, "queries")
+    size = path.stat().st_size if path.is_file() else 0
+    with shown.meter(2 * size, MEGABYTES) as meter:  # one pass counts queries, the other collects their pages
+        log = read_log(path, form, queries=queries, page_length=page_length, max_bad=max_bad, progress=meter)
+    for warning in log.summary.warnings:
+        shown.note(f"{path}: {warning}")
+    if not any(log.rankings):
+        reason = f"{path}: no query has a page of {page_length} items; there are pages of {_lengths_of(log)} items"
+        raise ArgumentError("page_length", f"{reason}; choose one of these, or leave it out")
+    return log
+
+
+def _lengths_of(log: ClickLog) -> str:
+    """The most frequent lengths of pages, in words."""
+    counts = pages_by_length(log.pages).sum(axis=0)
+    frequent = [int(length) for length in np.argsort(-counts, kind="stable")[:4] if counts[length]]
+    return ", ".join(map(str, frequent))
+
+
+def estimate(name: str, log: ClickLog, iterations: int, shown: Reporter) -> Fitted:
+    """One click model of the log."""
+    with shown.status(f"estimating {name}"):
+        return estimator(name)(log, iterations)
+
+
+def _evaluations(
+    names: Sequence[str], log: ClickLog, share: float | None, iterations: int, seed: int, shown: Reporter
+) -> tuple[dict[str, Evaluation], int]:
+    if share is None:
+        return {}, 0
+    seen, unseen = split(log, share, seed)
+    if not len(seen.pages.weight) or not len(unseen.pages.weight):
+        reason = f"{share:g} leaves no page to fit or none to evaluate; try another share"
+        raise ArgumentError("evaluate", reason)
+    found = {name: evaluate_model(estimate(name, seen, iterations, shown).model, unseen.pages) for name in names}
+    return found, int(unseen.pages.weight.sum())
+
+
+def _errors(
+    fits: Mapping[str, Fitted], log: ClickLog, iterations: int, replicates: int, seed: int, shown: Reporter
+) -> dict[str, Any]:
+    if replicates == 0:
+        return {}
+    with shown.status(f"standard errors from {replicates} drawn logs"):
+        return {
+            name: standard_errors(estimator(name), log, fitted, iterations, replicates, seed)
+            for name, fitted in fits.items()
+        }

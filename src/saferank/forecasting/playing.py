@@ -1,0 +1,136 @@
+"""The runs of a forecast: every policy on every query, on the fitted model and on those of drawn logs.
+
+A query is *changed* on the day on which a certificate first says that an item is better than one which production
+shows above it; what is shown follows certificates. It is *confirmed* when the certificates together say that every item
+of production's ranking is better than the next one, and its last better than every candidate.
+"""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from saferank._kernel import prepare_thread
+from saferank.forecasting.traffic import DEADLINES, WEEKS, Schedule, Traffic, schedule_of
+from saferank.forecasting.worlds import Worlds
+from saferank.progress import Meter
+from saferank.simulation.experiment import Cell, OnRounds, Plan, cells_of, compile_loops, run
+from saferank.simulation.runs import MEASURES
+from saferank.statistics.duels import Certificates
+from saferank.verbs import Flags, Floats, Ints
+
+CHANGED, CONFIRMED, OPEN = "changed", "confirmed", "open"
+FATES = (CHANGED, CONFIRMED, OPEN)
+_RELATIVE, _WORST = MEASURES.index("clicks_relative"), MEASURES.index("worst_page")
+
+
+@dataclass(frozen=True)
+class Job:
+    """Some runs of one policy on one query, in one world."""
+
+    cell: Cell
+    schedule: Schedule
+    world: int  # 0: the fitted model; else the number of a drawn log
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastRuns:
+    """What came of the runs of a job."""
+
+    job: Job
+    extra: Floats  # [run, week] clicks beyond production's, cumulated
+    worst_page: Floats  # [run] smallest expected clicks of a page, relative to production's
+    fates: list[dict[int, str]]  # by run: CHANGED, CONFIRMED or OPEN by deadline
+
+
+def jobs_of(
+    worlds: Worlds,
+    traffic: Traffic,
+    policies: Sequence[str],
+    positions: int | None,
+    rule: str,
+    most_pages: int,
+    seed: int,
+) -> list[Job]:
+    """All jobs: as many runs on the fitted model as there are drawn logs, and one on the model of each of these."""
+    jobs = []
+    for number, instances in enumerate([worlds.fitted, *worlds.drawn]):
+        repetitions = 1 if number else len(worlds.drawn)
+        for instance in instances:
+            schedule = schedule_of(traffic.by_query[instance.id], most_pages)
+            shown = _positions(worlds.lengths[instance.id], positions)
+            size = shown, schedule.rounds, repetitions
+            plan = Plan(tuple(policies), *size, rule, seed + number, schedule.checkpoints)
+            jobs += [Job(cell, schedule, number) for cell in cells_of([instance], plan)]
+    return jobs
+
+
+def _positions(length: int, positions: int | None) -> int:
+    """How many items a page shows: those of production's ranking, or the first few of them."""
+    return length if positions is None else min(positions, length)
+
+
+def played(jobs: Sequence[Job], threads: int, meter: Meter) -> list[ForecastRuns]:
+    """Play all jobs; the results do not depend on the number of threads."""
+    compile_loops([job.cell for job in jobs])
+    stop = threading.Event()
+
+    def count(rounds: int) -> None:
+        if stop.is_set():
+            raise InterruptedError("the forecast was stopped")
+        meter(rounds)
+
+    with ThreadPoolExecutor(threads, initializer=prepare_thread) as pool:
+        futures = [pool.submit(_play, job, count) for job in jobs]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _play(job: Job, on_rounds: OnRounds) -> ForecastRuns:
+    certificates: list[Certificates] = []
+    rows = np.array(
+        [run(job.cell, number, on_rounds, certificates.append) for number in range(job.cell.plan.repetitions)]
+    )
+    original = job.cell.world.original
+    extra = (rows[:, :, _RELATIVE] - 1) * original * np.array(job.schedule.checkpoints)
+    fates = [_fates(given, job) for given in certificates]
+    return ForecastRuns(job, job.schedule.cumulated(extra), rows[:, -1, _WORST], fates)
+
+
+def _fates(given: Certificates, job: Job) -> dict[int, str]:
+    return {days: _fate(given, job, days) for days in DEADLINES}
+
+
+def _fate(given: Certificates, job: Job, days: int) -> str:
+    """What the certificates that were given within so many days make of production's ranking."""
+    n = int(np.count_nonzero(given.round[: given.given[0]] <= days * job.schedule.pages_a_day))
+    better, worse = given.better[:n], given.worse[:n]
+    shown = job.cell.setup.n_positions
+    if np.any((better > worse) & (worse < shown)):
+        return CHANGED
+    surely = _closed(better, worse, job.cell.setup.n_items)
+    last = shown - 1
+    in_order = all(surely[k, k + 1] for k in range(last)) and bool(surely[last, shown:].all())
+    return CONFIRMED if in_order else OPEN
+
+
+def _closed(better: Ints, worse: Ints, n_items: int) -> Flags:
+    """[i, j] is True when i is better than j by the certificates, through others too."""
+    surely = np.zeros((n_items, n_items), bool)
+    surely[better, worse] = True
+    for k in range(n_items):
+        surely |= np.outer(surely[:, k], surely[k])
+    return surely
+
+
+def weekly(cumulated: Floats) -> Floats:
+    """Clicks a day in each week, from clicks up to its end: [..., week]."""
+    assert cumulated.shape[-1] == WEEKS
+    growth: Floats = np.diff(cumulated, axis=-1, prepend=0.0) / 7
+    return growth

@@ -1,0 +1,35 @@
+"""Instances: a query, its items in the order of production, and the click model of its users.
+
+``instance_files.py`` is the file format, ``embedded.py`` a set that is made from a seed, ``choosing.py`` picks
+some of either. May import click models.
+"""
+
+from saferank.instances.choosing import choose_instances
+from saferank.instances.embedded import embedded_instances
+from saferank.instances.instance_files import (
+    Instance,
+    InstanceError,
+    check_positions,
+    entry_of,
+    first_queries,
+    load_instances,
+    parse_instances,
+    positions_problem,
+    save_instances,
+    with_examination,
+)
+
+__all__ = [
+    "Instance",
+    "InstanceError",
+    "check_positions",
+    "choose_instances",
+    "embedded_instances",
+    "entry_of",
+    "first_queries",
+    "load_instances",
+    "parse_instances",
+    "positions_problem",
+    "save_instances",
+    "with_examination",
+]

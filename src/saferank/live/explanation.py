@@ -1,0 +1,195 @@
+"""Why a ranking is as it is, for people: data first, and readable text from ``str()``."""
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+from saferank.live.page import Item, Page
+from saferank.policies import PolicyKind, Setup
+from saferank.safety import Budget
+from saferank.statistics.certificate_table import holds
+from saferank.statistics.duels import wins_of
+from saferank.statistics.lifetimes import LifetimeDuels
+from saferank.verbs import NOBODY
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbours of the leader and what is known of them."""
+
+    upper: Item
+    lower: Item
+    s: int  # lead of the upper item
+    n: int  # comparisons in which exactly one of the two was clicked
+    decided: bool
+
+    def __str__(self) -> str:
+        verdict = "decided" if self.decided else "undecided"
+        return f"{self.upper} over {self.lower}: {verdict} (s={self.s}, n={self.n})"
+
+
+@dataclass(frozen=True)
+class Challenger:
+    """The unranked item that would contend for the last position on the next page."""
+
+    item: Item
+    against: Item
+    s: int
+    n: int
+    index: float | None  # optimistic index of the duel, in -1..1
+
+
+@dataclass(frozen=True)
+class Position:
+    """What one position of a page is doing there."""
+
+    position: int
+    item: Item
+    role: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A ranker, and if asked for one of its pages, explained."""
+
+    policy: str
+    rule: str | None
+    pages: int
+    leader: tuple[Item, ...]
+    pairs: tuple[Pair, ...]
+    exploration: str
+    challenger: Challenger | None
+    positions: tuple[Position, ...]
+    budget: Budget | None = None  # of the page, or of the next one; None for a policy that keeps none
+
+    @property
+    def undecided(self) -> tuple[Pair, ...]:
+        """The neighbours in the leader whose order is not certain."""
+        return tuple(pair for pair in self.pairs if not pair.decided)
+
+    def __str__(self) -> str:
+        rule = f", rule {self.rule}" if self.rule else ""
+        lines = [f"{self.policy}{rule}, {self.pages} pages issued", f"leader: {', '.join(map(str, self.leader))}"]
+        lines += [f"  {pair}" for pair in self.pairs]
+        lines.append(f"next: {self.exploration}")
+        if self.challenger:
+            index = "" if self.challenger.index is None else f", index {self.challenger.index:.3f}"
+            duel = f"(s={self.challenger.s}, n={self.challenger.n}{index})"
+            lines.append(f"  {self.challenger.item} challenges {self.challenger.against} {duel}")
+        if self.budget:
+            lines.append(f"budget: {self.budget}")
+        lines += [f"position {place.position}: {place.item}, {place.role}" for place in self.positions]
+        return "\n".join(lines)
+
+
+def explain(
+    kind: PolicyKind, setup: Setup, policy: Any, state: Any, items: list[Item], page: Page | None
+) -> Explanation:
+    """Explain a policy's state, and a page of it."""
+    leader = [int(number) for number in kind.leader(state)[: setup.n_positions]]
+    outlook = kind.outlook(policy, state) if kind.outlook else None
+    challenger = outlook.challenger if outlook else NOBODY
+    against = outlook.against if outlook and outlook.against != NOBODY else leader[-1]
+    return Explanation(
+        policy=kind.name,
+        rule=kind.rule(setup).name if kind.rule else None,
+        pages=int(state.round[0]),
+        leader=tuple(items[number] for number in leader),
+        pairs=tuple(_pair(kind, setup, state, items, i, j) for i, j in itertools.pairwise(leader)),
+        exploration=outlook.note if outlook else "this policy does not explain its exploration",
+        challenger=None
+        if outlook is None or challenger == NOBODY
+        else Challenger(items[challenger], items[against], *duel(state, challenger, against), index=outlook.index),
+        positions=tuple(_position(page, place) for place in range(len(page.items))) if page else (),
+        budget=_budget(kind, state, page),
+    )
+
+
+def _budget(kind: PolicyKind, state: Any, page: Page | None) -> Budget | None:
+    """What the page may spend and spends; without a page, what the next one may."""
+    if page is not None:
+        return page.budget
+    return kind.budget(state) if kind.budget else None
+
+
+def duel(state: Any, i: int, j: int) -> tuple[int, int]:
+    """(s, n) of a pair seen from i; (0, 0) for a policy that keeps no duels."""
+    if not hasattr(state, "duels"):
+        return 0, 0
+    wins, losses = int(wins_of(state.duels, i, j)), int(wins_of(state.duels, j, i))
+    return wins - losses, wins + losses
+
+
+def _pair(kind: PolicyKind, setup: Setup, state: Any, items: list[Item], i: int, j: int) -> Pair:
+    s, n = duel(state, i, j)
+    certain = kind.settled(state, i, j) if kind.settled is not None else decided(kind, setup, state, i, j)
+    return Pair(items[i], items[j], s, n, certain)
+
+
+def decided(kind: PolicyKind, setup: Setup, state: Any, i: int, j: int) -> bool:
+    """True when i is surely better: by the certificates that hold, or, if they have no lifetime, by the rule."""
+    if kind.rule is None:
+        return False
+    if isinstance(state.duels, LifetimeDuels):
+        return holds(state.duels.table, i, j)
+    s, n = duel(state, i, j)
+    return n > 0 and kind.rule(setup).decides(s, n)
+
+
+def _position(page: Page, place: int) -> Position:
+    item = page.items[place]
+    if page._impression.weight[place] > 0.0:
+        return Position(place + 1, item, _chances(page, place))
+    group = next(group for group in page.groups if item in group)
+    others = [other for other in group if other != item]
+    return Position(place + 1, item, _role(page, place, item, others))
+
+
+_ALTERNATIVES = 3
+"""So many of the items that could have stood at a place are named."""
+
+
+def _chances(page: Page, place: int) -> str:
+    """Of a page that was drawn: how likely its item was at this place, given those above, and what else was."""
+    impression, row = page._impression, _row(page)
+    numbers = [b for b in range(place, int(impression.places[0])) if impression.start[b] == impression.start[place]]
+    total = sum(float(impression.weight[b]) for b in numbers)
+    chances = {row[b]: float(impression.weight[b]) / total for b in numbers}
+    mine = chances.pop(page.items[place])
+    others = sorted(chances.items(), key=lambda pair: -pair[1])[:_ALTERNATIVES]
+    instead = ", ".join(f"{name} {chance:.1%}" for name, chance in others if chance >= 0.0005)
+    return f"{_rank(page, page.items[place])}, drawn with chance {mine:.1%}" + (
+        f"; instead {instead}" if instead else ""
+    )
+
+
+def _row(page: Page) -> list[Item]:
+    """The items by place: the shown ones, then the hidden ones in their order."""
+    return [*page.items, *(item for group in page.groups for item in group if item not in page.items)]
+
+
+def _left_out(page: Page, others: list[Item]) -> str:
+    """The item that is compared without being shown, and why."""
+    if page.hidden is None or page.hidden not in others:
+        return ""
+    if page.hidden == page.challenger:
+        return f", of which {page.hidden} challenges from outside the page"
+    return f", of which {page.hidden} makes room for {page.challenger}"
+
+
+def _rank(page: Page, item: Item) -> str:
+    return "of the leader" if item in page.leader else "unranked"
+
+
+def _role(page: Page, place: int, item: Item, others: list[Item]) -> str:
+    if not others:
+        return "stands alone on this page"
+    company = f"compared with {', '.join(map(str, others))}"
+    if item == page.challenger:
+        return f"{_rank(page, item)}, tried in place of {page.hidden}, {company}"
+    if others == [page.hidden]:
+        return f"{_rank(page, item)}, {company}, which challenges it from outside the page"
+    if len(others) > 1:
+        return f"shuffled among {len(others) + 1} items, {company}{_left_out(page, others)}"
+    swapped = item != page.leader[place]
+    return f"{'swapped, ' if swapped else ''}{company}"

@@ -1,0 +1,385 @@
+"""The live state of a policy: items by name, pages in, clicks out, exact bytes. Ranker and service both stand on it.
+
+It knows no threads, no identity of pages and no randomness of its own: the caller brings the random words, keeps the
+pages, and decides which of them are learnt, and when.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saferank import saved_state
+from saferank.live.contradictions import cycle_of
+from saferank.live.explanation import Explanation, decided, duel, explain
+from saferank.live.page import Item, Page
+from saferank.live.replay import Desk, Pages, fold
+from saferank.policies import (
+    ContradictionError,
+    PolicyKind,
+    Setup,
+    advance,
+    count_issued,
+    freeze,
+    has_room,
+    make_room,
+    policy_kind,
+)
+from saferank.randomness import Words
+from saferank.saved_state import SavedStateError
+from saferank.statistics.decision import decision_rule, whole_horizon
+from saferank.verbs import NOBODY, Flags, Impression, Ints, choose, learn, new_impression
+
+__all__ = ["Certificate", "ContradictionError", "FrozenPage", "Learner", "frozen", "thaw"]
+
+
+class Certificate(NamedTuple):
+    """A pair that was declared decided, and the round of the page that decided it."""
+
+    better: Item
+    worse: Item
+    round: int
+
+
+class Learner:
+    """A policy at work on named items."""
+
+    def __init__(
+        self,
+        policy: str,
+        *,
+        original: Sequence[Item],
+        candidates: Sequence[Item] = (),
+        rule: str | None = None,
+        horizon: int | None = None,
+        lifetime: int | None = None,
+        examination: Sequence[float] | None = None,
+    ) -> None:
+        self.kind: PolicyKind = policy_kind(policy)
+        self.rule = self.kind.default_rule() if rule is None else rule
+        self.lifetime = lifetime
+        self.horizon = None if horizon is None else whole_horizon(horizon)
+        self.items: list[Item] = [*original, *candidates]
+        self.kind.check_size(len(self.items))
+        self.index = {item: number for number, item in enumerate(self.items)}
+        self.started = len(self.items)  # what a policy starts from may depend on it
+        self.kind.check_lifetime(lifetime, len(self.items))
+        chosen = decision_rule(self.rule, self.horizon)
+        self.kind.check_rule(chosen)
+        self.kind.check_examination(examination, len(original))
+        known = None if examination is None else tuple(map(float, examination))
+        self.setup = Setup(len(self.items), len(original), chosen, self.horizon, lifetime, known)
+        self.policy, self.state = make_room(self.kind, self.setup, *self.kind.begin(self.setup))
+        self.present: Flags = np.ones(len(self.items), np.bool_)
+        self.base: tuple[int, ...] = tuple(range(len(original)))
+
+    # --- pages and clicks ---
+
+    def issue(self, rng: Words) -> Impression:
+        """The next page."""
+        impression = new_impression(self.n_positions, self.kind.places(self.setup))
+        self.advance()
+        choose(self.policy, self.state, rng, impression)
+        freeze(self.policy, self.state, impression)
+        return impression
+
+    def advance(self) -> None:
+        """Begin the epoch of the next page, if certificates have a lifetime and it is time: the leader may change."""
+        advance(self.policy, self.state)
+
+    def preview(self, rng: Words) -> Impression:
+        """What ``issue`` would give; it is not counted as issued."""
+        impression = self.issue(rng)
+        self.count_issued(-1)
+        return impression
+
+    def count_issued(self, pages: int = 1) -> None:
+        """Count pages as issued without choosing them, as a replay does."""
+        self._replayable()
+        if pages > 0:
+            self.advance()
+        count_issued(self.policy, self.state, pages)
+
+    def learn(self, impression: Impression, clicks: Ints) -> None:
+        """Take the clicks of a page, 0 or 1 for every position, into the statistics and move the leader."""
+        learn(self.policy, self.state, impression, clicks)
+        self._make_room()
+
+    def fold(self, pages: Pages, first: int = 0) -> int:
+        """Carry out logged operations from ``first`` on, in order; returns the number of the next one to do.
+
+        It stops early after a learning that gave or dropped a certificate: call it again with what it returns.
+        """
+        self._replayable()
+        before = self._certificate_counts()
+        while True:
+            first = fold(self.policy, self.state, pages, self._desk(pages), first)
+            if has_room(self.policy, self.state):
+                return first
+            self._make_room()
+            if self._certificate_counts() != before or first == len(pages.operation):
+                return first
+
+    def _desk(self, pages: Pages) -> Desk:
+        places = max(pages.ranking.shape[1], self.kind.places(self.setup))
+        table = getattr(self.state.duels, "table", None)  # of certificates with a lifetime
+        alarms = np.zeros(1, np.int64) if table is None else table.alarms
+        return Desk(new_impression(self.n_positions, places), np.zeros(self.n_positions, np.int64), alarms)
+
+    def _certificate_counts(self) -> tuple[int, int]:
+        return self.certificates_given(), self.lifetime_alarms()
+
+    # --- what it knows ---
+
+    @property
+    def n_positions(self) -> int:
+        """How many items a page shows."""
+        return self.setup.n_positions
+
+    @property
+    def round(self) -> int:
+        """How many pages have been issued."""
+        return int(self.state.round[0])
+
+    def leader(self) -> tuple[Item, ...]:
+        """The current leader (for top-rank and uni-rank the current best guess)."""
+        return self.names(self._leader_numbers())
+
+    def names(self, numbers: Any) -> tuple[Item, ...]:
+        """Items by their numbers."""
+        return tuple(self.items[number] for number in numbers)
+
+    def is_present(self, item: Item) -> bool:
+        """True when the item may be shown."""
+        return item in self.index and bool(self.present[self.index[item]])
+
+    def present_items(self) -> tuple[Item, ...]:
+        """All items that may be shown, in candidate order."""
+        return self.names(np.flatnonzero(self.present))
+
+    def duel(self, item: Item, other: Item) -> tuple[int, int]:
+        """(s, n) of a pair seen from the first item."""
+        return duel(self.state, self.index[item], self.index[other])
+
+    def decided(self, item: Item, other: Item) -> bool:
+        """True when the first item is surely better."""
+        if self.kind.settled is not None and not hasattr(self.policy, "lead_needed"):
+            return self.kind.settled(self.state, self.index[item], self.index[other])
+        return decided(self.kind, self.setup, self.state, self.index[item], self.index[other])
+
+    def certificates(self) -> list[Certificate]:
+        """Every pair that was ever declared decided, in the order in which it happened."""
+        if not self.kind.certifies:
+            return []
+        better, worse, rounds, given = self.state.duels.certificates
+        size = int(given[0])
+        pairs = zip(better[:size].tolist(), worse[:size].tolist(), rounds[:size].tolist(), strict=True)
+        return [Certificate(self.items[winner], self.items[loser], when) for winner, loser, when in pairs]
+
+    def certificates_given(self) -> int:
+        """How many pairs were declared decided so far."""
+        return int(self.state.duels.certificates.given[0])
+
+    def valid_certificates(self) -> list[tuple[Item, Item, int]]:
+        """The certificates with a lifetime that hold: better and worse item, and the last round."""
+        if self.lifetime is None:
+            return []
+        expires = self.state.duels.table.expires
+        return [(self.items[i], self.items[j], int(expires[i, j])) for i, j in np.argwhere(expires)]
+
+    def lifetime_alarms(self) -> int:
+        """How often certificates with a lifetime were dropped or withdrawn because something contradicted them."""
+        return 0 if self.lifetime is None else int(self.state.duels.table.alarms[0])
+
+    def contradiction(self) -> tuple[Item, ...] | None:
+        """Items each of which was declared better than the next, and the last better than the first; None if none.
+
+        With a lifetime there are none: certificates that contradict each other are dropped.
+        """
+        if self.lifetime is not None:
+            return None
+        beats: dict[Item, list[Item]] = {}
+        for better, worse, _ in self.certificates():
+            beats.setdefault(better, []).append(worse)
+        return cycle_of(beats)
+
+    def explain(self, page: Page | None = None) -> Explanation:
+        """Why the ranking is as it is."""
+        return explain(self.kind, self.setup, self.policy, self.state, self.items, page)
+
+    # --- items and production's ranking change ---
+
+    def regroup(self, present: Flags, new: Sequence[Item] = ()) -> None:
+        """Let exactly the flagged items take part; ``new`` ones are numbered after all others."""
+        self.kind.check_size(len(present))
+        self.kind.check_lifetime(self.lifetime, len(present))
+        setup = replace(self.setup, n_items=len(present))
+        state = self.kind.regroup(self.policy, self.state, present)  # type: ignore[misc]
+        self.policy, self.state = make_room(self.kind, setup, self.policy, state)
+        self.setup, self.present = setup, present
+        self.index |= {item: len(self.items) + place for place, item in enumerate(new)}
+        self.items += new
+
+    def rebase(self, base: Sequence[Item], candidates: Sequence[Item] = ()) -> None:
+        """Production's ranking and the candidates are these now; the first ``n_positions`` of ``base`` are ranked.
+
+        A leader whose items are all here goes on while production's ranking is the same. Otherwise it is derived
+        again from it by certified swaps, each of which removes a wrongly ordered pair at least, so that it is not worse
+        than the ranking it was given. Raises ContradictionError when certificates contradict each other: the items are
+        those of the call even then, but the leader is not to be used.
+        """
+        self._replayable()
+        here = dict.fromkeys([*base, *candidates])
+        new = [item for item in here if item not in self.index]
+        numbers = [self.index[item] for item in here if item in self.index]
+        present = np.zeros(len(self.items) + len(new), np.bool_)
+        present[numbers] = present[len(self.items) :] = True
+        stays = bool(present[self._leader_numbers()].all())
+        if new or not np.array_equal(present, self.present):
+            self.regroup(present, new)
+        ranked = tuple(self.index[item] for item in base[: self.n_positions])
+        if ranked != self.base or not stays:
+            self.base = ranked
+            self.state = self.kind.rebuild(self.policy, self.state, np.array(ranked, np.uint32))  # type: ignore[misc]
+            self._make_room()
+
+    # --- exact bytes ---
+
+    def canonical(self) -> bytes:
+        """Bytes that are equal for two learners exactly when they have been through the same issues and learnings.
+
+        Left out is what choosing a page keeps for its own speed.
+        """
+        arrays = dict(saved_state.flatten(self.state))
+        left_out = ("horizon", *self.kind.caches)
+        kept = {name: array for name, array in arrays.items() if name.partition(".")[0] not in left_out}
+        kept["leader"] = self._leader_numbers()
+        return saved_state.to_bytes(self.facts(), {**kept, "present": self.present})
+
+    def save(self) -> bytes:
+        """The whole learner; ``load`` gives one that behaves the same."""
+        return saved_state.to_bytes(self.facts(), self.arrays())
+
+    def arrays(self) -> saved_state.Arrays:
+        """Every array of the state, by name."""
+        arrays = {f"state.{name}": array for name, array in saved_state.flatten(self.state)}
+        if "state.horizon" in arrays:  # says how long this process's table of the rule is; set again when loaded
+            arrays["state.horizon"] = np.zeros(1, np.int64)
+        return {**arrays, "present": self.present}
+
+    def facts(self) -> dict[str, Any]:
+        """What the arrays do not say, as JSON."""
+        return {
+            "policy": self.kind.name,
+            "rule": self.rule,
+            "horizon": self.horizon,
+            "n_positions": self.n_positions,
+            "items": self.items,
+            "base": self.base,
+            **({} if self.started == len(self.items) else {"started": self.started}),
+            **({} if self.lifetime is None else {"lifetime": self.lifetime}),
+            **({} if self.setup.examination is None else {"examination": self.setup.examination}),
+        }
+
+    @classmethod
+    def load(cls, data: bytes) -> "Learner":
+        """The learner that was saved; SavedStateError for foreign, damaged or newer bytes."""
+        facts, arrays = saved_state.from_bytes(data)
+        try:
+            return cls.restored(facts, arrays)
+        except (KeyError, TypeError, ValueError, IndexError) as problem:
+            raise SavedStateError(f"the saved learner cannot be restored: {problem}") from problem
+
+    @classmethod
+    def restored(cls, facts: dict[str, Any], arrays: saved_state.Arrays) -> "Learner":
+        """The learner with these facts and arrays; what is wrong with them is raised as it is found."""
+        items, size = facts["items"], int(facts["n_positions"])
+        if not 1 <= size <= len(set(items)) == len(items):
+            raise ValueError(f"{size} positions for {len(set(items))} different items of {len(items)}")
+        options = {"rule": facts["rule"], "horizon": facts["horizon"]}
+        options |= {name: facts.get(name) for name in ("lifetime", "examination")}
+        started, present = int(facts.get("started", len(items))), arrays["present"]
+        if len(present) != len(items) or not size <= started <= len(items):
+            raise ValueError("its arrays do not belong together")
+        learner = cls(facts["policy"], original=items[:size], candidates=items[size:started], **options)
+        learner._fill(items[started:], present, arrays)
+        learner.base = tuple(facts.get("base", range(size)))
+        learner._make_room()
+        return learner
+
+    # --- inside ---
+
+    def _fill(self, new: list[Item], present: Flags, arrays: saved_state.Arrays) -> None:
+        """Take the arrays of a saved state in, after a short version of what items have come and gone.
+
+        A policy may have several forms of state, and which one it has depends on how many items are here and were.
+        """
+        state = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
+        if not new and bool(present.all()):
+            self.state = saved_state.rebuild(self.state, state)
+            return
+        everybody = np.ones(len(present), np.bool_)
+        self.regroup(everybody, new)
+        many = self.state
+        self.regroup(present)
+        for model in (self.state, self._regrouped_from_start(present), many):
+            try:
+                self.state = saved_state.rebuild(model, state)
+            except SavedStateError as problem:
+                unfit = problem
+            else:
+                return
+        raise unfit
+
+    def _regrouped_from_start(self, present: Flags) -> Any:
+        """The state of a policy that never had all items at once."""
+        setup = replace(self.setup, n_items=self.started)
+        policy, state = make_room(self.kind, setup, *self.kind.begin(setup))
+        return make_room(self.kind, self.setup, policy, self.kind.regroup(policy, state, present))[1]  # type: ignore[misc]
+
+    def _make_room(self) -> None:
+        if not has_room(self.policy, self.state):
+            self.policy, self.state = make_room(self.kind, self.setup, self.policy, self.state)
+
+    def _leader_numbers(self) -> Ints:
+        return np.asarray(self.kind.leader(self.state)[: self.n_positions], np.int64)
+
+    def _replayable(self) -> None:
+        if self.kind.rebuild is None:
+            raise ValueError(f"policy {self.kind.name} cannot be used here: it has no rebuild (kl-ucb-br has)")
+
+
+class FrozenPage(NamedTuple):
+    """What must be kept of a page until its clicks are learnt, by names."""
+
+    row: tuple[Item, ...]  # by place: the shown items, then the hidden one if there is a challenger
+    group_ends: tuple[int, ...]  # by group of neighbouring places: one past its last place
+    challenger: Item | None
+    round: int
+
+
+def frozen(learner: Learner, impression: Impression) -> FrozenPage:
+    """A page in names, for a log or a token."""
+    places, challenger = int(impression.places[0]), int(impression.challenger[0])
+    return FrozenPage(
+        row=learner.names(impression.ranking[:places]),
+        group_ends=tuple(dict.fromkeys(impression.end[:places].tolist())),
+        challenger=None if challenger == NOBODY else learner.items[challenger],
+        round=int(impression.round[0]),
+    )
+
+
+def thaw(learner: Learner, page: FrozenPage) -> Impression:
+    """The page as ``learn`` needs it."""
+    places = len(page.row)
+    impression = new_impression(learner.n_positions, max(places, learner.kind.places(learner.setup)))
+    impression.round[0], impression.places[0] = page.round, places
+    impression.ranking[:places] = [learner.index[item] for item in page.row]
+    start = 0
+    for end in page.group_ends:
+        impression.start[start:end], impression.end[start:end] = start, end
+        start = end
+    if page.challenger is not None:
+        impression.challenger[0] = learner.index[page.challenger]
+    return impression

@@ -1,0 +1,324 @@
+"""The live ranker: the same kernels as the simulator, played once per page.
+
+    ranker = Ranker("kl-ucb-br", original=["a", "b", "c"], candidates=["x", "y"], rule="paper:1e-5", seed=7)
+    page = ranker.rank()                     # show page.items
+    ranker.feedback(page, clicked=["b"])     # later, in any order, or never
+
+Any number of pages may be outstanding. A page is frozen when it is issued: its feedback counts for the pairs as they
+were shown, whatever has happened since. A page that never gets feedback changes nothing.
+"""
+
+import operator
+import secrets
+import threading
+from collections.abc import Hashable, Iterable, Sequence, Set
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from saferank import saved_state
+from saferank.checks import ContractError
+from saferank.checks.plugin import check_plugin_policy
+from saferank.live.explanation import Explanation
+from saferank.live.learner import Learner
+from saferank.live.page import Item, Page
+from saferank.policies import TooManyItemsError, policy_kind
+from saferank.randomness import stream
+from saferank.safety import price_of_page
+from saferank.saved_state import SavedStateError
+from saferank.verbs import NOBODY, Flags, Impression
+
+
+class RankerError(ValueError):
+    """A call that cannot be carried out; the ranker is as it was before."""
+
+
+class Ranker:
+    """A ranking that improves itself from clicks.
+
+    ``policy`` is a name from ``saferank policies``; ``original`` is production's ranking, best first, and sets the
+    number of positions; ``candidates`` are items to explore, in the order in which they should be tried. ``horizon`` is
+    needed only for the rule ``paper:1/T``. Without a ``rule`` the policy takes its own at level 1e-5:
+    ``paper:1e-5``, for safe-draw ``anytime:1e-5``. ``lifetime`` is for worlds that change: every so many pages evidence
+    starts at zero, and what was certified holds until the end of the next such epoch; None: for ever.
+    ``examination`` holds, by position, the probability that a visitor looks there: pbm-ucb and pbm-ts need it, other
+    policies do not use it.
+
+    >>> ranker = Ranker("kl-ucb-br", original=["a", "b", "c"], candidates=["x", "y"], rule="paper:1e-5", seed=7)
+    >>> page = ranker.rank()
+    >>> page.items, page.hidden, page.round
+    (('a', 'b', 'c'), 'x', 1)
+    >>> ranker.feedback(page, clicked=["b"])
+    >>> ranker.duels("b", "c")
+    (1, 1)
+    """
+
+    def __init__(
+        self,
+        policy: str,
+        *,
+        original: Sequence[Item],
+        candidates: Sequence[Item] = (),
+        rule: str | None = None,
+        seed: int = 0,
+        horizon: int | None = None,
+        lifetime: int | None = None,
+        examination: Sequence[float] | None = None,
+    ) -> None:
+        ranked = _listed(original, "original")
+        if not ranked:
+            raise RankerError("original is empty: give at least one item, production's ranking")
+        items = _distinct([*ranked, *_listed(candidates, "candidates")])
+        _check_size(policy, len(items))
+        _check_plugin(policy)
+        unranked = items[len(ranked) :]
+        _check_lifetime(policy, lifetime, len(items))
+        options: Any = {"rule": rule, "horizon": horizon, "lifetime": lifetime, "examination": examination}
+        self._begin(Learner(policy, original=ranked, candidates=unranked, **options), _seed(seed))
+
+    def __repr__(self) -> str:
+        pages = self._learner.state.round[0]
+        return f"Ranker({self.policy!r}, rule={self._learner.rule!r}, leader={self.leader!r}, {pages} pages issued)"
+
+    def _begin(self, learner: Learner, seed: int) -> None:
+        self._learner, self._seed = learner, seed
+        self._rng = stream(seed, "ranker")
+        self._answered = bytearray()
+        self._lock = threading.Lock()  # kernels release the GIL
+        self._id = secrets.token_hex(8)  # pages of another ranker are refused, even of a twin
+
+    # --- the two calls ---
+
+    def rank(self) -> Page:
+        """Issue the next page."""
+        with self._lock:
+            self._learner.advance()
+            leader = self._learner.leader()
+            impression = self._learner.issue(self._rng)
+            if impression.round[0] // 8 >= len(self._answered):
+                self._answered.append(0)
+            return self._page(impression, leader)
+
+    def feedback(self, page: Page, clicked: Iterable[Item] = ()) -> None:
+        """Learn from the items that were clicked on a page: once per page, at any time, in any order.
+
+        A wrong call raises RankerError and changes nothing.
+        """
+        clicks = self._clicks(page, clicked)
+        with self._lock:
+            self._mark_answered(page)
+            self._learner.learn(page._impression, clicks)
+
+    # --- what it knows ---
+
+    @property
+    def policy(self) -> str:
+        """The name of the policy."""
+        return self._learner.kind.name
+
+    @property
+    def leader(self) -> tuple[Item, ...]:
+        """The current leader (for top-rank and uni-rank the current best guess)."""
+        with self._lock:
+            return self._learner.leader()
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """All items that may be shown, in candidate order."""
+        with self._lock:
+            return self._learner.present_items()
+
+    @property
+    def pages_issued(self) -> int:
+        """How many pages have been issued."""
+        return self._learner.round
+
+    @property
+    def alarms(self) -> int:
+        """How often something contradicted certificates with a lifetime, a sign that the world has changed."""
+        with self._lock:
+            return self._learner.lifetime_alarms()
+
+    def duels(self, item: Item, other: Item) -> tuple[int, int]:
+        """(s, n) of the pair, seen from the first item: lead, and comparisons in which exactly one was clicked."""
+        with self._lock:
+            return self._learner.duel(self._known(item), self._known(other))
+
+    def explain(self, page: Page | None = None) -> Explanation:
+        """Why the ranking is as it is: leader, undecided pairs, challenger; with a page, what each position does."""
+        if page is not None:
+            _page(page)
+        with self._lock:
+            return self._learner.explain(page)
+
+    # --- items come and go ---
+
+    def add(self, *items: Item) -> None:
+        """Let new items, or removed ones, be explored from now on; a removed one has its old statistics again."""
+        with self._lock:
+            learner, added = self._learner, _distinct(_listed(items, "items"))
+            for item in added:
+                if learner.is_present(item):
+                    raise RankerError(f"item {item!r} is already here")
+            new = [item for item in added if item not in learner.index]
+            _check_size(self.policy, len(learner.items) + len(new))
+            _check_lifetime(self.policy, learner.lifetime, len(learner.items) + len(new))
+            present = np.append(learner.present, np.ones(len(new), np.bool_))
+            present[[learner.index[item] for item in added if item in learner.index]] = True
+            self._regroup(present, new)
+
+    def remove(self, item: Item) -> None:
+        """Never show an item again. Its statistics are kept; in the leader the next candidate in order fills up."""
+        with self._lock:
+            learner, item = self._learner, self._known(item)
+            if not learner.is_present(item):
+                raise RankerError(f"item {item!r} was removed before")
+            present = learner.present.copy()
+            if present.sum() <= learner.n_positions:
+                raise RankerError(f"cannot remove {item!r}: {learner.n_positions} positions need as many items")
+            present[learner.index[item]] = False
+            self._regroup(present)
+
+    def _regroup(self, present: Flags, new: Sequence[Item] = ()) -> None:
+        if self._learner.kind.regroup is None:
+            raise RankerError(f"policy {self.policy} does not let items come and go: it has no regroup")
+        self._learner.regroup(present, new)
+
+    # --- durable ---
+
+    def save(self) -> bytes:
+        """The whole ranker as bytes: a ranker loaded from them behaves exactly like this one from here on."""
+        with self._lock:
+            facts = {**self._learner.facts(), "seed": self._seed, "id": self._id}
+            answered = np.frombuffer(bytes(self._answered), np.uint8)
+            return saved_state.to_bytes(facts, {**self._learner.arrays(), "rng": self._rng, "answered": answered})
+
+    @classmethod
+    def load(cls, data: bytes) -> "Ranker":
+        """The ranker that was saved; SavedStateError for foreign, damaged or newer bytes."""
+        facts, arrays = saved_state.from_bytes(data)
+        try:
+            ranker = cls.__new__(cls)
+            ranker._begin(Learner.restored(facts, arrays), _seed(facts["seed"]))
+            ranker._id, ranker._rng = facts["id"], arrays["rng"].reshape(4)
+            ranker._answered = bytearray(arrays["answered"].tobytes())
+        except (KeyError, TypeError, ValueError, IndexError) as problem:
+            raise SavedStateError(f"the saved ranker cannot be restored: {problem}") from problem
+        return ranker
+
+    # --- inside ---
+
+    def _known(self, item: Item) -> Item:
+        if not isinstance(item, Hashable) or item not in self._learner.index:
+            raise RankerError(f"unknown item {item!r}")
+        return item
+
+    def _page(self, impression: Impression, leader: tuple[Item, ...]) -> Page:
+        n_positions, places = self._learner.n_positions, int(impression.places[0])
+        row = self._learner.names(impression.ranking[:places])
+        challenger = int(impression.challenger[0])
+        labels = impression.start[:places].tolist()
+        page = Page(
+            items=row[:n_positions],
+            hidden=row[n_positions] if challenger != NOBODY else None,
+            round=int(impression.round[0]),
+            challenger=self._learner.items[challenger] if challenger != NOBODY else None,
+            leader=leader,
+            groups=tuple(
+                tuple(item for item, at in zip(row, labels, strict=True) if at == label)
+                for label in dict.fromkeys(labels)
+            ),
+            issued_by=self._id,
+            _impression=impression,
+        )
+        return self._with_budget(page)
+
+    def _with_budget(self, page: Page) -> Page:
+        """The page with what it may spend and what it spends, of a policy that keeps a budget."""
+        learner = self._learner
+        if learner.kind.budget is None:
+            return page
+        if learner.kind.price is not None:
+            price = learner.kind.price(learner.state)
+        else:
+            price = price_of_page(page.leader, page.groups, page.challenger, int(learner.present.sum()))
+        return replace(page, budget=replace(learner.kind.budget(learner.state), price=price))
+
+    def _clicks(self, page: Page, clicked: Iterable[Item]) -> Any:
+        _page(page)
+        if isinstance(clicked, str) or not isinstance(clicked, Iterable):
+            raise RankerError(f"clicked must be a list of items, not {clicked!r}")
+        chosen = set(_distinct(_listed(list(clicked), "clicked")))
+        strangers = chosen.difference(page.items)
+        if strangers:
+            stranger = min(strangers, key=str)
+            where = "was compared on this page but not shown" if stranger == page.hidden else "is not on this page"
+            raise RankerError(f"clicked item {stranger!r} {where} (round {page.round})")
+        return np.array([item in chosen for item in page.items], np.int64)
+
+    def _mark_answered(self, page: Page) -> None:
+        if page.issued_by != self._id or page.round > self._learner.round:
+            raise RankerError(f"page {page.round} was not issued by this ranker")
+        byte, bit = page.round // 8, 1 << page.round % 8
+        if self._answered[byte] & bit:
+            raise RankerError(f"page {page.round} has had its feedback; a second one is refused and changes nothing")
+        self._answered[byte] |= bit
+
+
+def _check_plugin(policy: str) -> None:
+    """A policy of a plug-in must keep the contract before it shows anything to anybody."""
+    try:
+        check_plugin_policy(policy_kind(policy))
+    except ContractError as problem:
+        raise RankerError(str(problem)) from problem
+
+
+def _check_size(policy: str, n_items: int) -> None:
+    try:
+        policy_kind(policy).check_size(n_items)
+    except TooManyItemsError as problem:
+        raise RankerError(str(problem)) from problem
+
+
+def _check_lifetime(policy: str, lifetime: int | None, n_items: int) -> None:
+    if lifetime is not None and (isinstance(lifetime, bool) or not isinstance(lifetime, int)):
+        raise RankerError(f"lifetime must be a whole number of pages, not {lifetime!r}")
+    try:
+        policy_kind(policy).check_lifetime(lifetime, n_items)
+    except ValueError as problem:
+        raise RankerError(str(problem)) from problem
+
+
+def _page(page: object) -> None:
+    if not isinstance(page, Page):
+        raise RankerError(f"expected the page that rank() returned, not {type(page).__name__}")
+
+
+def _listed(items: Sequence[Item], name: str) -> list[Item]:
+    if isinstance(items, str | Set) or not isinstance(items, Sequence | np.ndarray):
+        raise RankerError(f"{name} must be a list of items in order, not {items!r}")
+    return [_item(item, name) for item in items]
+
+
+def _item(item: object, name: str) -> Item:
+    if isinstance(item, str):
+        return item
+    if isinstance(item, bool) or not isinstance(item, int | np.integer):
+        raise RankerError(f"{name} holds {item!r}: an item is a string or a whole number")
+    return operator.index(item)
+
+
+def _distinct(items: list[Item]) -> list[Item]:
+    seen: set[Item] = set()
+    for item in items:
+        if item in seen:
+            raise RankerError(f"item {item!r} is given twice")
+        seen.add(item)
+    return items
+
+
+def _seed(seed: object) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise RankerError(f"seed must be a whole number, not negative, not {seed!r}")
+    return operator.index(seed)

@@ -1,0 +1,145 @@
+"""sessions: pages as newline-delimited JSON or as Parquet, with ``query``, ``items`` and ``clicked``.
+
+    {"query": "running shoes", "items": ["a", "b", "c"], "clicked": ["b"]}
+
+Names are strings or whole numbers; other keys are ignored. Inside, a name is a 64-bit hash of it, so that counting
+queries takes as little memory as for numbers (two of 20 million names are equal with probability 10^-5); the names of
+the selected queries and of their items are kept in the second pass.
+"""
+
+import functools
+import json
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from saferank.logs.errors import GOOD, LONG_PAGE, LONGEST_PAGE, NOT_JSON, SHAPE, TWICE
+from saferank.logs.formats.byte_chunks import CHUNK, Progress, chunks
+from saferank.logs.formats.fields import Ids
+from saferank.logs.formats.parquet_rows import parquet_rows
+from saferank.logs.formats.sniffing import is_parquet
+from saferank.logs.tables.batch import PageBatch, close_session, forget_closed, new_batch
+from saferank.logs.tables.reader_counts import ReaderCounts, new_reader_counts, note_bad
+
+NO_JSON = object()
+BLANK = object()
+
+
+class SessionsReader:
+    """A log of named queries and items, as a stream of batches."""
+
+    has_sessions = False
+
+    def __init__(self, path: Path, chunk: int = CHUNK) -> None:
+        self._path = path
+        self._chunk = chunk
+        self._selected: frozenset[int] = frozenset()
+        self._names: dict[int, str] = {}
+        self.tally: ReaderCounts = new_reader_counts()
+
+    def batches(self, progress: Progress) -> Iterator[PageBatch]:
+        """All pages in their order; the complete ones of each batch are gone when the next is asked for."""
+        batch = new_batch()
+        self.tally = batch.tally
+        for text, record in self._records(progress):
+            self._take(batch, text, record)
+            if batch.pages[0] == len(batch.query):
+                close_session(batch)
+                yield batch
+                forget_closed(batch)
+        close_session(batch)
+        yield batch
+
+    def select(self, queries: Ids) -> None:
+        """Remember the names of these queries and of their items from now on."""
+        self._selected = frozenset(queries.tolist())
+
+    def name(self, number: np.uint64) -> str:
+        """The name of a selected query, or of an item of one."""
+        return self._names[int(number)]
+
+    def _records(self, progress: Progress) -> Iterator[tuple[bytes, object]]:
+        if is_parquet(self._path):
+            for row in parquet_rows(self._path, progress):
+                yield b"", row
+            return
+        for data, stop in chunks(self._path, self._chunk, progress):
+            for line in data[:stop].tobytes().split(b"\n")[:-1]:
+                yield line, decoded(line)
+
+    def _take(self, batch: PageBatch, text: bytes, record: object) -> None:
+        batch.tally.lines[0] += 1
+        if record is BLANK:
+            return
+        bad = NOT_JSON if record is NO_JSON else self.take_page(batch, record)
+        note_line(batch.tally, bad, text or str(record).encode())
+
+    def take_page(self, batch: PageBatch, record: object) -> int:
+        """Add a page to a batch that has room; returns what is wrong with it."""
+        page = _page(record)
+        if page is None:
+            return SHAPE
+        query, items, clicked = page
+        if len(items) > LONGEST_PAGE:
+            return LONG_PAGE
+        if len(set(items)) < len(items):
+            return TWICE
+        self._put(batch, query, items, clicked)
+        batch.tally.stray_clicks[0] += sum(item not in items for item in clicked)
+        return GOOD
+
+    def _put(self, batch: PageBatch, query: str, items: list[str], clicked: list[str]) -> None:
+        page, length = batch.pages[0], len(items)
+        number, numbers = _number(query), [_number(item) for item in items]
+        batch.query[page], batch.length[page] = number, length
+        batch.items[page, :length] = numbers
+        batch.clicks[page, :length] = [item in clicked for item in items]
+        batch.pages[0] += 1
+        if number in self._selected:
+            self._names.update(zip((number, *numbers), (query, *items), strict=True))
+
+
+def note_line(tally: ReaderCounts, bad: int, text: bytes) -> None:
+    """Count the line that was counted last as a bad one, unless it is good."""
+    if bad != GOOD:
+        note_bad(tally, bad, np.frombuffer(text, np.uint8).copy(), 0, len(text))
+
+
+def decoded(line: bytes) -> object:
+    """The JSON value of a line; BLANK or NO_JSON."""
+    try:
+        text = line.decode("utf-8").strip()
+        return json.loads(text) if text else BLANK
+    except (ValueError, RecursionError):
+        return NO_JSON
+
+
+def _page(record: object) -> tuple[str, list[str], list[str]] | None:
+    """Query, items and clicked items, or None if the record is not made of them."""
+    if not isinstance(record, dict):
+        return None
+    query, items, clicked = name_of(record.get("query")), _names(record.get("items")), _names(record.get("clicked"))
+    if query is None or not items or clicked is None:
+        return None
+    return query, items, clicked
+
+
+def name_of(value: object) -> str | None:
+    """A name as text: a string that is not empty, or a whole number; None for anything else."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and value else None
+
+
+def _names(value: Any) -> list[str] | None:
+    names = [name_of(entry) for entry in value] if isinstance(value, list) else [None]
+    known = [name for name in names if name is not None]
+    return known if len(known) == len(names) else None
+
+
+@functools.lru_cache(maxsize=1 << 16)  # frequent queries come again, and so do their items
+def _number(name: str) -> int:
+    return int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")

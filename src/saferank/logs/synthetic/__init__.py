@@ -1,0 +1,5 @@
+"""A synthetic log with planted users: what they do, its lines, and the file."""
+
+from saferank.logs.synthetic.writing import planted_instances, write_synthetic_log
+
+__all__ = ["planted_instances", "write_synthetic_log"]

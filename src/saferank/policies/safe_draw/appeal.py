@@ -1,0 +1,153 @@
+r"""The appeal of an item: its clicks relative to what is usual at its places. For proposals, never for certificates.
+
+    th(x) = (clicks of x + 2 mu(x)) / (exposure of x + 2)
+    exposure of x = sum over the pages that showed x at place k of rate(k), the running click rate of place k then
+    rate(k) = (clicks at place k + .1) / (pages + 1)
+
+so th is about 1 for an item that is as good as those of production's ranking. mu(x) = 1 for items of that ranking.
+For the others it falls along production's candidate order, with c the number of x among the n candidates, from 1:
+
+    mu(x) = pooled * .75 (c/n)^-.25,     pooled = (clicks of candidates + 2) / (exposure of candidates + 2)
+
+(.75 (c/n)^-.25 is about 1 on average over the candidates.) As a law, th(x) is Gamma with shape clicks + 2 mu and rate
+exposure + 2; its standard error is sqrt(shape) / rate.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from saferank._kernel import kernel
+from saferank.randomness import Words
+from saferank.statistics.gamma import gamma
+from saferank.verbs import Flags, Floats, Impression, Ints, Items
+
+PRIOR = 2.0
+"""The guess mu is worth so many expected clicks."""
+
+_FIRST_CLICKS = 0.1
+"""A place begins with so many clicks on one page."""
+
+_NOT_A_CANDIDATE = 0.0
+
+
+class Appeal(NamedTuple):
+    """Clicks and exposures by item and by place."""
+
+    clicks: Floats  # by item
+    exposure: Floats  # by item
+    guess: Floats  # by item: .75 (c/n)^-.25; 0 for items of production's ranking and absent ones
+    pool: Floats  # [2] clicks and exposure of candidates
+    place_clicks: Floats  # by place
+    pages: Ints  # [1] pages learnt from
+    tried: Ints  # items that were ever shown, in the order in which it happened
+    n_tried: Ints  # [1]
+
+
+def new_appeal(n_items: int, n_positions: int) -> Appeal:
+    """Nothing shown yet."""
+    return Appeal(
+        clicks=np.zeros(n_items),
+        exposure=np.zeros(n_items),
+        guess=np.zeros(n_items),
+        pool=np.zeros(2),
+        place_clicks=np.zeros(n_positions),
+        pages=np.zeros(1, np.int64),
+        tried=np.zeros(n_items, np.int64),
+        n_tried=np.zeros(1, np.int64),
+    )
+
+
+def _guesses(base: Items, present: Flags) -> Floats:
+    candidate = present.copy()
+    candidate[base] = False
+    n = int(candidate.sum())
+    guess = np.full(len(present), _NOT_A_CANDIDATE)
+    guess[candidate] = 0.75 * (np.arange(1, n + 1) / max(n, 1)) ** -0.25
+    return guess
+
+
+def appeal_for(appeal: Appeal, base: Items, present: Flags) -> Appeal:
+    """The same clicks with room for more items, with the guesses that this ranking of production's makes."""
+    room, guess = np.zeros(len(present) - len(appeal.clicks)), _guesses(base, present)
+    clicks, exposure = np.append(appeal.clicks, room), np.append(appeal.exposure, room)
+    candidate = guess != _NOT_A_CANDIDATE
+    return appeal._replace(
+        clicks=clicks,
+        exposure=exposure,
+        guess=guess,
+        pool=np.array([clicks[candidate].sum(), exposure[candidate].sum()]),
+        tried=np.append(appeal.tried, room.astype(np.int64)),
+    )
+
+
+@kernel
+def shape_of(appeal: Appeal, item: int) -> float:
+    """Clicks, and the clicks that the guess is worth."""
+    mu = 1.0
+    if appeal.guess[item] != _NOT_A_CANDIDATE:
+        mu = appeal.guess[item] * (appeal.pool[0] + PRIOR) / (appeal.pool[1] + PRIOR)
+    return float(appeal.clicks[item] + PRIOR * mu)
+
+
+@kernel
+def rate_of(appeal: Appeal, item: int) -> float:
+    """Exposure, and what the guess is worth."""
+    return float(appeal.exposure[item] + PRIOR)
+
+
+@kernel
+def appeal_of(appeal: Appeal, item: int) -> float:
+    """Th."""
+    return shape_of(appeal, item) / rate_of(appeal, item)
+
+
+@kernel
+def lead_in_errors(appeal: Appeal, x: int, d: int) -> float:
+    """z(th(x) - th(d)): the difference, divided by the standard error of a difference of independent numbers."""
+    error_x = math.sqrt(shape_of(appeal, x)) / rate_of(appeal, x)
+    error_d = math.sqrt(shape_of(appeal, d)) / rate_of(appeal, d)
+    error = math.sqrt(error_x * error_x + error_d * error_d)
+    return (appeal_of(appeal, x) - appeal_of(appeal, d)) / error
+
+
+@kernel
+def sampled_appeal(appeal: Appeal, rng: Words, item: int) -> float:
+    """A draw from the law of th."""
+    return gamma(rng, shape_of(appeal, item)) / rate_of(appeal, item)
+
+
+@kernel
+def note_page(appeal: Appeal, impression: Impression, clicks: Ints) -> None:
+    """Count a page: the exposure of its items at the click rates before it, then its clicks."""
+    for place in range(len(clicks)):
+        item = impression.ranking[place]
+        rate = (appeal.place_clicks[place] + _FIRST_CLICKS) / (appeal.pages[0] + 1.0)
+        if appeal.exposure[item] == 0.0:
+            appeal.tried[appeal.n_tried[0]] = item
+            appeal.n_tried[0] += 1
+        appeal.exposure[item] += rate
+        appeal.clicks[item] += clicks[place]
+        if appeal.guess[item] != _NOT_A_CANDIDATE:
+            appeal.pool[0] += clicks[place]
+            appeal.pool[1] += rate
+        appeal.place_clicks[place] += clicks[place]
+    appeal.pages[0] += 1
+
+
+@kernel
+def fade_appeal(appeal: Appeal, exposure: float, pages: int) -> None:
+    """Let no item count for more than this exposure, and places for more than so many pages: for a changing world."""
+    appeal.pool[0] = appeal.pool[1] = 0.0
+    for item in range(len(appeal.clicks)):
+        if appeal.exposure[item] > exposure:
+            appeal.clicks[item] *= exposure / appeal.exposure[item]
+            appeal.exposure[item] = exposure
+        if appeal.guess[item] != _NOT_A_CANDIDATE:
+            appeal.pool[0] += appeal.clicks[item]
+            appeal.pool[1] += appeal.exposure[item]
+    if appeal.pages[0] > pages:
+        for place in range(len(appeal.place_clicks)):
+            appeal.place_clicks[place] *= pages / appeal.pages[0]
+        appeal.pages[0] = pages

@@ -1,0 +1,230 @@
+"""What BubbleRank, KL-UCB-BR and safe-blocks share: the pass that moves the leader; and the coins of the first two.
+
+BubbleRank and KL-UCB-BR differ in one thing only, who challenges for the last position; safe-blocks shuffles blocks
+instead of swapping pairs. Their states hold a *row* of K + 1 places: the leader, and at the hidden place the challenger
+of the newest page.
+"""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from saferank._kernel import implements, kernel, verb
+from saferank.policies.shared.derivation import close_ranks
+from saferank.policies.shared.epochs import derive, rebased
+from saferank.randomness import Words, word
+from saferank.statistics.duels import DenseDuels, HashedDuels, compared_enough, surely_better, with_more_items
+from saferank.statistics.lifetimes import LifetimeDuels
+from saferank.statistics.tournament import ABSENT, CANDIDATE, RANKED
+from saferank.verbs import NOBODY, Flags, Impression, Ints, Items
+
+STANDS, NEW_ORDER, NEW_BOTTOM = 0, 1, 2
+"""What a pass did to the leader: nothing, moved items above the same bottom item, brought a new one."""
+
+_LAST_BIT = np.uint64(63)
+
+
+@kernel
+def show_row(state: Any, challenger: int, rng: Words, impression: Impression) -> None:
+    """Issue a page: the leader followed by the challenger, undecided pairs swapped with probability 1/2.
+
+    In odd rounds the first place stands alone and the pairs are (2,3), (4,5), ...; in even rounds (1,2), (3,4), ...
+    A pair whose upper item is surely the better one keeps its order. One random word serves 64 pairs, its highest bit
+    first.
+    """
+    state.round[0] += 1
+    row, now = state.row, state.round[0]
+    places = len(row) - int(challenger == NOBODY)
+    impression.round[0], impression.places[0], impression.challenger[0] = now, places, challenger
+    _place_alone(impression, 0, row[0])
+    coins, upper = np.uint64(0), now & 1
+    while upper + 1 < places:
+        if (upper >> 1) & 63 == 0:
+            coins = word(rng)
+        _place_pair(impression, upper, row[upper], row[upper + 1], np.int64(coins >> _LAST_BIT) & state.open[upper])
+        coins <<= np.uint64(1)
+        upper += 2
+    if upper < places:
+        _place_alone(impression, upper, row[upper])
+
+
+@kernel
+def _place_alone(impression: Impression, place: int, item: np.uint32) -> None:
+    impression.ranking[place], impression.start[place], impression.end[place] = item, place, place + 1
+
+
+@kernel
+def _place_pair(impression: Impression, upper: int, i: np.uint32, j: np.uint32, swap: int) -> None:
+    """Two places to compare, exchanged by arithmetic: a branch on a coin would be guessed wrong half the time."""
+    change = (i ^ j) * swap
+    impression.ranking[upper], impression.ranking[upper + 1] = i ^ change, j ^ change
+    impression.start[upper], impression.start[upper + 1] = upper, upper
+    impression.end[upper], impression.end[upper + 1] = upper + 2, upper + 2
+
+
+@functools.partial(verb, default=True)
+def mark_open(policy: Any, state: Any) -> None:
+    """Note for every place of the leader whether its item and the next one are still to be compared both ways.
+
+    Asked for when a pair was decided or the leader moved; safe-blocks notes other things.
+    """
+    for place in range(len(state.row) - 2):
+        decided = compared_enough(state.duels, policy.lead_needed, state.row[place], state.row[place + 1])
+        state.open[place] = int(not decided)
+
+
+@kernel
+def _bubble_up(policy: Any, state: Any) -> tuple[int, int]:
+    """One pass down the leader, in place: an item that surely beats the one above moves up.
+
+    Returns what it did to the leader, and in how many swaps.
+    """
+    row, moved, swaps = state.row, STANDS, 0
+    last = len(row) - 2
+    for place in range(last):
+        if surely_better(state.duels, policy.lead_needed, row[place + 1], row[place]):
+            row[place], row[place + 1] = row[place + 1], row[place]
+            moved = NEW_BOTTOM if place + 1 == last else max(moved, NEW_ORDER)
+            swaps += 1
+    return moved, swaps
+
+
+@kernel
+def _unseats(policy: Any, state: Any, challenger: int, bottom: int) -> bool:
+    """True when the challenger of a page, if still unranked, surely beats the bottom item."""
+    if challenger == NOBODY or not surely_better(state.duels, policy.lead_needed, challenger, bottom):
+        return False
+    return bool(state.standing[challenger] == CANDIDATE)
+
+
+@verb
+def follow_certainty(duels: Any, policy: Any, state: Any, challenger: int) -> tuple[int, int]:
+    """Move the leader to where certainty has it: the body of ``promote``, for every kind of duels."""
+    raise NotImplementedError
+
+
+@kernel
+def promote(policy: Any, state: Any, challenger: int) -> tuple[int, int]:
+    """The pass over the leader followed by the challenger.
+
+    Returns STANDS, NEW_ORDER or NEW_BOTTOM, and by how many swaps the leader is further from the reference.
+    """
+    return follow_certainty(state.duels, policy, state, challenger)
+
+
+@kernel
+def _pass_over_leader(duels: Any, policy: Any, state: Any, challenger: int) -> tuple[int, int]:
+    """A pass over a leader that the last pass left alone can only find something new when a pair was decided since.
+
+    That is what ``unsettled`` remembers. The swap with the challenger is one of the swaps.
+    """
+    unsettled, moved, swaps = state.unsettled[0], STANDS, 0
+    if unsettled:
+        moved, swaps = _bubble_up(policy, state)
+    bottom = state.row[-2]
+    if _unseats(policy, state, challenger, bottom):
+        state.row[-2] = challenger
+        state.standing[challenger], state.standing[bottom] = RANKED, CANDIDATE
+        moved, swaps = NEW_BOTTOM, swaps + 1
+    if unsettled or moved:
+        mark_open(policy, state)
+    state.unsettled[0] = moved
+    return moved, swaps
+
+
+for _kind in (DenseDuels, HashedDuels):
+    implements(follow_certainty, _kind)(_pass_over_leader)
+
+
+@implements(follow_certainty, LifetimeDuels)
+def _derive_leader(duels: LifetimeDuels, policy: Any, state: Any, challenger: int) -> tuple[int, int]:
+    """With a lifetime: derived again if the certificates have changed."""
+    state.unsettled[0] = 0
+    if duels.changed[0] == 0:
+        return STANDS, 0
+    bottom, earned, moved = state.row[-2], duels.income[0], STANDS
+    if derive(duels, policy, state, state.row):
+        moved = NEW_ORDER if state.row[-2] == bottom else NEW_BOTTOM
+    mark_open(policy, state)
+    return moved, duels.income[0] - earned
+
+
+@kernel
+def settle(policy: Any, state: Any, most: int) -> bool:
+    """Passes over the leader and every item that was ever certified, until nothing moves.
+
+    Each move removes at least one wrongly ordered pair, so more than ``most`` passes mean that certificates contradict
+    each other: False.
+    """
+    certificates = state.duels.certificates
+    state.unsettled[0] = 1
+    for _ in range(most):
+        moved, _ = promote(policy, state, NOBODY)
+        for entry in range(certificates.given[0]):
+            again, _ = promote(policy, state, certificates.better[entry])
+            moved = max(moved, again)
+        if moved == STANDS:
+            return True
+    return False
+
+
+class ContradictionError(ValueError):
+    """Certificates that cannot all be right: each of some items is surely better than the next, in a circle."""
+
+
+def rebuild_row(policy: Any, state: Any, base: Items) -> Any:
+    """The state with the leader that certified swaps make of ``base``; challengers are as they were."""
+    present, size = state.standing != ABSENT, len(base)
+    if isinstance(state.duels, LifetimeDuels):
+        return with_leader(policy, state, rebased(policy, state, present, base)[0], present)
+    state = state._replace(
+        row=np.append(base, base[-1:]),
+        standing=standing_of(base, present),
+        open=np.ones(size, np.int64),
+        unsettled=np.ones(1, np.int64),
+    )
+    mark_open(policy, state)
+    n_items = int(present.sum())
+    if not settle(policy, state, 1 + size * n_items):
+        raise ContradictionError("certificates contradict each other: the passes over the leader come to no end")
+    state.row[-1] = state.row[-2]
+    return state
+
+
+def first_row(n_positions: int) -> Items:
+    """The original ranking, and no item yet at the hidden place."""
+    return np.arange(n_positions + 1, dtype=np.uint32)
+
+
+def first_standing(n_items: int, n_positions: int) -> Ints:
+    """The first ``n_positions`` items are ranked, the others candidates."""
+    return standing_of(np.arange(n_positions), np.ones(n_items, np.bool_))
+
+
+def standing_of(leader: Ints | Items, present: Flags) -> Ints:
+    """Where every item stands, given the leader and the items that are present."""
+    standing = np.where(present, CANDIDATE, ABSENT).astype(np.int64)
+    standing[leader] = RANKED
+    return standing
+
+
+def regroup_row(policy: Any, state: Any, present: Flags) -> Any:
+    """The state of a bubble policy for another set of items, apart from what it knows of its challengers."""
+    state = state._replace(duels=with_more_items(state.duels, len(present)))
+    if isinstance(state.duels, LifetimeDuels):
+        return with_leader(policy, state, rebased(policy, state, present)[0], present)
+    return with_leader(policy, state, close_ranks(state.row[:-1], present), present)
+
+
+def with_leader(policy: Any, state: Any, leader: Items, present: Flags) -> Any:
+    """The state with this leader of the present items; there is no challenger until the next page."""
+    state = state._replace(row=np.append(leader, leader[-1:]), standing=standing_of(leader, present))
+    state.unsettled[0] = 1
+    mark_open(policy, state)
+    return state
+
+
+def leader_of(state: Any) -> Ints:
+    """The leader of a state with a row."""
+    return state.row[:-1].astype(np.int64)  # type: ignore[no-any-return]

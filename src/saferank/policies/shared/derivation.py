@@ -1,0 +1,94 @@
+"""How a leader follows from a reference ranking and what is certain: by swaps, each of which removes a wrong pair.
+
+A *pool* is a row of items of which the first K places are the leader. Neighbours of the leader, and its bottom item
+and any item outside, are swapped while the lower one is surely better. Only when no such swap is left, and only if
+``distant`` swaps are wanted, one pair further apart is exchanged, and neighbours have their turn again. The order
+matters for the account of safe-blocks and safe-order: an item that surely beats all K items of the leader earns 1 by a
+single exchange with the top item, and K on its way up through its neighbours.
+"""
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from saferank._kernel import kernel
+from saferank.statistics.duels import surely_better
+from saferank.verbs import Flags, Ints, Items
+
+CONTRADICTION = -1
+"""No leader follows, because what is certain contradicts itself."""
+
+
+@kernel
+def _swapped_if_sure(duels: Any, lead_needed: Ints, pool: Items, upper: int, lower: int) -> int:
+    """Exchange two places of the pool if the lower item is surely better; returns how many swaps, 0 or 1."""
+    if not surely_better(duels, lead_needed, pool[lower], pool[upper]):
+        return 0
+    pool[upper], pool[lower] = pool[lower], pool[upper]
+    return 1
+
+
+@kernel
+def _swap_neighbours(duels: Any, lead_needed: Ints, pool: Items, n_positions: int, size: int) -> int:
+    """One sweep from the top over the neighbours of the leader, then over the bottom item and all items outside."""
+    swaps = 0
+    for place in range(n_positions - 1):
+        swaps += _swapped_if_sure(duels, lead_needed, pool, place, place + 1)
+    for place in range(n_positions, size):
+        swaps += _swapped_if_sure(duels, lead_needed, pool, n_positions - 1, place)
+    return swaps
+
+
+@kernel
+def _swap_distant(duels: Any, lead_needed: Ints, pool: Items, n_positions: int, size: int) -> int:
+    """Exchange the first place from the top with the first below it whose item is surely better; 1 if there is one."""
+    for upper in range(n_positions):
+        for lower in range(upper + 1, size):
+            if _swapped_if_sure(duels, lead_needed, pool, upper, lower):
+                return 1
+    return 0
+
+
+@kernel
+def most_swaps(n_positions: int, size: int) -> int:
+    """Each right swap removes a wrong pair of the pool, and there are no more than so many."""
+    return n_positions * (n_positions - 1) // 2 + n_positions * (size - n_positions)
+
+
+@kernel
+def sort_pool(duels: Any, lead_needed: Ints, pool: Items, n_positions: int, size: int, distant: bool) -> int:
+    """Sort the first ``size`` places of the pool as far as it is certain; returns how many swaps, or CONTRADICTION.
+
+    After a contradiction the pool is in no particular order.
+    """
+    swaps = 0
+    while swaps <= most_swaps(n_positions, size):
+        made = _swap_neighbours(duels, lead_needed, pool, n_positions, size)
+        if made == 0 and distant:
+            made = _swap_distant(duels, lead_needed, pool, n_positions, size)
+        if made == 0:
+            return swaps
+        swaps += made
+    return CONTRADICTION
+
+
+def close_ranks(leader: Ints | Items, present: Flags) -> Items:
+    """The leader without absent items, filled up from below with the others in candidate order."""
+    staying = [int(item) for item in leader if present[item]]
+    others = (int(item) for item in np.flatnonzero(present) if item not in staying)
+    return np.array([*staying, *itertools.islice(others, len(leader) - len(staying))], np.uint32)
+
+
+def derived_leader(policy: Any, state: Any, reference: Items, present: Flags, distant: bool) -> tuple[Items, int]:
+    """The leader that follows from a reference ranking and what is certain of the present items, and its swaps.
+
+    When that contradicts itself nothing is certain: the reference itself, with no swap.
+    """
+    kept = state.duels.certificates
+    winners = dict.fromkeys(kept.better[: kept.given[0]].tolist())
+    ranked = set(reference.tolist())
+    outside = [item for item in winners if present[item] and item not in ranked]
+    pool = np.array([*reference.tolist(), *outside], np.uint32)
+    swaps = int(sort_pool(state.duels, policy.lead_needed, pool, len(reference), len(pool), distant))
+    return (reference, 0) if swaps == CONTRADICTION else (pool[: len(reference)], swaps)

@@ -1,0 +1,121 @@
+"""Claims again under another reading of the paper, with the runs that sensitivity has of it on the special queries.
+
+A reading is a variant of a policy, like ``bubble-rank:shown-only``. Its curves take the place of the policy's own, and
+every claim about the special queries is judged again: some that failed may hold, others that held may not.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from saferank.reporting.claims.places import ALL, Place
+from saferank.reporting.claims.questions import Claim, final_regret, judge_claims
+from saferank.reporting.claims.verdicts import FAILS, HOLDS
+from saferank.reporting.looks import model_name, policy_name
+from saferank.reporting.numbers import Measured, ratio
+from saferank.reporting.pooling import pooled
+from saferank.simulation.results import Result
+
+WORDS = {
+    "all-candidates": "candidates: all unranked items, beaten ones too",
+    "shown-only": "duels: none with an item that is not shown",
+}
+"""What is different in a reading, by the name of the variant."""
+
+_MEANS = {
+    "shown-only": (
+        "The bottom item and the challenger are never on a page together. We count an item that is not shown as not "
+        "clicked, so a click on one of the two is a duel that it wins. In this way better items come onto the page. If "
+        "what is not shown takes part in no duel, BubbleRank can only reorder the page that it was given, and a page "
+        "of bad items stays bad. The paper's text does not settle it: it sets the clicks below the last position to 0, "
+        "which is our reading, and explains this figure with what the other reading does. The other reading is played "
+        "for BubbleRank alone: without these duels KL-UCB-BR could learn nothing about items that are not ranked."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Another reading of a policy: which claims it changes on the special queries."""
+
+    policy: str
+    words: str
+    means: str
+    changed: list[tuple[Claim, Claim]]
+    """The claims with another verdict: as they are in the report, and under this reading."""
+
+
+@dataclass(frozen=True)
+class OtherReading:
+    """Why a claim does not hold, by a reading under which it does."""
+
+    claim: Claim
+    under: Claim
+    reading: Reading
+    shares: list[tuple[str, Measured]]
+    """Regret as a share of the policy that the claim compares with: under our reading, the other, and KL-UCB-BR."""
+
+    @property
+    def also(self) -> list[tuple[Claim, Claim]]:
+        """What else the reading changes."""
+        return [pair for pair in self.reading.changed if pair[0] is not self.claim]
+
+
+def readings_of(places: Mapping[str, Place], variants: Sequence[Result], rule: str | None) -> list[Reading]:
+    """Every reading that was run on the special queries with the rule of the run."""
+    names = dict.fromkeys(r.policy for r in variants if ":" in r.policy and r.rule == rule)
+    found = [_reading(places, name, [r for r in variants if (r.policy, r.rule) == (name, rule)]) for name in names]
+    return [reading for reading in found if reading.changed]
+
+
+def explain(claims: Sequence[Claim], places: Mapping[str, Place], readings: Sequence[Reading]) -> list[OtherReading]:
+    """For each claim that does not hold, the readings under which it does; what is undecided is a matter of noise."""
+    pairs = [(reading, ours, other) for reading in readings for ours, other in reading.changed]
+    return [
+        OtherReading(ours, other, reading, _shares(ours, places, other))
+        for claim in claims
+        for reading, ours, other in pairs
+        if ours == claim and ours.verdict == FAILS and other.verdict == HOLDS
+    ]
+
+
+def _reading(places: Mapping[str, Place], name: str, results: Sequence[Result]) -> Reading:
+    policy, _, change = name.partition(":")
+    there = {key: place for key, place in places.items() if key != ALL and place.instance is not None}
+    exchanged = {key: _exchanged(place, policy, results) for key, place in there.items()}
+    base = replace(places[ALL], curves=[])
+    before, _ = judge_claims({ALL: base, **there})
+    after, _ = judge_claims({ALL: base, **exchanged})
+    again = {(claim.question, claim.model): claim for claim in after}
+    pairs = [(claim, again.get((claim.question, claim.model))) for claim in before]
+    changed = [(ours, other) for ours, other in pairs if other is not None and other.verdict != ours.verdict]
+    return Reading(policy_name(policy), WORDS.get(change, change), _MEANS.get(change, ""), changed)
+
+
+def _exchanged(place: Place, policy: str, results: Sequence[Result]) -> Place:
+    """The place with the curves of a reading; a click model under which it was not run keeps none of the policy."""
+    own = [result for result in results if result.instance == place.instance]
+    curves = [replace(curve, policy=policy) for curve in pooled(own)]
+    return replace(place, curves=[*(curve for curve in place.curves if curve.policy != policy), *curves])
+
+
+def _shares(ours: Claim, places: Mapping[str, Place], other: Claim) -> list[tuple[str, Measured]]:
+    """Empty for claims that compare with no other policy."""
+    question, model, place = ours.question, ours.model, places[ours.question.place]
+    than = None if question.than is None else place.curve(question.than, model)
+    if than is None or ours.judgement.of is None or other.judgement.of is None:
+        return []
+    named = [("under our reading", ours.judgement.of), ("under the other reading", other.judgement.of)]
+    best = place.curve("kl-ucb-br", model)
+    if best is not None and question.who != "kl-ucb-br":
+        named.append((policy_name("kl-ucb-br"), final_regret(best)))
+    shares = [(name, ratio(regret, final_regret(than))) for name, regret in named]
+    return [(name, share) for name, share in shares if share is not None]
+
+
+def in_short(explanation: OtherReading) -> str:
+    """One sentence with the numbers."""
+    than = policy_name(explanation.claim.question.than or "")
+    each = ", ".join(f"{share.mean:.2f} {name}" for name, share in explanation.shares[:2])
+    rest = "".join(f"; {name} {share.mean:.2f}" for name, share in explanation.shares[2:])
+    who, model = policy_name(explanation.claim.question.who), model_name(explanation.claim.model)
+    return f"Of {than}'s regret under {model}, {who} has {each}{rest}."

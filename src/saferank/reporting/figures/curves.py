@@ -1,0 +1,64 @@
+"""The paper's figure: regret above, safety violations below, one column per click model."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from saferank.policies import Look
+from saferank.reporting.figures.files import arranged, drawing, write_figure
+from saferank.reporting.figures.options import USUAL, FigureOptions
+from saferank.reporting.figures.panels import Line, draw_panel
+from saferank.reporting.looks import INK, looks_of, model_name, policy_name
+from saferank.reporting.pooling import Pooled, pooled
+from saferank.simulation.results import Result
+
+
+def regret_figure(results: Sequence[Result], path: Path) -> None:
+    """Draw the results and write them to ``path`` (PNG), at once."""
+    write_figure(curves_figure(pooled(results)), path)
+
+
+def curves_figure(curves: Sequence[Pooled], options: FigureOptions = USUAL) -> Figure:
+    """The figure of some curves; equal policies look the same in every figure."""
+    models = list(dict.fromkeys(curve.model for curve in curves))
+    looks = looks_of(list(dict.fromkeys(curve.policy for curve in curves)))
+    with drawing():
+        beside = options.panels_beside(len(models))
+        rows = math.ceil(len(models) / beside)
+        figure = Figure(figsize=(options.panel_inches * beside, options.pair_inches * rows), layout="constrained")
+        panels = figure.subplots(2 * rows, beside, squeeze=False)
+        for place, model in enumerate(models):
+            row, column = divmod(place, beside)
+            of_model = [curve for curve in curves if curve.model == model]
+            _draw_column(panels[2 * row, column], panels[2 * row + 1, column], of_model, looks, options)
+        _name_axes(panels, len(models))
+        figure.align_ylabels()
+        return arranged(figure)
+
+
+def _name_axes(panels: Any, models: int) -> None:
+    """Write what the panels of each row show, and remove those that are left over."""
+    for panel in panels[::2, 0]:
+        panel.set_ylabel("cumulative expected regret", color=INK)
+    for panel in panels[1::2, 0]:
+        panel.set_ylabel("safety violations", color=INK)
+    beside = panels.shape[1]
+    for column in range((models - 1) % beside + 1, beside):
+        panels[-2, column].set_visible(False)
+        panels[-1, column].set_visible(False)
+
+
+def _draw_column(
+    above: Axes, below: Axes, curves: list[Pooled], looks: dict[str, Look], options: FigureOptions
+) -> None:
+    shown = [(policy_name(curve.policy), looks[curve.policy], curve) for curve in curves]
+    regret = [Line(name, look, c.rounds, c.regret, c.regret_stderr) for name, look, c in shown]
+    violations = [Line(name, look, c.rounds, c.violations, c.violations_stderr) for name, look, c in shown]
+    draw_panel(above, regret, options)
+    draw_panel(below, violations, options)
+    above.set_title(model_name(curves[0].model), color=INK, parse_math=False)
+    below.set_xlabel("round", color=INK)

@@ -1,0 +1,227 @@
+"""One panel of a figure: curves on logarithmic or linear axes, a strip for those that are zero, names at their ends.
+
+A logarithmic axis has no zero, and zero is what a safe algorithm promises. So curves that stay at zero get a strip of
+their own under the axis, each on its own lane: all of them are seen, and none is taken for a small number.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.markers import TICKDOWN, TICKLEFT
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator, NullLocator
+
+from saferank.policies import Look
+from saferank.reporting.figures.options import USUAL, FigureOptions
+from saferank.reporting.looks import FAINT, INK, ZERO
+from saferank.verbs import Floats, Ints
+
+_MARKERS_A_CURVE = 6
+_DECADES = 3
+"""Rounds that are drawn: the last three powers of ten, which hold all that can be seen."""
+_NOTHING = 1e-6
+"""What stays below is zero, up to the rounding of sums."""
+_LANE = 0.085
+"""Height of a lane and distance of names, as shares of the panel."""
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A curve to draw: means with standard errors by round."""
+
+    name: str
+    look: Look
+    rounds: Ints
+    mean: Floats
+    stderr: Floats | None
+
+    @property
+    def is_zero(self) -> bool:
+        """Cumulative counts that end at zero have been there all the time."""
+        return bool(self.mean[-1] < _NOTHING)
+
+
+def draw_panel(panel: Axes, lines: Sequence[Line], options: FigureOptions = USUAL) -> None:
+    """Draw the curves, the axes that suit them, and the names."""
+    zeros, others = [line for line in lines if line.is_zero], [line for line in lines if not line.is_zero]
+    strip = min(0.9, _LANE * (len(zeros) + 0.5)) if zeros else 0.0
+    first, last = _range_of_rounds(lines, options)
+    panel.set_xscale(options.axes)
+    panel.set_xlim(first, last)
+    if options.axes == "log":
+        _draw_small_ticks(panel, _ticks(first, last), [])
+        floor = _scale(panel, others, first, strip)
+    else:
+        floor = _scale_evenly(panel, others, strip)
+    ends = {}
+    for place, line in enumerate(others):
+        _draw(panel, line, floor, _marker_places(line.rounds, place / len(lines), first, options))
+        ends[line.name] = float(panel.transScale.transform((1.0, line.mean[-1]))[1])
+    low, high = panel.transScale.transform([(1.0, bound) for bound in panel.get_ylim()])[:, 1]
+    heights = {name: (end - low) / (high - low) for name, end in ends.items()}
+    for lane, line in enumerate(zeros):
+        heights[line.name] = strip - _LANE * (lane + 0.75)
+        places = _marker_places(line.rounds, (lane + 0.5) / len(zeros), first, options)
+        _draw_lane(panel, line, heights[line.name], places)
+    _draw_strip(panel, strip)
+    _write_names(panel, lines, heights)
+    _finish(panel)
+
+
+def _range_of_rounds(lines: Sequence[Line], options: FigureOptions) -> tuple[float, float]:
+    last = int(max(line.rounds[-1] for line in lines))
+    early = int(min(line.rounds[0] for line in lines))
+    if early == last:
+        return last / 2, last * 2
+    if options.first_round is not None or options.axes == "linear":
+        return (options.first_round or 0, last)
+    first = max(early, last // 10**_DECADES)
+    return (first, last) if sum(bool(r >= first) for r in lines[0].rounds) > 1 else (early, last)
+
+
+def _scale(panel: Axes, lines: Sequence[Line], first: float, strip: float) -> float:
+    """A logarithmic axis above the strip, from the smallest number in sight, which is returned, to the largest."""
+    panel.set_yscale("log")
+    if not lines:
+        panel.set_ylim(1, 10)
+        _set_ticks(panel, 1, 0)
+        return 1.0
+    low = min(_lowest(line, first) for line in lines)
+    high = max(float(line.mean[-1] + (0 if line.stderr is None else line.stderr[-1])) for line in lines)
+    margin = max((high / low) ** 0.05, 1.15 if high > 10 * low else 2.0)
+    floor, top = low / margin, high * margin
+    panel.set_ylim(10 ** (np.log10(top) - np.log10(top / floor) / (1 - strip)), top)
+    _set_ticks(panel, floor, top)
+    return float(floor)
+
+
+def _scale_evenly(panel: Axes, lines: Sequence[Line], strip: float) -> float:
+    """A linear axis from zero, above the strip, to the largest number."""
+    top = max((float(line.mean[-1] + (0 if line.stderr is None else line.stderr[-1])) for line in lines), default=1.0)
+    top = 1.06 * top
+    panel.set_ylim(-top * strip / (1 - strip), top)
+    ticks = MaxNLocator(5).tick_values(0, top)
+    panel.yaxis.set_major_locator(FixedLocator([t for t in ticks if 0 <= t <= top and (t > 0 or not strip)]))
+    return 0.0
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """1, 2, ..., 9 times the powers of ten between the bounds."""
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    return [float(power * step) for power in powers for step in range(1, 10) if low <= power * step <= high]
+
+
+def _draw_small_ticks(panel: Axes, rounds: Sequence[float], values: Sequence[float]) -> None:
+    """Ticks without numbers, all of an axis as one artist: matplotlib's own take longer than all the rest."""
+    below = Line2D(rounds, [0.0] * len(rounds), transform=panel.get_xaxis_transform())
+    beside = Line2D([0.0] * len(values), values, transform=panel.get_yaxis_transform())
+    for ticks, marker in ((below, TICKDOWN), (beside, TICKLEFT)):
+        ticks.set(color=INK, linestyle="", marker=marker, markersize=1.8, markeredgewidth=0.6, clip_on=False)
+        ticks.set_in_layout(False)
+        panel.add_artist(ticks)
+
+
+def _lowest(line: Line, first: float) -> float:
+    """The smallest positive number of a curve in sight, unless it is so small that it would only stretch the axis."""
+    seen = line.mean[(line.rounds >= first) & (line.mean > _NOTHING)]
+    return max(float(seen.min()), float(line.mean[-1]) / 300)
+
+
+def _set_ticks(panel: Axes, floor: float, top: float) -> None:
+    """Powers of ten between the bounds, with 2 and 5 times them where there are few; the others without numbers."""
+    all_ticks = _ticks(floor, top) if top > floor else []
+    tens = [tick for tick in all_ticks if f"{tick:e}".startswith("1.")]
+    major = tens if len(tens) > 2 else [tick for tick in all_ticks if f"{tick:e}"[0] in "125"]
+    panel.yaxis.set_major_locator(FixedLocator(major))
+    _draw_small_ticks(panel, [], all_ticks)
+
+
+def _draw(panel: Axes, line: Line, floor: float, markers: list[int]) -> None:
+    mean = np.where(line.mean < floor, np.nan, line.mean)
+    panel.plot(line.rounds, mean, **_style(line), markevery=markers, zorder=3)
+    if line.stderr is not None:
+        low = np.maximum(mean - line.stderr, floor)
+        panel.fill_between(line.rounds, low, mean + line.stderr, color=line.look.colour, alpha=0.22, linewidth=0)
+
+
+def _draw_lane(panel: Axes, line: Line, height: float, places: list[int]) -> None:
+    heights = np.full(len(line.rounds), height)
+    lane = Line2D(line.rounds, heights, **_style(line), markevery=places, zorder=3)
+    lane.set_transform(panel.get_xaxis_transform())
+    panel.add_artist(lane)
+
+
+def _style(line: Line) -> dict[str, Any]:
+    look = line.look
+    return {
+        "color": look.colour, "linestyle": look.line, "marker": look.marker, "markersize": 4.2, "linewidth": 1.5,
+        "markeredgewidth": 0,
+    }  # fmt: skip
+
+
+def _draw_strip(panel: Axes, strip: float) -> None:
+    if strip:
+        panel.add_artist(Rectangle((0, 0), 1, strip, transform=panel.transAxes, color=ZERO, linewidth=0, zorder=0.5))
+        panel.text(-0.025, strip / 2, "0", transform=panel.transAxes, ha="right", va="center", color=INK)
+
+
+def _write_names(panel: Axes, lines: Sequence[Line], heights: dict[str, float]) -> None:
+    """Names beside the ends of the curves, moved apart where they would overlap, with their markers."""
+    apart = spread([heights[line.name] for line in lines], _LANE)
+    for line, name_height in zip(lines, apart, strict=True):
+        ends = (min(heights[line.name], 1.0), name_height)
+        leader = Line2D((1.005, 1.045), ends, color=line.look.colour, linewidth=0.7, clip_on=False)
+        marker = Line2D((1.07,), (name_height,), **_style(line), clip_on=False)
+        for artist in (leader, marker):
+            artist.set_transform(panel.transAxes)
+            panel.add_artist(artist)
+        panel.text(1.1, name_height, line.name, transform=panel.transAxes, va="center", color=INK, parse_math=False)
+
+
+def spread(heights: Sequence[float], gap: float) -> list[float]:
+    """The nearest heights in the same order that are at least ``gap`` apart and, if they fit, between 0 and 1.
+
+    >>> [round(height, 2) for height in spread([0.5, 0.52, 0.02], 0.1)]
+    [0.46, 0.56, 0.02]
+    """
+    order = np.argsort(heights, kind="stable")
+    wanted = np.array(heights, float)[order] - gap * np.arange(len(heights))
+    blocks: list[tuple[float, int]] = []
+    for value in wanted:
+        blocks.append((value, 1))
+        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+            (above, n), (below, m) = blocks.pop(), blocks.pop()
+            blocks.append(((above * n + below * m) / (n + m), n + m))
+    level = np.repeat([value for value, _ in blocks], [n for _, n in blocks])
+    room = max(0.0, 1.0 - gap * (len(heights) - 1))
+    placed = np.clip(level, 0.0, room) + gap * np.arange(len(heights))
+    result = np.empty(len(heights))
+    result[order] = placed
+    return [float(height) for height in result]
+
+
+def _marker_places(rounds: Ints, shift: float, first: float, options: FigureOptions) -> list[int]:
+    """A few checkpoints, evenly spread over the axis; shifted, so that equal curves can be told apart."""
+    axis = np.log(rounds) if options.axes == "log" else rounds.astype(float)
+    start, end = np.log(max(first, 1)) if options.axes == "log" else first, axis[-1]
+    wanted = start + (end - start) * (np.arange(_MARKERS_A_CURVE) + shift) / _MARKERS_A_CURVE
+    return np.unique(np.searchsorted(axis, wanted).clip(max=len(rounds) - 1)).tolist()  # type: ignore[no-any-return]
+
+
+def _tick(value: float, _: object = None) -> str:
+    return EngFormatter(sep="")(value) if value >= 1 else f"{value:g}"
+
+
+def _finish(panel: Axes) -> None:
+    for axis in (panel.xaxis, panel.yaxis):
+        axis.set_major_formatter(_tick)
+        axis.set_minor_locator(NullLocator())
+    panel.grid(color=FAINT, linewidth=0.5, zorder=0)
+    panel.set_axisbelow(True)
+    panel.tick_params(color=INK, labelcolor=INK, width=0.6)
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.spines[["left", "bottom"]].set(color=INK, linewidth=0.7)

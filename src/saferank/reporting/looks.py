@@ -1,0 +1,104 @@
+"""How policies and click models are named and drawn; a policy's title and look come from its registration."""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+
+from saferank.policies import POLICIES
+from saferank.policies.registry import Look
+
+INK, FAINT, ZERO = "#1c1c22", "#d7d7de", "#f1f1f4"
+"""Text and axes, grid, the strip of curves that are zero: exact colours, which the page exchanges in the dark."""
+
+_IN_THE_DARK = {INK: "#ececf1", FAINT: "#3b3c46", ZERO: "#2a2b34"}
+
+PAPER_MODELS = ("pbm", "cm")
+
+
+_OTHERS = (
+    Look("#1c1c23", "#ececf2", (0, (4, 1, 1, 1)), "P"),
+    Look("#5a3e00", "#c9a227", (0, (1, 2, 4, 2)), "d"),
+    Look("#9c1f5f", "#ff93c9", (0, (8, 1, 1, 1, 1, 1)), "H"),
+    Look("#066a70", "#3fb8bf", (0, (2, 4)), "1"),
+)
+
+
+_LABELS: ContextVar[Mapping[str, str]] = ContextVar("labels", default=MappingProxyType({}))
+
+
+@contextmanager
+def labels(names: Mapping[str, str]) -> Iterator[None]:
+    """Give policies other names while a report is made."""
+    token = _LABELS.set(names)
+    try:
+        yield
+    finally:
+        _LABELS.reset(token)
+
+
+def labelled(name_of: Callable[[str], str]) -> Callable[[str], str]:
+    """Let a label that was given take the place of the name."""
+
+    @functools.wraps(name_of)
+    def name_or_label(policy: str) -> str:
+        return _LABELS.get().get(policy) or name_of(policy)
+
+    return name_or_label
+
+
+def _known_looks() -> dict[str, Look]:
+    shown = {name: kind.shown_as for name, kind in POLICIES.items()}
+    return {name: how.look for name, how in shown.items() if how is not None and how.look is not None}
+
+
+@labelled
+def policy_name(policy: str) -> str:
+    """The title of a policy; one that is not registered, or has no title, keeps its name.
+
+    >>> policy_name("top-rank"), policy_name("mine"), policy_name("bubble-rank:all-candidates")
+    ('TopRank', 'mine', 'BubbleRank')
+    >>> policy_name("top-rank K=3")  # a label of a sweep
+    'TopRank K=3'
+    >>> policy_name("bubble-rank:hidden_duels=false K=3")  # hyper-parameters that were set
+    'BubbleRank hidden_duels=false K=3'
+    """
+    name, _, setting = policy.partition(" ")
+    values = [text for text in name.split(":")[1:] if "=" in text]
+    setting = " ".join([*values, *([setting] if setting else [])])
+    kind = POLICIES.get(name.partition(":")[0])
+    if kind is not None and kind.title and (not setting or "=" in setting):
+        return f"{kind.title} {shortened(setting, 40)}".strip()
+    return shortened(policy)
+
+
+def model_name(model: str) -> str:
+    """The name of a click model for headings.
+
+    >>> model_name("pbm")
+    'PBM'
+    """
+    return shortened(model.upper())
+
+
+def shortened(text: str, length: int = 18) -> str:
+    r"""Any name as one short line that can be drawn and written.
+
+    >>> shortened("a name that does not stop"), shortened("two\nlines")
+    ('a name that does …', 'two lines')
+    """
+    line = " ".join(text.encode("utf-8", "replace").decode().split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+def looks_of(policies: list[str]) -> dict[str, Look]:
+    """The look with which a policy is registered; others take theirs in the order in which they come."""
+    known = _known_looks()
+    others = [policy for policy in policies if policy not in known]
+    return known | {policy: _OTHERS[place % len(_OTHERS)] for place, policy in enumerate(others)}
+
+
+def dark_colours() -> dict[str, str]:
+    """Every colour of a figure and the one that takes its place on a dark page."""
+    return _IN_THE_DARK | {look.colour: look.in_the_dark for look in (*_known_looks().values(), *_OTHERS)}

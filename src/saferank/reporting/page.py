@@ -1,0 +1,108 @@
+"""The page: everything that the template shows, and the template filled."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from saferank.reporting.claims.places import Place
+from saferank.reporting.claims.questions import Claim, NotRun, final_regret, final_violations
+from saferank.reporting.claims.readings import OtherReading, in_short
+from saferank.reporting.claims.summary import claim_tables, headline, in_standard_errors
+from saferank.reporting.claims.verdicts import FAILS, HOLDS, UNDECIDED
+from saferank.reporting.data import Data
+from saferank.reporting.figures.files import colour_variable
+from saferank.reporting.looks import PAPER_MODELS, dark_colours, model_name, policy_name
+from saferank.reporting.ran import seconds_by_policy, what_was_run
+from saferank.reporting.reading import Run
+from saferank.reporting.sections import link
+
+
+def render(template: str = "report.html", /, **content: Any) -> str:
+    """A page as HTML; whatever comes from results is escaped."""
+    environment = Environment(
+        loader=PackageLoader("saferank.reporting"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {
+        "model": model_name, "drawing": Markup, "errors": in_standard_errors, "in_short": in_short,
+    }  # fmt: skip
+    environment.globals |= {"light": _colours(dark=False), "dark": _colours(dark=True)}
+    page = environment.get_template(template).render(**content)
+    return page.encode("utf-8", "replace").decode()
+
+
+def _colours(*, dark: bool) -> list[tuple[str, str]]:
+    return [(colour_variable(light), night if dark else light) for light, night in dark_colours().items()]
+
+
+def overview(
+    run: Run, place: Place, claims: Sequence[Claim], explanations: Sequence[OtherReading], data: Data
+) -> dict[str, Any]:
+    """The answer first: how many claims hold on which data, which do not and why, where every algorithm ended."""
+    of_paper = [claim for claim in claims if claim.of_the_paper]
+    return {
+        "headline": headline(of_paper, data.name),
+        "data": data.detail,
+        "explanations": explanations,
+        "failing": [claim for claim in of_paper if claim.verdict == FAILS],
+        "undecided": [claim for claim in of_paper if claim.verdict == UNDECIDED],
+        "count": {
+            verdict: sum(claim.verdict == verdict for claim in of_paper) for verdict in (HOLDS, FAILS, UNDECIDED)
+        },
+        "endings": endings(run, place),
+        "models": run.models,
+    }
+
+
+def endings(run: Run, place: Place) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Every policy with its regret and violations under every click model."""
+    return [(policy_name(policy), _endings(place, policy, run.models)) for policy in run.policies]
+
+
+def _endings(place: Place, policy: str, models: Sequence[str]) -> list[tuple[str, str]]:
+    curves = [place.curve(policy, model) for model in models]
+    return [("-", "-") if c is None else (str(final_regret(c)), str(final_violations(c))) for c in curves]
+
+
+def claims_content(claims: Sequence[Claim], not_run: Sequence[NotRun]) -> dict[str, Any]:
+    """The tables of claims: the paper's, then the same questions under other click models."""
+    others = list(dict.fromkeys(claim.model for claim in claims if not claim.of_the_paper))
+    of_paper = [model for model in PAPER_MODELS if any(claim.model == model for claim in claims)]
+    reasons: dict[str, list[str]] = {}
+    for claim in not_run:
+        if claim.model in PAPER_MODELS:
+            reasons.setdefault(claim.reason, []).append(claim.sentence)
+    return {
+        "groups": [
+            (models, tables)
+            for models in (of_paper, others)
+            if models and (tables := claim_tables(claims, models, not_run))
+        ],
+        "not_run": reasons,
+    }  # fmt: skip
+
+
+def provenance_content(run: Run, data: Sequence[Path], tables: Sequence[Path], out: Path) -> dict[str, Any]:
+    """What was run and the files it left."""
+    return {
+        "rows": what_was_run(run),
+        "seconds": seconds_by_policy(run),
+        "data": [(path.name, link(path, out)) for path in data],
+        "tables": [(path.name, link(path, out)) for path in tables],
+    }
+
+
+def subtitle(run: Run, place: Place, data: Data) -> list[str]:
+    """The data and the size of the run in a few words each."""
+    first, queries = run.results[0], place.curves[0].instances
+    return [
+        f"data: {data.name}",
+        f"{queries:,} {'query' if queries == 1 else 'queries'}",
+        f"{first.repetitions:,} {'repetition' if first.repetitions == 1 else 'repetitions'}",
+        f"{first.rounds[-1]:,} rounds",
+        f"{first.positions} of {first.items} items shown",
+        ", ".join(model_name(model) for model in run.models),
+    ]

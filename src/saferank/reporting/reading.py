@@ -1,0 +1,132 @@
+"""Results for a report: read and checked, so that nothing behind this file meets a number that is none."""
+
+import itertools
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from saferank.errors import UsageError
+from saferank.files import on_one_line
+from saferank.reporting.looks import PAPER_MODELS
+from saferank.simulation.results import Result, read_results
+
+
+class ReportError(UsageError):
+    """Why no report can be made of a file, in one line."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A results file: what came out and where it came from."""
+
+    path: Path
+    results: list[Result]
+    provenance: dict[str, Any]
+
+    @property
+    def models(self) -> list[str]:
+        """The click models, the paper's first."""
+        found = dict.fromkeys(result.model for result in self.results)
+        return sorted(found, key=lambda model: PAPER_MODELS.index(model) if model in PAPER_MODELS else len(found) + 2)
+
+    @property
+    def policies(self) -> list[str]:
+        """The policies, in the order of their first result."""
+        return list(dict.fromkeys(result.policy for result in self.results))
+
+    @property
+    def reproduction(self) -> dict[str, Any]:
+        """What ``saferank reproduce`` says about its run; empty for other results."""
+        facts = self.provenance.get("reproduction", {})
+        return facts if isinstance(facts, dict) else {}
+
+
+def read_run(path: Path, without: Collection[str] = ()) -> Run:
+    """The results of one experiment: every policy on the same queries, one rule, the same checkpoints."""
+    run = read_checked(path)
+    for policy in without:
+        if policy not in run.policies:
+            raise ReportError(f"no results of {policy!r} to leave out; there are {', '.join(run.policies)}")
+    kept = Run(path, [result for result in run.results if result.policy not in without], run.provenance)
+    if not kept.results:
+        raise ReportError(f"{on_one_line(path)}: nothing is left of the results; leave out fewer policies")
+    _check_together(kept)
+    return kept
+
+
+def read_checked(path: Path) -> Run:
+    """The results of a file, each of them sound."""
+    results, provenance = read_results(path)
+    name = on_one_line(path)
+    if not results:
+        raise ReportError(f"{name}: results: is empty; make some with saferank simulate or saferank reproduce")
+    for number, result in enumerate(results):
+        _check(result, f"{name}: results[{number}]")
+    return Run(path, results, provenance if isinstance(provenance, dict) else {})
+
+
+def _check(result: Result, where: str) -> None:
+    for field in ("instance", "model", "policy"):
+        _expect(isinstance(getattr(result, field), str), where, field, "a string")
+    _expect(result.rule is None or isinstance(result.rule, str), where, "rule", "a string or null")
+    for field in ("positions", "items", "repetitions"):
+        _expect(_is_count(getattr(result, field)), where, field, "a whole number of at least 1")
+    rounds = result.rounds
+    counts = isinstance(rounds, list) and len(rounds) > 0 and all(map(_is_count, rounds))
+    rising = counts and all(a < b for a, b in itertools.pairwise(rounds))
+    _expect(rising, where, "rounds", "checkpoints, whole numbers in ascending order")
+    for field in ("regret_mean", "violations_mean", "regret_stderr", "violations_stderr", "wrong_certificates_mean"):
+        _check_column(getattr(result, field), len(rounds), where, field)
+
+
+def _check_column(column: object, length: int, where: str, field: str) -> None:
+    if column is None and field == "wrong_certificates_mean":
+        return
+    numbers = isinstance(column, list) and len(column) == length
+    single = numbers and field.endswith("_stderr") and set(column) == {None}  # type: ignore[call-overload]
+    finite = numbers and (single or all(map(_is_finite, column)))  # type: ignore[call-overload]
+    _expect(finite, where, field, f"{length} finite numbers, one for each checkpoint")
+
+
+def _expect(good: object, where: str, field: str, expected: str) -> None:
+    if not good:
+        raise ReportError(f"{where}: {field}: expected {expected}")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _check_together(run: Run) -> None:
+    """Averages may be compared only when they are taken over the same queries, once each."""
+    name = on_one_line(run.path)
+    for model in run.models:
+        of_model = [result for result in run.results if result.model == model]
+        instances = {policy: _instances(of_model, policy, name) for policy in run.policies}
+        (first, queries), *others = [(policy, ids) for policy, ids in instances.items() if ids]
+        for policy, ids in others:
+            if ids != queries:
+                raise ReportError(
+                    f"{name}: {policy} under {model} was not run on the same queries as {first} "
+                    f"({len(ids)} and {len(queries)}); run them together"
+                )
+
+
+def _instances(results: Sequence[Result], policy: str, name: str) -> set[str]:
+    seen: dict[str, Result] = {}
+    for result in results:
+        if result.policy != policy:
+            continue
+        first = seen.setdefault(result.instance, result)
+        if first is not result:
+            rules = f"rules {first.rule} and {result.rule}" if first.rule != result.rule else "the same rule"
+            raise ReportError(
+                f"{name}: {policy} on instance {result.instance!r} ({result.model}) is there twice ({rules}); keep one"
+            )
+    return set(seen)

@@ -1,0 +1,91 @@
+"""``saferank.report``: the page of results, as one function."""
+
+import importlib.util
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from saferank.errors import ArgumentError, OutputError, UsageError, whole_number
+
+if TYPE_CHECKING:
+    from saferank.reporting.build import Report
+    from saferank.reporting.figures.options import FigureOptions
+
+RESULTS = "results.json"
+
+
+class Savable(Protocol):
+    """Results that are not in a file yet."""
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write them; the first of the files that are returned is the results file."""
+
+
+def report(
+    results: "str | os.PathLike[str] | Savable",
+    out: str | os.PathLike[str] | None = None,
+    *,
+    without: Collection[str] = (),
+    optimal: str | None = None,
+    none_of_best: str | None = None,
+    model_study: str | os.PathLike[str] | None = None,
+    axes: str = "log",
+    columns: int | None = None,
+    first_round: int | None = None,
+    names: Mapping[str, str] | None = None,
+) -> "Report":
+    """Make a page of results: figures, the paper's claims with verdicts, sensitivity, what was run.
+
+    ``results`` is a results file, the folder of one, or ``Results``, which are saved into ``out`` first. The page is
+    ``out``/report.html; ``out`` is the folder of the results file unless it is given. ``without`` names policies to
+    leave out; ``optimal`` and ``none_of_best`` are the queries for the figures of the paper's two special queries.
+    ``model_study`` is a results file with policies that were made for one click model, for the section about them.
+
+    Figures: ``axes`` is log or linear; ``columns`` (1 or 2) makes the files fit one or two columns of a paper at full
+    size; curves start at ``first_round``; ``names`` are other names for policies. Tables are written as LaTeX too.
+    Needs matplotlib and jinja2. Raises ``UsageError`` when the file is no sound results file.
+    """
+    missing = missing_for_a_report()
+    if missing:
+        raise UsageError(f"a report needs {' and '.join(missing)}; to get them: pip install 'saferank[report]'")
+    from saferank.reporting.build import Choices, build_report
+
+    file = _results_file(results, out)
+    special = {"optimal": optimal, "none_of_best": none_of_best}
+    chosen = {key: query for key, query in special.items() if query is not None}
+    figures = figure_options(axes, columns, first_round)
+    study = None if model_study is None else _results_file(model_study, None)
+    choices = Choices(without, chosen, figures, study, names or {})
+    home = file.parent if out is None else Path(out)
+    try:
+        return build_report(file, home, choices)
+    except OSError as problem:
+        raise OutputError(f"{problem.filename or home}: cannot be written: {problem.strerror or problem}") from problem
+
+
+def figure_options(axes: str, columns: int | None, first_round: int | None) -> "FigureOptions":
+    """How figures are drawn; an ``ArgumentError`` for what cannot be."""
+    from saferank.reporting.figures.options import FigureOptions
+
+    if axes not in ("log", "linear"):
+        raise ArgumentError("axes", f"found {axes!r}, expected log or linear")
+    if columns not in (None, 1, 2):
+        raise ArgumentError("columns", f"found {columns}, expected 1 or 2")
+    if first_round is not None:
+        whole_number(first_round, "first_round")
+    return FigureOptions(axes, columns, first_round)  # type: ignore[arg-type]
+
+
+def missing_for_a_report() -> list[str]:
+    """What a report needs and this installation lacks."""
+    return [module for module in ("matplotlib", "jinja2") if importlib.util.find_spec(module) is None]
+
+
+def _results_file(results: "str | os.PathLike[str] | Savable", out: str | os.PathLike[str] | None) -> Path:
+    if isinstance(results, str | os.PathLike):
+        path = Path(results)
+        return path / RESULTS if path.is_dir() else path
+    if out is None:
+        raise ArgumentError("out", "is needed for results that are not in a file")
+    return results.save(Path(out))[0]

@@ -1,0 +1,1 @@
+"""What means hide: single queries, single runs, single pages."""

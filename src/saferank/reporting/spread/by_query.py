@@ -1,0 +1,141 @@
+"""Query by query: the regret of a policy beside OriginalRank's. A mean hides the queries on which a policy is worse.
+
+A policy is *better* or *worse* on a query when its regret differs from OriginalRank's by more than 1.96 standard errors
+of the difference; else they are *equal*. On a query where the original ranking is the best one, OriginalRank has no
+regret: the share is infinite there, and every policy that explores is worse.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from saferank.reporting.looks import policy_name
+from saferank.reporting.numbers import plainly
+from saferank.reporting.spread.runs import Key, measure_of
+from saferank.simulation.results import Result
+from saferank.simulation.runs import Runs
+
+ORIGINAL = "original"
+CLEAR = 1.96
+_NOTHING = 1e-6
+BETTER, EQUAL, WORSE = "better", "equal", "worse"
+
+
+@dataclass(frozen=True)
+class Share:
+    """One policy on one query: its regret as a share of OriginalRank's, infinite where that has none."""
+
+    instance: str
+    share: float
+    outcome: str
+
+
+@dataclass(frozen=True)
+class Spread:
+    """One policy under one click model over all queries, sorted by share."""
+
+    policy: str
+    model: str
+    shares: list[Share]
+    high: float | None  # regret that 99 % of the runs stay below; None without runs
+    worst: float | None  # the largest regret of a run
+    worst_on: str | None
+
+    def count(self, outcome: str) -> int:
+        """On how many queries."""
+        return sum(each.outcome == outcome for each in self.shares)
+
+    @property
+    def counts(self) -> str:
+        """Better, equal, worse.
+
+        >>> Spread("p", "cm", [Share("q", 0.5, BETTER), Share("r", 2.0, WORSE)], None, None, None).counts
+        '1 / 0 / 1'
+        """
+        return " / ".join(str(self.count(outcome)) for outcome in (BETTER, EQUAL, WORSE))
+
+    @property
+    def median(self) -> str:
+        """The share in the middle."""
+        return in_words(float(np.median([each.share for each in self.shares])))
+
+    @property
+    def largest(self) -> str:
+        """The largest share that is finite, and how many are not."""
+        finite = [each.share for each in self.shares if math.isfinite(each.share)]
+        return in_words(max(finite)) if finite else "-"
+
+    @property
+    def name(self) -> str:
+        """The policy's title."""
+        return policy_name(self.policy)
+
+    @property
+    def tail(self) -> str:
+        """Regret of the run at 99 % and of the worst run."""
+        if self.high is None or self.worst is None:
+            return "-"
+        return f"{plainly(round(self.high, 1))} / {plainly(round(self.worst, 1))}"
+
+
+def spreads(results: Sequence[Result], runs: Mapping[Key, Runs] | None = None) -> dict[str, list[Spread]]:
+    """By click model the spread of every policy but OriginalRank; models without OriginalRank are left out."""
+    original = {(r.model, r.instance): r for r in results if r.policy == ORIGINAL}
+    others = [r for r in results if r.policy != ORIGINAL and (r.model, r.instance) in original]
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in others:
+        groups.setdefault((result.model, result.policy), []).append(result)
+    found: dict[str, list[Spread]] = {}
+    for (model, policy), group in groups.items():
+        shares = [share_of(result, original[model, result.instance]) for result in group]
+        tail = _tail(group, runs)
+        spread = Spread(policy, model, sorted(shares, key=lambda each: each.share), *tail)
+        found.setdefault(model, []).append(spread)
+    return found
+
+
+def share_of(result: Result, original: Result) -> Share:
+    """A policy beside OriginalRank at the last round."""
+    own, base = result.regret_mean[-1], original.regret_mean[-1]
+    error = math.hypot(result.regret_stderr[-1] or 0.0, original.regret_stderr[-1] or 0.0)
+    difference = own - base
+    equal = abs(difference) <= max(CLEAR * error, _NOTHING)
+    outcome = EQUAL if equal else BETTER if difference < 0 else WORSE
+    share = own / base if base > _NOTHING else (1.0 if equal else math.inf)
+    return Share(result.instance, share, outcome)
+
+
+def _tail(group: Sequence[Result], runs: Mapping[Key, Runs] | None) -> tuple[float | None, float | None, str | None]:
+    """The 99 % quantile and the largest regret of all runs on all queries, and where the largest was."""
+    if runs is None:
+        return None, None, None
+    finals = {r.instance: measure_of(runs[r.instance, r.model, r.policy], "regret")[:, -1] for r in group}
+    where = max(finals, key=lambda instance: float(finals[instance].max()))
+    together = np.concatenate(list(finals.values()))
+    return float(np.quantile(together, 0.99)), float(together.max()), where
+
+
+def in_words(share: float) -> str:
+    """A share with two digits behind the point.
+
+    >>> in_words(0.2314), in_words(math.inf)
+    ('0.23', '∞')
+    """
+    return "∞" if math.isinf(share) else f"{share:,.2f}"
+
+
+def finding(found: Mapping[str, Sequence[Spread]], policies: Sequence[str]) -> list[str]:
+    """For each of these policies and click models on how many queries it is worse, in a sentence."""
+    sentences = []
+    for policy in policies:
+        own = [spread for of_model in found.values() for spread in of_model if spread.policy == policy]
+        each = [f"{s.count(WORSE)} of {len(s.shares)} under {s.model.upper()}" for s in own]
+        if each:
+            sentences.append(f"{policy_name(policy)} has more regret than {policy_name(ORIGINAL)} on {_and(each)}.")
+    return sentences
+
+
+def _and(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,0 +1,236 @@
+"""``saferank.reproduce``: log, click models, runs, results and report, as one function that can be interrupted."""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from saferank.errors import ArgumentError, RunInterrupted, whole_number, writing
+
+if TYPE_CHECKING:
+    from saferank.experiments.results import Results
+    from saferank.progress import Reporter
+    from saferank.reporting.build import Report
+    from saferank.reproduction.folder import Folder
+    from saferank.reproduction.parts import Parts
+    from saferank.reproduction.protocol import Protocol
+    from saferank.reproduction.request import ReproductionRequest
+    from saferank.simulation.engine import Engine
+
+
+@dataclass(frozen=True, repr=False)
+class Reproduction:
+    """What ``reproduce`` made: the folder, its results, the report."""
+
+    folder: Path
+    report: "Report | None"  # None: it was not asked for, or matplotlib or jinja2 are not installed
+
+    @property
+    def results(self) -> "Results":
+        """The paper's experiment."""
+        return _loaded(self.folder / "results.json")
+
+    @property
+    def sensitivity(self) -> "Results":
+        """What the paper left open: other rules, candidates and ties."""
+        return _loaded(self.folder / "sensitivity.json")
+
+    @property
+    def study(self) -> "Results":
+        """The anytime rule beside the paper's."""
+        return _loaded(self.folder / "study.json")
+
+    def __repr__(self) -> str:
+        return f"Reproduction in {self.folder}" + ("" if self.report is None else f"\n{self.report!r}")
+
+    def _repr_html_(self) -> str:
+        return f"<p>Reproduction in {self.folder}</p>" + ("" if self.report is None else self.report._repr_html_())
+
+
+def _loaded(file: Path) -> "Results":
+    from saferank.experiments.results import Results
+
+    return Results.load(file)
+
+
+def reproduce(
+    out: str | os.PathLike[str],
+    profile: str = "quick",
+    *,
+    log: str | os.PathLike[str] | None = None,
+    format: str | None = None,
+    policies: Sequence[str] | None = None,
+    models: Sequence[str] = ("pbm", "cm"),
+    rule: str = "paper:1/T",
+    positions: int = 5,
+    items: int = 10,
+    page_length: int | None = None,
+    rounds: float = 100_000,
+    repetitions: int | None = None,
+    queries: int | None = None,
+    sessions: int | None = None,
+    iterations: int = 50,
+    seed: int = 0,
+    without: Sequence[str] = (),
+    study_instances: str | os.PathLike[str] | None = None,
+    max_bad: float = 0.01,
+    plugins: Sequence[str] = (),
+    jobs: int | None = None,
+    cluster: str | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    report: bool = True,
+    progress: bool = True,
+    command: Sequence[str] = ("saferank.reproduce",),
+) -> Reproduction:
+    """Do the paper again, from a click log (a synthetic one unless ``log`` is given) to a report in ``out``.
+
+    ``profile`` is quick or paper; sizes that are not given are those of the profile. A query takes part with ``items``
+    items: those of its most frequent ranking of ``page_length`` items (None: ten where it has such a page, else its
+    most frequent length), then those that its other pages showed. ``policies`` are the paper's five
+    and ours unless they are given; ``without`` leaves out ``additions`` (ours), ``sensitivity`` or ``study``. The run
+    keeps what is finished: after an interrupt or a crash the same call with ``resume=True`` goes on where it was and
+    gives the same results. Nothing long is started before every argument has been checked.
+    """
+    from saferank.reproduction.request import ReproductionRequest
+
+    request = ReproductionRequest(
+        profile=profile,
+        log=None if log is None else Path(log),
+        form=format,
+        policies=policies,
+        models=tuple(models),
+        rule=rule,
+        positions=whole_number(positions, "positions"),
+        items=whole_number(items, "items"),
+        rounds=whole_number(rounds, "rounds"),
+        repetitions=repetitions,
+        queries=queries,
+        sessions=sessions,
+        iterations=iterations,
+        seed=seed,
+        without=tuple(without),
+        study_instances=None if study_instances is None else Path(study_instances),
+        max_bad=max_bad,
+        plugins=tuple(plugins),
+        page_length=page_length,
+    )
+    return _reproduce(request, Path(out), jobs, cluster, resume, overwrite, report, progress, list(command))
+
+
+def _reproduce(
+    request: "ReproductionRequest",
+    out: Path,
+    jobs: int | None,
+    cluster: str | None,
+    resume: bool,
+    overwrite: bool,
+    report: bool,
+    progress: bool,
+    command: list[str],
+) -> Reproduction:
+    from saferank.checks.plugin import as_argument_error, check_plugin_policy
+    from saferank.experiments.engines import engine_of
+    from saferank.experiments.pieces import resumable
+    from saferank.files import output_folder
+    from saferank.policies import policy_kind
+    from saferank.progress import progress_of
+    from saferank.reproduction.folder import Folder
+
+    started = time.monotonic()
+    protocol, others = request.protocol(), request.study_sets()
+    with as_argument_error():
+        for name in protocol.policies:
+            check_plugin_policy(policy_kind(name))
+    folder, asked, shown = Folder(out), request.facts(protocol), progress_of(progress)
+    _check_sources(folder, request)
+    folder.check_use(resume, overwrite)
+    with output_folder(out), resumable(folder.pieces), folder.reserved():
+        with engine_of(jobs, cluster, [policy_kind(name).policy for name in protocol.policies]) as engine:
+            if overwrite:
+                folder.clear()
+            if not folder.experiment.exists():
+                _begin(folder, protocol, asked, request, shown)
+            instances, facts = folder.resumed(asked)
+            if not folder.finished:
+                experiment = _experiment(protocol, instances, facts, others)
+                _run(folder, *experiment, protocol, engine, shown, started, command)
+        return Reproduction(out, _reported(folder, shown) if report else None)
+
+
+def _check_sources(folder: "Folder", request: "ReproductionRequest") -> None:
+    """A run must not overwrite what it reads."""
+    for name, path in (("log", request.log), ("study_instances", request.study_instances)):
+        if path is not None and path.resolve() in [file.resolve() for file in folder.files]:
+            raise ArgumentError(name, f"{path} is where a run writes its own {path.name}; name another folder")
+
+
+def _begin(
+    folder: "Folder", protocol: "Protocol", asked: dict[str, Any], request: "ReproductionRequest", shown: "Reporter"
+) -> None:
+    """Log and click models; not kept in pieces, for they take minutes at most."""
+    from saferank.reproduction.outcome import file_digest
+    from saferank.reproduction.planted import LOG_NAME
+    from saferank.reproduction.query_models import fitted_instances
+
+    try:
+        instances, about, log = fitted_instances(request, protocol, folder.path, shown)
+    except KeyboardInterrupt:
+        raise RunInterrupted("interrupted while the click models were made; nothing is there to go on with") from None
+    with writing(folder.path):
+        digest = file_digest(request.log or folder.path / LOG_NAME)
+        folder.begin_with(asked, instances, about, {**log, "sha256": digest})
+
+
+def _experiment(
+    protocol: "Protocol", instances: list[Any], log: dict[str, Any], others: dict[str, list[Any]]
+) -> tuple["Parts", dict[str, Any]]:
+    """Everything that is played, and the facts about it."""
+    from saferank.reproduction.outcome import reproduction_facts
+    from saferank.reproduction.parts import parts_of, study_sets
+    from saferank.reproduction.special import special_queries
+
+    sets = study_sets(protocol, others) if "study" in protocol.parts else {}
+    special = special_queries(instances, protocol.positions)
+    return parts_of(protocol, instances, special, sets), reproduction_facts(protocol, log, instances, special, sets)
+
+
+def _run(
+    folder: "Folder",
+    parts: "Parts",
+    facts: dict[str, Any],
+    protocol: "Protocol",
+    engine: "Engine",
+    shown: "Reporter",
+    started: float,
+    command: list[str],
+) -> None:
+    """Play what is missing and write the results."""
+    from saferank.experiments.pieces import opened_pieces
+    from saferank.experiments.run_folder import GO_ON
+    from saferank.experiments.simulate import play
+    from saferank.experiments.sources import read_facts
+    from saferank.reproduction.outcome import measured, write_outcome
+    from saferank.simulation.results import provenance
+
+    with opened_pieces(parts.cells, folder.pieces, started, shown) as pieces:
+        play(parts.cells, pieces, engine, shown, lambda: GO_ON)
+        source = {**provenance(command, protocol.seed, pieces.elapsed), **read_facts(folder.instances, parts.paper)}
+        with writing(folder.results):
+            write_outcome(folder.path, parts, pieces, {**source, "reproduction": {**facts, **measured(parts, pieces)}})
+    folder.remove_pieces()
+
+
+def _reported(folder: "Folder", shown: "Reporter") -> "Report | None":
+    from saferank.reporting.report import missing_for_a_report, report
+
+    missing = missing_for_a_report()
+    if missing:
+        shown.note(f"no report without {missing[0]}; to get it: pip install 'saferank[report]'")
+        return None
+    try:
+        return report(folder.results, folder.path)
+    except KeyboardInterrupt:
+        raise RunInterrupted(f"interrupted while the report was made; {folder.results} is complete") from None

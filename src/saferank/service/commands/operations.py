@@ -1,0 +1,126 @@
+"""Kill switches, rollback, reset and settings of contexts: what an operator does. Answered when every server obeys."""
+
+from saferank.service.knowledge.fold import to_json
+from saferank.service.protocol.contexts import Context
+from saferank.service.protocol.history import oldest_version
+from saferank.service.protocol.server import Server, unavailable
+from saferank.service.protocol.switches import Switch, switch_view
+from saferank.service.wire.calls import SettingsCall
+from saferank.service.wire.problems import Problem
+from saferank.service.wire.views import SwitchView
+from saferank.store.contract import OperationKind, OperationRow, StoreUnavailableError
+
+POLL_SECONDS = 0.05
+
+
+class Operations:
+    """Carries out what an operator asks for, on all servers."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def kill(self, tenant: str, name: str | None, on: bool, why: str) -> SwitchView:
+        """Turn a switch of a context, of a tenant or of EVERYBODY; one that is on already keeps its time and reason.
+
+        While the store does not answer, a switch is turned on for this server alone, and the operator is told so.
+        """
+        server = self._server
+        number = 0 if name is None else (await server.known_context(tenant, name)).number
+        kind = OperationKind.KILL if on else OperationKind.UNKILL
+        try:
+            await self._obeyed_everywhere(await self._add(tenant, number, kind, to_json({"why": why})))
+        except StoreUnavailableError as problem:
+            if on:
+                on_already = server.switches.switch(tenant, number)
+                server.switches.turn(tenant, number, on_already or Switch(server.now(), why))
+            raise unavailable(problem) from problem
+        switches = server.switches
+        return switch_view(switches.switch(tenant, number)) if number else switches.everywhere(tenant)
+
+    async def rollback(self, tenant: str, name: str, version: int, why: str) -> None:
+        """Make the leader of an earlier version the leader again; what was learnt after it is forgotten."""
+        context = await self._server.known_context(tenant, name)
+        try:
+            await self._close_and_follow()
+            newest = context.fold.version
+            if not 1 <= version <= newest:
+                detail = f"context {name!r} has versions 1 to {newest}, not {version}"
+                raise Problem(404, "Unknown version", detail, "version")
+            await self._check_kept(context, version)
+            body = to_json({"version": version, "why": why})
+            await self._carried_out(await self._add(tenant, context.number, OperationKind.ROLLBACK, body))
+        except StoreUnavailableError as problem:
+            raise unavailable(problem) from problem
+
+    async def reset(self, tenant: str, name: str, why: str) -> None:
+        """Forget what was learnt in a context; learning begins again from production's ranking."""
+        context = await self._server.known_context(tenant, name)
+        try:
+            await self._close_and_follow()
+            await self._carried_out(await self._add(tenant, context.number, OperationKind.RESET, to_json({"why": why})))
+        except StoreUnavailableError as problem:
+            raise unavailable(problem) from problem
+
+    async def set_context(self, tenant: str, name: str, call: SettingsCall) -> None:
+        """Give a context a mode and a holdout share of its own; what the call leaves out is as the service is set."""
+        context = await self._server.known_context(tenant, name)
+        if call.holdout_share == 0 and self._server.settings.guardrail_drop:
+            detail = (
+                "holdout_share 0 would leave this context without the guardrail (guardrail_drop); name a share above 0"
+            )
+            raise Problem(422, "No holdout", detail, "holdout_share")
+        body = to_json({"mode": call.mode, "holdout_share": call.holdout_share, "why": call.why})
+        try:
+            await self._obeyed_everywhere(await self._add(tenant, context.number, OperationKind.SETTINGS, body))
+        except StoreUnavailableError as problem:
+            raise unavailable(problem) from problem
+
+    async def _close_and_follow(self) -> None:
+        """Have what is due in the knowledge before something of it is taken away."""
+        await self._server.writer.flush()
+        await self._server.closer.close_due()
+        await self._server.follower.follow()
+
+    async def _carried_out(self, operation: OperationRow) -> None:
+        await self._published(operation.context, operation)
+        await self._obeyed_everywhere(operation)
+
+    async def _check_kept(self, context: Context, version: int) -> None:
+        oldest = await oldest_version(self._server.store, context.number)
+        if version < oldest:
+            name, until = context.row.name, f"1 to {oldest - 1}" if oldest > 2 else "1"
+            detail = f"version {until} of context {name!r} cannot be restored: the pages that led there were deleted"
+            raise Problem(
+                404, "Deleted version", f"{detail} (keep_days or forget); the oldest that can be is {oldest}", "version"
+            )
+
+    async def _add(self, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:
+        operation = await self._server.store.add_operation(tenant, context, kind, body)
+        await self._server.heart.hear()
+        return operation
+
+    async def _published(self, context: int, operation: OperationRow) -> None:
+        """Return when a rollback or reset is in the knowledge that all servers read."""
+        server = self._server
+        for _ in range(self._patience()):
+            await server.closer.close_due()
+            publication = await server.store.publication(context)
+            if publication is not None and publication.operation >= operation.number:
+                await server.follower.follow()
+                return
+            await server.clock.sleep(POLL_SECONDS)
+        raise Problem(503, "Not carried out", "nobody carried it out in time; look again", retry_after=5)
+
+    async def _obeyed_everywhere(self, operation: OperationRow) -> None:
+        """Return when every other live server has acknowledged an operation, or its lease has run out."""
+        server = self._server
+        for _ in range(self._patience()):
+            others = [row for row in await server.store.servers() if row.server != server.name]
+            if all(row.acknowledged >= operation.number for row in others):
+                return
+            await server.clock.sleep(POLL_SECONDS)
+        raise Problem(503, "Not acknowledged", "a server did not acknowledge in time; try again", retry_after=5)
+
+    def _patience(self) -> int:
+        """How often to ask: until the leases of all servers that stopped have run out, twice."""
+        return round(2 * self._server.settings.freshness_seconds / POLL_SECONDS)

@@ -1,0 +1,207 @@
+"""The rank call: which page to show. For a context that is in memory nothing is waited for."""
+
+import json
+import logging
+from typing import NamedTuple
+
+from saferank.policies import ContradictionError
+from saferank.service.commands.serving import answer_of
+from saferank.service.json_logs import log
+from saferank.service.knowledge.arms import EXPLORE, HOLDOUT, OFF, SHADOW
+from saferank.service.knowledge.catalogues import Catalogue, digest_of, items_of, pack_catalogue
+from saferank.service.knowledge.fold import MOST_SIZES
+from saferank.service.knowledge.knowledge import Knowledge
+from saferank.service.knowledge.view import View
+from saferank.service.knowledge.visitors import Draws, Visitor, draws_of, visitor, window_number
+from saferank.service.protocol.contexts import Context
+from saferank.service.protocol.server import Server
+from saferank.service.wire.calls import RankAnswer, RankCall
+from saferank.service.wire.problems import Problem
+from saferank.store.contract import CatalogueRow, Group, PageRow, StoreError, StoreUnavailableError
+from saferank.store.page_record import NO_LAW, SERVER_SIZE, PageRecord
+
+
+class Request(NamedTuple):
+    """A rank call, and what is worked out from it once."""
+
+    tenant: str
+    call: RankCall
+    now: int
+    who: Visitor
+    lists: Catalogue
+    digest: bytes
+
+
+class Ranking:
+    """Answers rank calls."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def rank(self, tenant: str, call: RankCall) -> RankAnswer:
+        """The page to show."""
+        server, lists = self._server, (call.base_ranking, call.candidates)
+        context = server.contexts.loaded(tenant, call.context)
+        digest = digest_of(lists)
+        if context is None:
+            context = await self._find(tenant, call, lists, digest)
+        who = visitor(server.session_key, tenant, call.session_id, call.request_id, call.source)
+        request = Request(tenant, call, server.now(), who, lists, digest)
+        if context is None or server.writer.overloaded:
+            return self._unlogged(request, context)
+        return self._issue(context, request)
+
+    # --- the page ---
+
+    def _issue(self, context: Context, request: Request) -> RankAnswer:
+        context.newest = (request.digest, request.lists, request.call.k)
+        draws = self._draws(context, request)
+        arm = self._arm(context, request, draws.arm)
+        if arm != OFF and request.call.k not in context.asked:  # in every arm: what is refused must not depend on it
+            self._check_sizes(context, request.call.k)
+        if arm not in (EXPLORE, SHADOW):
+            return self._log(context, request, self._production(context, request, arm))
+        try:
+            view = self._view(context, request)
+        except ContradictionError as problem:
+            return self._refused(context, request, arm, str(problem))
+        proposal = view.page(draws.coins)
+        if proposal.fault is not None:
+            return self._refused(context, request, arm, proposal.fault)
+        base = tuple(request.call.base_ranking[: request.call.k])
+        record = self._production(context, request, arm)._replace(
+            coins=draws.coins,
+            form=view.form,
+            round=proposal.round,
+            row=proposal.row,
+            instead=base if arm == SHADOW else (),
+            law=proposal.law,
+            challenger=proposal.challenger,
+            base=() if arm == SHADOW else base,
+        )
+        if not self._server.heart.is_fresh():  # the last step: somebody may have pulled a switch meanwhile
+            return self._log(context, request, self._production(context, request, arm)._replace(arm=OFF))
+        return self._log(context, request, record, () if arm == SHADOW else view.leader)
+
+    def _refused(self, context: Context, request: Request, arm: int, fault: str) -> RankAnswer:
+        """Production's page instead of one that must not be shown. Its coin put it there: it keeps its share."""
+        self._server.alarm("illegal_page", context, fault)
+        return self._log(context, request, self._production(context, request, arm)._replace(arm=OFF))
+
+    def _arm(self, context: Context, request: Request, draw: float) -> int:
+        server, mode = self._server, request.call.mode or self._server.mode(context.number)
+        killed = server.switches.is_killed(request.tenant, context.number)
+        if mode == "off" or killed or not server.heart.is_fresh():
+            return OFF
+        if mode == "shadow":
+            return SHADOW
+        return HOLDOUT if draw < server.holdout_share(context.number) else EXPLORE
+
+    def _draws(self, context: Context, request: Request) -> Draws:
+        window = window_number(request.now, context.terms.window_ms)
+        return draws_of(self._server.session_key, request.who, request.tenant, request.call.context, window)
+
+    def _view(self, context: Context, request: Request) -> View:
+        call, fold = request.call, context.fold
+        if fold.terms.lifetime_ms and fold.terms.epoch_at(request.now - fold.terms.window_ms) > fold.epoch:
+            context.stand_in(request.now)
+        knowledge = context.known.get(call.k) or self._unknown(context, request)
+        return self._server.views.view(context.number, knowledge, request.digest, request.lists, request.now)
+
+    def _check_sizes(self, context: Context, k: int) -> None:
+        sizes = {*context.asked, *context.fold.knowledge}
+        if k not in sizes and len(sizes) >= MOST_SIZES:
+            detail = f"context {context.row.name} has pages of {MOST_SIZES} sizes, as many as it may; use another name"
+            raise Problem(422, "Too many page sizes", detail, "k")
+        context.asked.add(k)
+
+    def _unknown(self, context: Context, request: Request) -> Knowledge:
+        """A page size of which nothing was learnt; what other sizes have certified holds for it."""
+        blank, k, epoch = context.blank, request.call.k, context.fold.epoch
+        if k not in blank or blank[k].epoch != epoch:
+            blank[k] = Knowledge(context.terms, k, items_of(request.lists))
+            blank[k].turn_to(epoch)
+        blank[k].others = tuple(context.known[size] for size in sorted(context.known))
+        return blank[k]
+
+    def _production(self, context: Context | None, request: Request, arm: int) -> PageRecord:
+        """The record of production's page."""
+        server, call = self._server, request.call
+        return PageRecord(
+            impression=server.ids.next(request.now),
+            tenant=request.tenant,
+            context=call.context,
+            policy=server.settings.policy if context is None else context.terms.policy,
+            form="",
+            arm=arm,
+            knowledge=0 if context is None else context.fold.version,
+            round=0,
+            window_ms=server.window_ms if context is None else context.terms.window_ms,
+            k=call.k,
+            visitor=request.who.key,
+            catalogue=request.digest,
+            coins=bytes(32),
+            row=(),
+            instead=tuple(call.base_ranking[: call.k]),
+            law=NO_LAW,
+            request_id=call.request_id,
+            server=server.run if context is not None else bytes(SERVER_SIZE),
+            number=0 if context is None else server.issued + 1,
+            share=server.holdout_share(context.number) if context is not None and arm in (EXPLORE, HOLDOUT) else 0.0,
+            source=request.who.source,
+        )
+
+    def _log(self, context: Context, request: Request, record: PageRecord, leader: tuple[str, ...] = ()) -> RankAnswer:
+        server, body = self._server, record.packed()
+        server.writer.add_catalogue(request.digest, request.lists)
+        server.issued += 1
+        server.writer.add_page(page_row(record, context.number, body))
+        server.counts["pages_total"] += 1
+        server.counts["pages_explored_total"] += record.arm == EXPLORE
+        return answer_of(record, server.tokens.seal(record.impression, body), leader, request.call)
+
+    def _unlogged(self, request: Request, context: Context | None) -> RankAnswer:
+        """Production's page while nothing can be written; its token brings it back if clicks come."""
+        record = self._production(context, request, OFF)._replace(server=bytes(SERVER_SIZE), number=0)
+        return answer_of(record, self._server.tokens.seal(record.impression, record.packed()), (), request.call)
+
+    # --- contexts ---
+
+    async def _find(self, tenant: str, call: RankCall, lists: Catalogue, digest: bytes) -> Context | None:
+        """The context of a call, opened if it is new; None while the store does not answer."""
+        try:
+            context = await self._server.contexts.find(tenant, call.context)
+            return context or await open_context(self._server, tenant, call.context, call.k, lists, digest)
+        except StoreUnavailableError:
+            return None
+        except StoreError as problem:  # damage: this context cannot be used, others can
+            log(logging.ERROR, "a context cannot be read", tenant=tenant, context=call.context, detail=str(problem))
+            return None
+
+
+def page_row(record: PageRecord, context: int, body: bytes) -> PageRow:
+    """The row of a page that was packed."""
+    server = record.server.hex() if record.number else ""
+    return PageRow(record.impression, context, record.closes_at, body, server, record.number)
+
+
+async def open_context(
+    server: Server, tenant: str, name: str, k: int, lists: Catalogue, digest: bytes | None = None
+) -> Context:
+    """A context that was not known before; Problem 422 when the tenant has too many."""
+    settings, digest = server.settings, digest or digest_of(lists)
+    terms = {
+        "policy": settings.policy,
+        "rule": settings.rule,
+        "window_ms": server.window_ms,
+        "lifetime_ms": round(settings.certificate_days * 86_400_000),
+        "source_daily_pages": settings.source_daily_pages,
+        "k": k,
+        "catalogue": digest.hex(),
+    }
+    await server.store.write(Group(catalogues=[CatalogueRow(digest, pack_catalogue(lists))]))
+    row = await server.store.open_context(tenant, name, json.dumps(terms), settings.max_contexts)
+    if row is None:
+        detail = f"tenant {tenant} has {settings.max_contexts} contexts, as many as it may (max_contexts)"
+        raise Problem(422, "Too many contexts", detail, "context")
+    return await server.contexts.load(row)

@@ -1,0 +1,4 @@
+"""HTTP: routes, bodies, limits, metrics, and the server that runs them.
+
+Reaches everything else through ``service/interface.py``.
+"""

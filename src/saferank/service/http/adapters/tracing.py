@@ -1,0 +1,64 @@
+"""Spans of the two calls for OpenTelemetry. Only imported when the setting ``traces`` is on.
+
+The service makes spans; where they go is the business of the OpenTelemetry SDK of the process, for instance by
+``opentelemetry-instrument saferank serve --set traces=true``. Without an SDK they are made and dropped.
+"""
+
+from typing import Any, cast
+
+from opentelemetry import trace
+
+from saferank.service.interface import EngineInterface
+from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
+from saferank.service.wire.problems import Problem
+
+
+class TracedEngine:
+    """The two calls, with a span around each; everything else is the engine's."""
+
+    def __init__(self, engine: EngineInterface) -> None:
+        self._engine = engine
+        self._tracer = trace.get_tracer("saferank")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    async def rank(self, tenant: str, call: RankCall) -> RankAnswer:
+        """The page to show. The arm is in its explanation, so that is asked for."""
+        with self._tracer.start_as_current_span("saferank.rank") as span:
+            answer = await self._engine.rank(tenant, call.model_copy(update={"explain": True}))
+            span.set_attributes(_facts_of_page(tenant, call, answer))
+            return answer
+
+    async def feedback(self, tenant: str, calls: list[FeedbackCall]) -> list[FeedbackAnswer | Problem]:
+        """Record clicks; the span ends when they are on disk."""
+        with self._tracer.start_as_current_span("saferank.feedback") as span:
+            results = await self._engine.feedback(tenant, calls)
+            span.set_attributes({"saferank.tenant": tenant, "saferank.reports": len(calls), **_outcomes(results)})
+            return results
+
+
+def _facts_of_page(tenant: str, call: RankCall, answer: RankAnswer) -> dict[str, str | int]:
+    return {
+        "saferank.tenant": tenant,
+        "saferank.context": call.context,
+        "saferank.k": call.k,
+        "saferank.impression_id": answer.impression_id,
+        "saferank.leader_version": answer.leader_version,
+        "saferank.mode": answer.mode,
+        "saferank.arm": answer.explanation.arm if answer.explanation else "",
+    }
+
+
+def _outcomes(results: list[FeedbackAnswer | Problem]) -> dict[str, int]:
+    answers = [result for result in results if isinstance(result, FeedbackAnswer)]
+    return {
+        "saferank.accepted": sum(answer.accepted for answer in answers),
+        "saferank.late": sum(answer.late for answer in answers),
+        "saferank.refused": len(results) - len(answers),
+    }
+
+
+def traced(engine: EngineInterface) -> EngineInterface:
+    """The engine, with spans of its two calls."""
+    return cast(EngineInterface, TracedEngine(engine))

@@ -1,0 +1,230 @@
+"""The gate through which every request comes and every answer leaves.
+
+Coming: bounds on how much is worked on, the path as it was sent, and the two hot calls go straight to their handlers.
+Leaving: every failure is a problem that names itself, every answer has its security headers and its request id, and is
+counted.
+"""
+
+import json
+import logging
+import os
+import random
+import re
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from saferank.service.http.bodies import Receive
+from saferank.service.http.cross_origin import CrossOrigin
+from saferank.service.http.hub import Hub
+from saferank.service.http.openapi import OPEN_PATHS, OPEN_TO_THIS_MACHINE
+from saferank.service.http.routes.hot import Hot
+from saferank.service.json_logs import log
+from saferank.service.settings import is_loopback
+from saferank.service.wire.problems import MEDIA_TYPE, Problem
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+RawHeaders = list[tuple[bytes, bytes]]
+
+SECURITY: RawHeaders = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (
+        b"content-security-policy",
+        b"default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'",
+    ),
+]
+_OTHER, FEEDBACK = "other", "/v1/feedback"
+WAITING = 4
+"""So many times more reports than rank calls may be worked on: nearly all of their time they wait for the disk."""
+
+_REQUEST_ID = re.compile(rb"[!-~]{1,128}")
+
+
+class Gate:
+    """The outermost ASGI application."""
+
+    def __init__(self, app: App, hub: Hub, hot: dict[str, Hot]) -> None:
+        self.app, self._hub, self._hot = app, hub, hot
+        self._in_flight = dict.fromkeys([*hot, _OTHER], 0)
+        hub.metrics.in_flight.set_function(self.in_flight)
+        self._cross_origin = CrossOrigin(hub.settings.cors_origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1000})
+            return
+        raw = scope.get("raw_path") or scope["path"].encode()
+        scope["path"] = path = raw.partition(b"?")[0].decode("latin-1")  # as sent: names may contain %2F
+        kind = path if path in self._hot else _OTHER  # rank must not be refused because feedback waits for the disk
+        exchange = Exchange(scope, send, self.own_headers(scope))
+        exchange.is_refused = self.enter(kind)
+        await self.serve(scope, receive, exchange, kind)
+
+    def own_headers(self, scope: Scope) -> RawHeaders:
+        """What an answer to a web page of another origin has besides."""
+        return self._cross_origin.headers(scope)
+
+    def is_busy(self, kind: str) -> bool:
+        """True when one request more of this kind could not be answered in time."""
+        hub = self._hub
+        most = hub.settings.max_in_flight * (WAITING if kind == FEEDBACK else 1)
+        return hub.stopping or self._in_flight[kind] >= most or hub.pulse.is_behind()
+
+    def enter(self, kind: str) -> bool:
+        """Count a request that ``serve`` will answer; True when it is one too many."""
+        busy = self.is_busy(kind)
+        self._in_flight[kind] += 1
+        return busy
+
+    def count_refused(self, path: str) -> None:
+        """Count a request that was refused without being read."""
+        self._hub.metrics.answered(path, 503, 0.0)
+
+    async def serve(self, scope: Scope, receive: Receive, exchange: "Exchange", kind: str) -> None:
+        """Answer a request that has entered."""
+        path, started = scope["path"], time.perf_counter()
+        try:
+            await self._answer(scope, receive, exchange, kind)
+        except Problem as problem:
+            await exchange.refuse(problem)
+        except Exception as error:  # a fault of ours: told as one, and logged whole
+            log(logging.ERROR, "failed", error=error, path=path, request_id=exchange.request_id)
+            await exchange.refuse(internal_error())
+        finally:
+            self._in_flight[kind] -= 1
+            self._leave(scope, exchange, time.perf_counter() - started)
+
+    def in_flight(self) -> int:
+        """Requests being worked on."""
+        return sum(self._in_flight.values())
+
+    async def _answer(self, scope: Scope, receive: Receive, exchange: "Exchange", kind: str) -> None:
+        path = scope["path"]
+        if kind != _OTHER:
+            exchange.endpoint = path
+        self._admit(scope, exchange.is_refused)
+        if kind != _OTHER and scope["method"] == "POST":
+            body = await self._hot[path](scope, receive)  # type: ignore[arg-type]
+            await exchange.respond(200, b"application/json", body)
+        elif self._cross_origin.is_preflight(scope):
+            await exchange.respond(204, b"", b"")
+        else:
+            try:
+                await self.app(scope, receive, exchange.send)
+            finally:
+                exchange.endpoint = getattr(scope.get("route"), "path", exchange.endpoint)
+
+    def _admit(self, scope: Scope, busy: bool) -> None:
+        hub = self._hub
+        if scope["path"] in OPEN_PATHS:
+            return
+        if not hub.settings.has_keys:
+            _check_host(scope["headers"])
+        if _is_switch(scope):  # an operator who wants to stop something must not wait with everybody else
+            return
+        if busy and scope["path"] not in OPEN_TO_THIS_MACHINE:
+            raise too_busy()
+
+    def _leave(self, scope: Scope, exchange: "Exchange", seconds: float) -> None:
+        metrics, share = self._hub.metrics, self._hub.settings.access_log_share
+        metrics.answered(exchange.endpoint, exchange.status, seconds)
+        if share and random.random() < share:
+            facts = {"method": scope["method"], "path": scope["path"], "status": exchange.status}
+            log(logging.INFO, "answered", **facts, seconds=round(seconds, 6), request_id=exchange.request_id)
+
+
+class Exchange:
+    """One request and its answer."""
+
+    def __init__(self, scope: Scope, send: Send, own_headers: RawHeaders) -> None:
+        self._send = send
+        self.own_headers = own_headers
+        self.started = self.is_refused = False
+        self.endpoint = "none"
+        self.status = 0
+        self.request_id = _request_id(scope["headers"])
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        """Pass an answer on, with what every answer has."""
+        if message["type"] == "http.response.start":
+            self.started = True
+            self.status = message["status"]
+            given = message.get("headers", [])
+            names = {name for name, _ in given}
+            added = [header for header in SECURITY if header[0] not in names]
+            message["headers"] = [*given, *added, *self.own_headers, (b"x-request-id", self.request_id.encode())]
+        await self._send(message)
+
+    async def respond(self, status: int, content_type: bytes, body: bytes, headers: RawHeaders | None = None) -> None:
+        """Send a whole answer."""
+        kind: RawHeaders = [(b"content-type", content_type)] if content_type else []
+        length: RawHeaders = [(b"content-length", b"%d" % len(body))] if status != 204 else []
+        await self.send(
+            {"type": "http.response.start", "status": status, "headers": [*kind, *length, *(headers or [])]}
+        )
+        await self.send({"type": "http.response.body", "body": body})
+
+    async def refuse(self, problem: Problem) -> None:
+        """Send a problem, unless an answer has begun: then all that is left is to end it."""
+        if self.started:
+            return
+        await self.respond(problem.status, MEDIA_TYPE.encode(), as_body(problem), problem_headers(problem))
+
+
+def _is_switch(scope: Scope) -> bool:
+    path: str = scope["path"]
+    return scope["method"] == "POST" and path.startswith("/v1/") and path.endswith("/kill")
+
+
+def internal_error() -> Problem:
+    """What the caller is told about a fault of ours."""
+    return Problem(500, "Internal error", "this is a fault of the service; it has been logged")
+
+
+def too_busy() -> Problem:
+    """What a caller is told who cannot be answered in time."""
+    return Problem(503, "Too busy", "more requests than can be answered in time; try again", retry_after=1)
+
+
+def as_body(problem: Problem) -> bytes:
+    """The body of a refusal."""
+    return json.dumps(problem.as_dict()).encode()
+
+
+def problem_headers(problem: Problem) -> RawHeaders:
+    """What belongs to a refusal besides its body."""
+    headers: RawHeaders = []
+    if problem.status == 401:
+        headers.append((b"www-authenticate", b'Bearer realm="saferank"'))
+    if problem.status in (429, 503):
+        headers.append((b"retry-after", b"%d" % (problem.retry_after or 1)))
+    if problem.status in (408, 413):
+        headers.append((b"connection", b"close"))  # the rest of the body is not wanted
+    return headers
+
+
+def _request_id(headers: RawHeaders) -> str:
+    for name, value in headers:
+        if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+            return value.decode()
+    return os.urandom(8).hex()
+
+
+def _check_host(headers: RawHeaders) -> None:
+    """Without keys only this machine may call: a foreign name in Host is a web page that was led here by its DNS."""
+    host = next((value for name, value in headers if name == b"host"), b"localhost").decode("latin-1")
+    if not is_loopback(_without_port(host)):
+        detail = f"without keys this service answers to localhost only, not to {host[:100]!r}"
+        raise Problem(421, "Foreign host name", detail)
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdigit() else host).strip("[]")

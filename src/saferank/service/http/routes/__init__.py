@@ -1,0 +1,1 @@
+"""The endpoints: what is asked, what is changed, health, and the two hot calls."""

@@ -1,0 +1,203 @@
+"""A service from its first second to its last: bind, restore, warm up, answer, stop when told."""
+
+import asyncio
+import gc
+import logging
+import math
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import uvicorn
+
+from saferank.service.http.app import make_app
+from saferank.service.http.direct_protocol import DirectProtocol
+from saferank.service.http.hub import Hub
+from saferank.service.interface import EngineInterface
+from saferank.service.json_logs import log
+from saferank.service.settings import Settings, masked
+
+Ready = Callable[[str], None]
+"""Called with the address, like http://127.0.0.1:8080, once it is answered there."""
+Companion = Callable[[str, threading.Event], None]
+"""Something that runs beside the service in a thread until the event is set, given the address: the demo's visitors."""
+
+
+PATIENCE_SECONDS = 3.0
+SETTLE_SECONDS = 2.0
+ACCEPTED_A_TURN = 64
+"""uvloop accepts one connection per listening socket in every turn of its loop; turns are long under load. With a
+single socket new connections would wait for half a minute behind 200 busy ones, so it is listened on so many times."""
+
+
+class StopError(RuntimeError):
+    """The service ended before everything was put away; what was acknowledged is on disk."""
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """The socket of the service, before anything else is done; OSError when the address cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def address_of(bound: socket.socket) -> str:
+    """Where a bound socket is reached."""
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def run(
+    settings: Settings, engine: EngineInterface, bound: socket.socket, ready: Ready, companion: Companion | None = None
+) -> None:
+    """Serve until SIGTERM or SIGINT; StopError when the end was not clean."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(settings, engine, bound, ready, companion))
+
+
+async def _serve(
+    settings: Settings, engine: EngineInterface, bound: socket.socket, ready: Ready, companion: Companion | None
+) -> None:
+    hub = Hub(settings, engine)
+    server = Server(_configuration(settings, hub))
+    company = _Company(companion)
+    _listen_to_signals(hub, server, company)
+    await engine.start()
+    settling = asyncio.create_task(_keep_memory_settled())
+    hub.pulse.start()
+
+    def begin() -> None:
+        log(logging.INFO, "ready", address=address_of(bound), store=masked(settings.store))
+        ready(address_of(bound))
+        company.join(address_of(bound))
+
+    try:
+        await server.serve_from(bound, begin)
+    finally:
+        settling.cancel()
+        hub.pulse.stop()
+        await _stop(engine, settings.stop_seconds)
+
+
+class _Company:
+    """The companion, if there is one: it leaves before the service does."""
+
+    def __init__(self, companion: Companion | None) -> None:
+        self._companion, self._leaving = companion, threading.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def join(self, address: str) -> None:
+        """Start it."""
+        if self._companion is not None:
+            self._task = asyncio.create_task(self._run(self._companion, address))
+
+    async def leave(self) -> None:
+        """Ask it to go and wait a little."""
+        self._leaving.set()
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=PATIENCE_SECONDS)
+
+    async def _run(self, companion: Companion, address: str) -> None:
+        try:
+            await asyncio.to_thread(companion, address, self._leaving)
+        except Exception as error:  # the service is worth more than its company
+            log(logging.ERROR, "companion failed", error=error)
+
+
+class Server(uvicorn.Server):
+    """uvicorn, except for signals: those are ours, because the engine has to stop as well."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._begin: Callable[[], None] | None = None
+
+    async def serve_from(self, bound: socket.socket, begin: Callable[[], None]) -> None:
+        """Serve until told to exit; ``begin`` is called once connections are accepted."""
+        self._begin = begin
+        await self.serve(sockets=[bound.dup() for _ in range(ACCEPTED_A_TURN)])
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept connections, and say so."""
+        if self.should_exit:  # told to stop while the engine was starting
+            return
+        await super().startup(sockets)
+        if self._begin is not None:
+            self._begin()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """None here."""
+        yield
+
+
+def _configuration(settings: Settings, hub: Hub) -> uvicorn.Config:
+    return uvicorn.Config(
+        make_app(hub),
+        http=DirectProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=settings.backlog,
+        timeout_keep_alive=settings.keep_alive_seconds,
+        timeout_graceful_shutdown=math.ceil(settings.stop_seconds),
+    )
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    with suppress(ImportError):  # not there on Windows; the standard loop does the same, slower
+        import uvloop
+
+        return uvloop.new_event_loop
+    return None
+
+
+def _listen_to_signals(hub: Hub, server: Server, company: _Company) -> None:
+    """The first signal stops in order, the second at once."""
+    told: list[asyncio.Task[None]] = []
+
+    async def stop() -> None:
+        await company.leave()
+        hub.stopping = server.should_exit = True
+
+    def tell(number: int) -> None:
+        if told:
+            os._exit(128 + number)
+        log(logging.INFO, "stopping", signal=signal.Signals(number).name)
+        told.append(asyncio.create_task(stop()))
+
+    loop = asyncio.get_running_loop()
+    with suppress(RuntimeError, ValueError):  # in a thread other than the main one: whoever runs it stops it
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, tell, number)
+
+
+async def _keep_memory_settled() -> None:
+    """Open pages live for long: the garbage collector must not walk through millions of them, again and again.
+
+    What is left after a look at the newest objects is out of its sight from then on, and freed when nothing refers to
+    it any more, as usual; only garbage in circles that closed later would stay.
+    """
+    while True:
+        gc.collect()
+        gc.freeze()
+        await asyncio.sleep(SETTLE_SECONDS)
+
+
+async def _stop(engine: EngineInterface, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(engine.stop(), seconds)
+    except TimeoutError as problem:
+        raise StopError(f"the store did not take the last writes within {seconds:g} s") from problem
+    log(logging.INFO, "stopped")

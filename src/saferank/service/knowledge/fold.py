@@ -1,0 +1,373 @@
+"""What is known of a context as the fold of its closed pages in display order.
+
+``Fold.fold(pages, through)`` is deterministic, and closings may cut the pages into batches as they like: every
+decision depends on the pages alone and on the times at which they were issued. So a replay, another server, and whoever
+goes on after a crash come to the same knowledge, the same versions and the same alarms.
+
+A page names everything that the fold needs to know of it. Catalogues are not looked at: they are written in the
+background and may come late or never.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+from saferank.service.knowledge.arms import ARMS, EXPLORE, HOLDOUT, REPEAT, SHADOW, takes_part
+from saferank.service.knowledge.arms.compared_arms import ComparedArms, CountedPage
+from saferank.service.knowledge.arms.shadow import ShadowCounts, with_page
+from saferank.service.knowledge.catalogues import Catalogue, items_of
+from saferank.service.knowledge.certified import exchanged
+from saferank.service.knowledge.knowledge import Knowledge, NamedPair, Terms
+from saferank.service.knowledge.lessons import Laid, Lesson
+from saferank.service.knowledge.sharing import Names, heard, held, introduce, joined, named, shares
+from saferank.service.knowledge.visitors import window_number
+from saferank.service.knowledge.visits.masks import without_repeats
+from saferank.service.knowledge.visits.order_watch import OrderWatch
+from saferank.service.knowledge.visits.sources import Sources
+from saferank.service.knowledge.visits.votes import Votes
+from saferank.store.contract import AlarmRow, PageRow, VersionRow
+from saferank.store.page_record import TIME_BYTES, Glance, PageRecord, differs_from_base, glance, unpacked
+
+MOST_SIZES = 8
+"""Page sizes of one context: each learns from its own pages, and what it certifies holds for all of them."""
+
+_STEPS = 3
+"""Epochs in a row that are begun one by one; after so many nothing is left that could end."""
+
+Changed = tuple[Sequence[NamedPair], Sequence[NamedPair]]
+"""Certificates gained and lost."""
+
+
+class Look(NamedTuple):
+    """Production's page and the items of the newest page of a size: what a leader is derived from."""
+
+    base: tuple[str, ...]
+    items: tuple[str, ...]
+
+
+class Moment(NamedTuple):
+    """What brings a version about: a time, and a page if it was one."""
+
+    at: int
+    impression: bytes | None = None
+
+
+class Fold:
+    """The knowledge of a context through a time; ``versions`` and ``alarm_rows`` are those since ``take_news``."""
+
+    def __init__(self, context: int, terms: Terms) -> None:
+        self.context, self.terms = context, terms
+        self.knowledge: dict[int, Knowledge] = {}  # by page size
+        self.looks: dict[int, Look] = {}  # by page size
+        self.catalogue, self.k = b"", 0  # of the newest page
+        self.version = 0
+        self.changed_at = 0
+        self.through = 0  # pages issued until then are in it
+        self.operation = 0  # operations of the context up to this one are in it
+        self.tallies = [[0, 0, 0] for _ in ARMS]  # closed pages, those with clicks, clicks
+        self.shadow = ShadowCounts()
+        self.rolled_back_at = 0  # by a rollback or a reset: pages issued until then are not counted
+        self.rollback_version = 0  # the first version that the newest rollback or reset made
+        self.alarms = {"illegal_page": 0, "contradiction": 0, "exchange_share": 0}
+        self.epoch = 0
+        self.window = 0  # the newest window with a counted page ...
+        self.visitors: set[bytes] = set()  # ... and the visitors who had one in it
+        self.votes, self.sources, self.watch = Votes(), Sources(terms.source_daily_pages), OrderWatch()
+        self.learnt = 0  # pages whose clicks were learnt
+        self.compared = ComparedArms(1)  # served pages beside the holdout
+        self.versions: list[VersionRow] = []
+        self.alarm_rows: list[AlarmRow] = []
+        self.version_made: Callable[[VersionRow], None] = self.versions.append
+
+    @classmethod
+    def opened(cls, context: int, terms: Terms, k: int, digest: bytes, lists: Catalogue) -> "Fold":
+        """The fold of no pages: the context as its first call opened it."""
+        fold = cls(context, terms)
+        fold.catalogue, fold.compared = digest, ComparedArms.of_page_size(k)
+        fold._open_size(k, Look(tuple(lists[0][:k]), tuple(items_of(lists))), Moment(terms.opened_at))
+        return fold
+
+    @property
+    def pages(self) -> int:
+        """Pages that are in it."""
+        return sum(tally[0] for tally in self.tallies)
+
+    def leader(self, k: int | None = None) -> tuple[str, ...]:
+        """The leader that certified exchanges make of production's newest page of a size."""
+        knowledge = self.knowledge[k or self.k]
+        return self._derived(knowledge, named(heard(knowledge)))
+
+    def _derived(self, knowledge: Knowledge, others: Sequence[Names]) -> tuple[str, ...]:
+        """A leader by the certificates of a size and by others."""
+        look, index = self.looks[knowledge.k], knowledge.learner.index
+        if not all(item in index for item in look.base):
+            return look.base
+        present = sum(1 << index[item] for item in dict.fromkeys([*look.base, *look.items]) if item in index)
+        certified = joined(knowledge.certified, others, index)
+        row = exchanged(certified, [index[item] for item in look.base], present).row
+        return tuple(knowledge.name_of(number) for number in row)
+
+    def take_news(self) -> tuple[list[VersionRow], list[AlarmRow]]:
+        """Versions and alarms since the last call."""
+        news = (self.versions[:], self.alarm_rows[:])
+        self.versions.clear()
+        self.alarm_rows.clear()
+        return news
+
+    # --- the fold ---
+
+    def fold(self, pages: Iterable[PageRow], through: int) -> None:
+        """Take in pages, which are all those after ``self.through`` and at or before ``through``, in display order."""
+        run: list[PageRow] = []
+        for page in pages:
+            issued_at, facts = issue_time(page), glance(page.record)
+            if self.terms.epoch_at(issued_at) > self.epoch:
+                self._learn(run)
+                run = []
+                self.turn_to(issued_at)
+            if self._takes(page, facts, issued_at):
+                if run and glance(run[0].record).k != facts.k:
+                    self._learn(run)
+                    run = []
+                run.append(page)
+            self.catalogue = facts.catalogue
+        self._learn(run)
+        self.turn_to(through)
+        self.through = max(self.through, through)
+
+    def recall(self, pages: Iterable[PageRow]) -> None:
+        """Note the visitors of pages that are in the fold already, those of the newest window."""
+        for page in pages:
+            facts = glance(page.record)
+            if takes_part(facts.arm, facts.share):
+                self._is_first(facts, issue_time(page))
+
+    def _takes(self, page: PageRow, facts: Glance, issued_at: int) -> bool:
+        """Count a page; True when it is to be learnt. Which page counts must not depend on its arm."""
+        part = takes_part(facts.arm, facts.share)
+        counted = part and self._is_first(facts, issued_at) and self.sources.admits(facts.source, issued_at)
+        clicks, explored = page.clicks.bit_count(), facts.arm == EXPLORE
+        tally = self.tallies[facts.arm if counted or not part else REPEAT]
+        tally[0] += 1
+        tally[1] += clicks > 0
+        tally[2] += clicks
+        if counted:
+            self.compared.count(CountedPage(issued_at, facts.arm != HOLDOUT, facts.share, clicks))
+            self.compared.differing += explored and differs_from_base(page.record)
+        if facts.arm == SHADOW:
+            self.shadow = with_page(self.shadow, page)
+        return counted and explored
+
+    def _is_first(self, facts: Glance, issued_at: int) -> bool:
+        """A visitor's first page in a window counts, in display order; none does from before a rollback or reset."""
+        if issued_at <= self.rolled_back_at:
+            return False
+        if not facts.visitor:
+            return True
+        window = window_number(issued_at, facts.window_ms)
+        if window != self.window:
+            self.window, self.visitors = window, set()
+        first = facts.visitor not in self.visitors
+        self.visitors.add(facts.visitor)
+        return first
+
+    def turn_to(self, at: int) -> None:
+        """Begin the epochs up to a time: certificates may end."""
+        epoch = self.terms.epoch_at(at)
+        while self.epoch < epoch:
+            steps = min(self.epoch + _STEPS, epoch)
+            for step in [*range(self.epoch + 1, steps + 1), *([epoch] if epoch > steps else [])]:
+                self.epoch = step
+                for k in sorted(self.knowledge):
+                    self._turn(self.knowledge[k], step)
+
+    def _turn(self, knowledge: Knowledge, epoch: int) -> None:
+        if knowledge.turn_to(epoch):
+            self._follow(knowledge, "expired", Moment(self.terms.opened_at + epoch * self.terms.lifetime_ms))
+
+    def _learn(self, run: list[PageRow]) -> None:
+        """Learn from counted pages of one size and one epoch."""
+        if not run:
+            return
+        lessons = [Lesson(unpacked(page.record) if page.clicks else None, page.clicks) for page in run]
+        knowledge = self._knowledge_for(run)
+        if knowledge is None:
+            return
+        self.learnt += sum(lesson.record is not None for lesson in lessons)
+        begin = 0
+        while begin < len(lessons):
+            end = _fitting_until(knowledge, lessons, begin)
+            if end == begin:
+                self._make_fit(knowledge, lessons[begin].record, run[begin])
+                end = begin + 1
+            self._learn_fitting(knowledge, lessons[begin:end], run[begin:end])
+            begin = end
+        newest = next((lesson.record for lesson in reversed(lessons) if lesson.record is not None), None)
+        if newest is not None:
+            self.looks[knowledge.k] = look_of(newest)
+
+    def _knowledge_for(self, run: list[PageRow]) -> Knowledge | None:
+        """The knowledge of a page size, opened if need be; None when there are too many sizes."""
+        k = glance(run[0].record).k
+        if k not in self.knowledge:
+            if len(self.knowledge) >= MOST_SIZES:
+                return None
+            first = unpacked(run[0].record)
+            self._open_size(k, look_of(first), Moment(first.issued_at, first.impression))
+        self.k = k
+        return self.knowledge[k]
+
+    def _open_size(self, k: int, look: Look, moment: Moment) -> None:
+        self.looks[k], self.k = look, k
+        knowledge = self.knowledge[k] = Knowledge(self.terms, k, self._items(k))
+        knowledge.turn_to(self.epoch)
+        introduce(self.knowledge)
+        self.new_version(knowledge, "opened", moment)
+
+    def _make_fit(self, knowledge: Knowledge, record: PageRecord | None, page: PageRow) -> None:
+        assert record is not None
+        self.looks[knowledge.k] = look_of(record)
+        lost = knowledge.make_fit(record)
+        if lost is not None:
+            self.new_version(knowledge, "restart", Moment(issue_time(page), page.impression), ((), lost))
+
+    def _learn_fitting(self, knowledge: Knowledge, lessons: list[Lesson], run: list[PageRow]) -> None:
+        alarms = knowledge.alarms
+        for number in knowledge.learn(lessons, self._left_to_learn(knowledge, lessons, run)):
+            moment = Moment(issue_time(run[number]), run[number].impression)
+            record = lessons[number].record
+            if record is not None:
+                self.looks[knowledge.k] = look_of(record)
+            self._follow(knowledge, "page" if knowledge.alarms == alarms else "contradiction", moment)
+            self._sound(knowledge, knowledge.alarms - alarms, moment)
+            alarms = knowledge.alarms
+            if knowledge.contradicts_itself():
+                lost = knowledge.begin_again()
+                self.new_version(knowledge, "contradiction", moment, ((), lost))
+                self._sound(knowledge, 1, moment)
+                alarms = knowledge.alarms
+
+    def _left_to_learn(self, knowledge: Knowledge, lessons: list[Lesson], run: list[PageRow]) -> Laid:
+        """Lessons laid out, without comparisons that do not count; an alarm if their orders are not as drawn."""
+        laid, items = knowledge.laid_out(lessons), knowledge.learner.items
+        for number, item in self.watch.look_at(laid, lessons):
+            self.alarms["exchange_share"] += 1
+            detail = f"on clicked pages {item!r} does not stand where it was drawn to: reports are chosen by order"
+            self.alarm_rows.append(AlarmRow(issue_time(run[number]), self.context, "exchange_share", detail))
+        self.votes.turn_to(self.epoch)
+        return without_repeats(self.votes, laid, lessons, items)
+
+    def _sound(self, knowledge: Knowledge, new: int, moment: Moment) -> None:
+        if new > 0:
+            self.alarms["contradiction"] += new
+            detail = f"certificates of pages of {knowledge.k} contradicted each other; dropped"
+            self.alarm_rows.append(AlarmRow(moment.at, self.context, "contradiction", detail))
+
+    def _follow(self, knowledge: Knowledge, cause: str, moment: Moment) -> None:
+        """Make a new version if the certificates have changed."""
+        changed = knowledge.changed_certificates()
+        if changed[0] or changed[1]:
+            self.new_version(knowledge, cause, moment, changed)
+
+    def new_version(
+        self,
+        knowledge: Knowledge,
+        cause: str,
+        moment: Moment,
+        changed: Changed = ((), ()),
+        why: str | None = None,
+        **facts: Any,
+    ) -> None:
+        """The present knowledge gets a number, and one more for every other page size whose leader moves by it."""
+        self._number(knowledge, cause, moment, changed, why, **facts)
+        for other in self._moved_by(knowledge, changed):
+            self._number(other, cause, moment, ((), ()), why, **facts, by=knowledge.k)
+
+    def _moved_by(self, knowledge: Knowledge, changed: Changed) -> list[Knowledge]:
+        """The other page sizes whose leader is another one after a change of certificates."""
+        if not knowledge.others or not (changed[0] or changed[1]):
+            return []
+        gained, lost = ({pair[:2] for pair in pairs} for pairs in changed)
+        before = sorted(set(named([held(knowledge)])) - gained | lost)
+        moved = []
+        for other in knowledge.others:
+            told = [(before if third is knowledge else named([held(third)])) for third in other.others]
+            if shares(other.learner) and self._derived(other, [*chain(*told)]) != self.leader(other.k):
+                moved.append(other)
+        return moved
+
+    def _number(
+        self, knowledge: Knowledge, cause: str, moment: Moment, changed: Changed, why: str | None, **facts: Any
+    ) -> None:
+        self.version += 1
+        self.changed_at = moment.at
+        evidence = to_json({"gained": changed[0], "lost": changed[1], "k": knowledge.k, **facts})
+        leader = to_json(self.leader(knowledge.k))
+        self.version_made(
+            VersionRow(self.context, self.version, moment.at, cause, leader, moment.impression, evidence, why)
+        )
+
+    # --- operations ---
+
+    def roll_back(self, saved: "Fold", operation: int, at: int, why: str) -> None:
+        """Know what ``saved`` knows, which is this context at an earlier version; open pages are not counted.
+
+        Votes stay: what is forgotten of a visitor cannot be said again in the same epoch.
+        """
+        self.knowledge, self.looks, self.k = saved.knowledge, saved.looks, saved.k
+        self.epoch = saved.epoch
+        self._undo(operation, at)
+        for known in self._newest_last():
+            gained = known.named(known.certified.pairs)
+            self._number(known, "rollback", Moment(at), (gained, ()), why, through=self.through)
+
+    def reset(self, operation: int, at: int, why: str) -> None:
+        """Know nothing of any order; open pages are not counted.
+
+        Counters, the comparison with the holdout, votes and sources stay: forgetting must not give anybody a second
+        vote, nor the guardrail a new beginning.
+        """
+        self._undo(operation, at)
+        lost = {known.k: known.begin_again(self._items(known.k)) for known in self._newest_last()}
+        for known in self._newest_last():  # when all sizes have forgotten: they share what is certain
+            self._number(known, "reset", Moment(at), ((), lost[known.k]), why, through=self.through)
+
+    def _items(self, k: int) -> list[str]:
+        look = self.looks[k]
+        return list(dict.fromkeys([*look.base, *look.items]))
+
+    def _undo(self, operation: int, at: int) -> None:
+        self.rolled_back_at, self.operation, self.rollback_version = at, operation, self.version + 1
+
+    def _newest_last(self) -> list[Knowledge]:
+        return [self.knowledge[k] for k in sorted(self.knowledge, key=lambda size: size == self.k)]
+
+    def compare_again(self, operation: int, at: int, whole: bool) -> None:
+        """Begin the comparison with the holdout again: the guardrail had stopped the context, or (whole) its tenant."""
+        self.compared.restart(at, whole)
+        self.operation = operation
+
+
+def issue_time(page: PageRow) -> int:
+    """When a page was issued."""
+    return int.from_bytes(page.impression[:TIME_BYTES], "big")
+
+
+def look_of(record: PageRecord) -> Look:
+    """What the leader of a page is derived from."""
+    return Look(record.production, record.row or record.production)
+
+
+def to_json(value: object) -> str:
+    """Compact JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _fitting_until(knowledge: Knowledge, lessons: Sequence[Lesson], begin: int) -> int:
+    """The number of the first lesson from ``begin`` on for which the knowledge is not ready."""
+    for number in range(begin, len(lessons)):
+        record = lessons[number].record
+        if record is not None and not knowledge.fits(record):
+            return number
+    return len(lessons)

@@ -1,0 +1,119 @@
+"""A publication: what is known of a context, as bytes."""
+
+import json
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from saferank.live.learner import Learner
+from saferank.service.knowledge.arms.compared_arms import compared_arms
+from saferank.service.knowledge.arms.shadow import ShadowCounts
+from saferank.service.knowledge.evidence import joined, race
+from saferank.service.knowledge.fold import Fold, Look
+from saferank.service.knowledge.knowledge import Knowledge, Terms
+from saferank.service.knowledge.sharing import introduce
+from saferank.service.knowledge.visits.order_watch import OrderWatch
+from saferank.service.knowledge.visits.sources import Sources
+from saferank.service.knowledge.visits.votes import Votes
+from saferank.store.contract import Publication
+
+_LENGTH = struct.Struct("<I")
+_COPIED = (
+    "version", "changed_at", "tallies", "rolled_back_at", "rollback_version", "alarms", "k", "epoch", "window",
+    "learnt",
+)  # fmt: skip
+
+
+class Part(NamedTuple):
+    """The knowledge of one page size."""
+
+    k: int
+    epoch: int
+    pages: int
+    misfits: int
+    learner: bytes
+
+    def restored(self, terms: Terms) -> Knowledge:
+        """The knowledge."""
+        return Knowledge.restored(terms, self.k, self.epoch, self.pages, self.learner, self.misfits)
+
+
+def pack(fold: Fold) -> bytes:
+    """The body of a publication. Visitors are not in it: who goes on reads the pages of the newest window.
+
+    Votes and sources are: they go back further.
+    """
+    parts = [Part(k, part.epoch, part.pages, part.misfits, part.learner.save()) for k, part in fold.knowledge.items()]
+    marks, sources = fold.votes.marks.tobytes(), fold.sources.packed()
+    facts = {
+        "catalogue": fold.catalogue.hex(),
+        "leader": fold.leader(),
+        "looks": [[k, *look] for k, look in fold.looks.items()],
+        "race": joined(race(part.learner, part.certified) for part in fold.knowledge.values()),
+        "knowledge": [[*part[:4], len(part.learner)] for part in parts],
+        "compared": fold.compared.facts(),
+        "shadow": fold.shadow,
+        "votes": [fold.votes.epoch, fold.votes.level, len(marks)],
+        "sources": [fold.sources.day, len(sources)],
+        "watch": fold.watch.bets,
+        **{name: getattr(fold, name) for name in _COPIED},
+    }
+    head = json.dumps(facts, ensure_ascii=False).encode()
+    return b"".join((_LENGTH.pack(len(head)), head, *(part.learner for part in parts), marks, sources))
+
+
+def read_head(body: bytes) -> dict[str, Any]:
+    """The facts of a publication, without its knowledge; ValueError for other bytes."""
+    (length,) = _LENGTH.unpack_from(body)
+    facts: dict[str, Any] = json.loads(body[4 : 4 + length])
+    return facts
+
+
+def read_parts(body: bytes) -> tuple[Part, ...]:
+    """The knowledge of a publication, still packed."""
+    facts, at, parts = read_head(body), 4 + _LENGTH.unpack_from(body)[0], []
+    for k, epoch, pages, misfits, size in facts["knowledge"]:
+        parts.append(Part(k, epoch, pages, misfits, body[at : at + size]))
+        at += size
+    if at + facts["votes"][-1] + facts["sources"][-1] != len(body):
+        raise ValueError("a publication is longer or shorter than it says")
+    return tuple(parts)
+
+
+def restored(publication: Publication, terms: Terms) -> Fold:
+    """The fold that was published."""
+    facts, fold = read_head(publication.body), Fold(publication.context, terms)
+    fold.knowledge = {part.k: part.restored(terms) for part in read_parts(publication.body)}
+    introduce(fold.knowledge)
+    fold.looks = {k: Look(tuple(base), tuple(items)) for k, base, items in facts["looks"]}
+    fold.catalogue, fold.compared = bytes.fromhex(facts["catalogue"]), compared_arms(facts["compared"])
+    fold.shadow = ShadowCounts(*facts["shadow"])
+    fold.through, fold.operation = publication.through, publication.operation
+    for name in _COPIED:
+        setattr(fold, name, facts[name])
+    (epoch, level, _), (day, _) = facts["votes"], facts["sources"]
+    marks, sources = _visits(publication.body, facts)
+    fold.votes, fold.sources = Votes(epoch, level, marks), Sources(terms.source_daily_pages, day, sources)
+    fold.watch = OrderWatch(facts["watch"])
+    return fold
+
+
+def _visits(body: bytes, facts: dict[str, Any]) -> tuple[bytes, bytes]:
+    """Marks of votes and counts of sources: the end of a body."""
+    sources = len(body) - int(facts["sources"][-1])
+    return body[sources - int(facts["votes"][-1]) : sources], body[sources:]
+
+
+def comparable(body: bytes) -> tuple[dict[str, Any], list[bytes]]:
+    """Equal for two bodies exactly when they hold the same knowledge."""
+    facts = read_head(body)
+    facts["knowledge"] = [entry[:4] for entry in facts["knowledge"]]
+    facts.pop("race")  # follows from the knowledge
+    return facts, [*(Learner.load(part.learner).canonical() for part in read_parts(body)), *_visits(body, facts)]
+
+
+def differences(one: bytes, other: bytes) -> Sequence[str]:
+    """The names of what differs in two bodies."""
+    (facts, parts), (others, other_parts) = comparable(one), comparable(other)
+    names = [name for name, value in facts.items() if others.get(name) != value]
+    return names or (["knowledge"] if parts != other_parts else [])

@@ -1,0 +1,108 @@
+r"""Watch the orders on pages that were clicked: an alarm when an item stands higher more often than it was drawn to.
+
+Whoever calls twice and keeps the page they like, or reports clicks for some pages only, makes the pages that come back
+differ from those that were drawn. Clicks alone do that, too: a page with the better item on top is clicked more often.
+So the test looks below the *first click* of a page only. Users look from the top down (position-based, cascade and
+dependent click models), so a click does not depend on the order of two items further down. Given where the first click
+was, two items at two places below it (the second may be hidden) stand as they do with probability
+
+    p0 = Q(page) / (Q(page) + Q(page with the two exchanged)),
+
+the odds that the page carries. Each item bets on standing higher, or lower, than that: for a shift t of the log-odds
+
+    factor = e^t / (p e^t + 1 - p)  when it is the upper one,      1 / (p e^t + 1 - p)  when it is not,
+
+where p is its chance to be the upper one. The product of factors over pages is a martingale with mean 1, and so is the
+mean over the shifts. It exceeds ``MOST_ITEMS / ERROR`` for an item with probability ``ERROR / MOST_ITEMS`` at most, at
+any time. One pair of places of a page is looked at, chosen by the page's id, which knows nothing of its order.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from saferank.live.replay import LEARNT, Pages
+from saferank.policies.safe_draw.renewals import TARGET, odds_with_target
+from saferank.policies.shared.draws import odds_of_exchange
+from saferank.service.knowledge.lessons import Laid, Lesson
+from saferank.store.page_record import PageRecord
+from saferank.verbs import Impression
+
+MOST_ITEMS = 256
+"""Items of a context that are watched, those that came first."""
+ERROR = 1e-6
+"""The chance that honest reports ever raise an alarm in a context."""
+
+SHIFTS = (-1.6, -0.8, -0.3, 0.3, 0.8, 1.6)
+_GAINS = tuple(math.exp(shift) for shift in SHIFTS)
+_LIMIT = math.log(MOST_ITEMS / ERROR)
+_CLEAR = 1e-3
+"""Orders with a chance below this, or above 1 minus this, are not bet on: they say next to nothing."""
+
+
+class OrderWatch:
+    """The bets of every item, as logarithms."""
+
+    def __init__(self, bets: dict[str, list[float]] | None = None) -> None:
+        self.bets: dict[str, list[float]] = {} if bets is None else bets
+
+    def look_at(self, laid: Laid, lessons: Sequence[Lesson]) -> list[tuple[int, str]]:
+        """Take in pages in display order; returns lessons and items that do not stand where they were drawn to."""
+        (pages, numbers), found = laid, []
+        for row in np.flatnonzero((pages.operation == LEARNT) & (pages.frozen == 1)).tolist():
+            record, clicks = lessons[numbers[row]]
+            pair = None if record is None else chosen_pair(record, clicks)
+            if record is not None and pair is not None:
+                chance = chance_of_order(pages, row, *pair)
+                bets = self._bet(record.row[pair[0]], record.row[pair[1]], chance)
+                found += [(numbers[row], item) for item in bets]
+        return found
+
+    def _bet(self, upper: str, lower: str, chance: float) -> list[str]:
+        """Settle the bets of two items; ``chance`` is the probability of the order in which they stand."""
+        if not _CLEAR < chance < 1.0 - _CLEAR:
+            return []
+        logs = [math.log(chance * gain + 1.0 - chance) for gain in _GAINS]
+        won = [shift - log for shift, log in zip(SHIFTS, logs, strict=True)]
+        lost = [-math.log((1.0 - chance) * gain + chance) for gain in _GAINS]
+        return [item for item, change in ((upper, won), (lower, lost)) if self._add(item, change)]
+
+    def _add(self, item: str, change: list[float]) -> bool:
+        """True when the bets of an item have won; they begin again then."""
+        bets = self.bets.get(item)
+        if bets is None:
+            if len(self.bets) >= MOST_ITEMS:
+                return False
+            bets = self.bets[item] = [0.0] * len(SHIFTS)
+        for number, log in enumerate(change):
+            bets[number] += log
+        top = max(bets)
+        won = top + math.log(sum(math.exp(bet - top) for bet in bets) / len(bets)) >= _LIMIT
+        if won:
+            self.bets[item] = [0.0] * len(SHIFTS)
+        return won
+
+
+def chosen_pair(record: PageRecord, clicks: int) -> tuple[int, int] | None:
+    """Two places below the first click, the upper one first, if the draw could have exchanged them; else None."""
+    first, size, places = (clicks & -clicks).bit_length() - 1, record.k, len(record.row)
+    if first + 1 >= size or first + 2 >= places:
+        return None
+    draw = int.from_bytes(record.impression[-4:], "big")
+    upper = first + 1 + draw % (size - first - 1)
+    lower = first + 1 + (draw >> 8) % (places - first - 2)
+    lower += lower >= upper
+    upper, lower = min(upper, lower), max(upper, lower)
+    return (upper, lower) if lower < 62 and record.law.exchanges[upper] >> lower & 1 else None
+
+
+def chance_of_order(pages: Pages, row: int, upper: int, lower: int) -> float:
+    """The probability of the page, given it or the page with the items of two places exchanged."""
+    impression = Impression(
+        round=pages.round[row : row + 1], ranking=pages.ranking[row], start=pages.start[row], end=pages.end[row],
+        places=pages.places[row : row + 1], challenger=pages.challenger[row : row + 1], shown=pages.ranking[row],
+        weight=pages.weight[row], exchanges=pages.exchanges[row], frozen=pages.frozen[row : row + 1],
+    )  # fmt: skip
+    odds = odds_with_target if int(pages.exchanges[row].max()) & TARGET else odds_of_exchange
+    return float(odds(impression, pages.clicks.shape[1], upper, lower))

@@ -1,0 +1,253 @@
+"""Closing: pages whose windows have ended are closed, folded in display order, and what they teach is published.
+
+Only the holder of a shard does this, under the epoch of its lease. The fold is carried on in memory and published when
+the certificates change, and otherwise every few seconds. A crash in between costs nothing: the next holder goes on from
+the newest publication, and comes to the same, because the fold does not depend on how it is cut.
+"""
+
+import asyncio
+import itertools
+import json
+import logging
+from collections import Counter
+
+from saferank.service.clock import Clock
+from saferank.service.json_logs import log
+from saferank.service.knowledge.arms import ARMS
+from saferank.service.knowledge.fold import Fold, issue_time
+from saferank.service.knowledge.publications import pack
+from saferank.service.protocol.contexts import Context, Contexts
+from saferank.service.protocol.guard import Guard
+from saferank.service.protocol.heart import Heart
+from saferank.service.protocol.history import DeletedVersionError, fold_at_version
+from saferank.service.protocol.switches import UNDOING
+from saferank.service.protocol.writer import Writer
+from saferank.store.contract import (
+    SHARDS,
+    AlarmRow,
+    Lease,
+    OperationKind,
+    OperationRow,
+    Publication,
+    StaleLeaseError,
+    Store,
+    StoreUnavailableError,
+)
+
+TICK_SECONDS, LONGEST_TICK = 0.25, 2.0
+CLOSING_SHARE = 0.2
+"""Closing takes at most this share of the time: with many contexts it comes round less often, for more pages each."""
+PUBLISH_MS = 10_000
+"""What changes no certificate is published after so long."""
+GRACE_MS = 1000
+"""With several servers: pages without clicks that others have not written yet are waited for so long."""
+SEARCH_MS = 10_000
+"""So often due pages are looked for from the beginning."""
+ARM_COUNTS = ("arm_pages_total", "arm_clicked_pages_total", "arm_clicks_total")
+"""Closed pages by arm: what the three numbers of a fold's tallies are called in the metrics."""
+_AT_ONCE = 100
+"""Pages that are folded before callers are let in: a few milliseconds."""
+
+
+class Closer:
+    """Closes and folds the contexts of the shards that this server holds."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        heart: Heart,
+        contexts: Contexts,
+        writer: Writer,
+        guard: Guard,
+        snapshot_every: int,
+    ) -> None:
+        self._store, self._clock, self._heart, self._contexts = store, clock, heart, contexts
+        self._writer, self._guard, self._snapshot_every = writer, guard, snapshot_every
+        self._looked_at: dict[int, tuple[int, int]] = {}  # by shard: epoch of the lease, and the time of the last look
+        self._searched_at = 0
+        self._closing = asyncio.Lock()
+        self.closed = 0
+        self.arms: dict[str, Counter[str]] = {name: Counter(dict.fromkeys(ARMS, 0)) for name in ARM_COUNTS}
+        self.versions = 0
+        self.alarms = 0
+
+    async def run(self) -> None:
+        """Close for ever."""
+        took = 0.0
+        while True:
+            pause = took * (1 - CLOSING_SHARE) / CLOSING_SHARE
+            await self._clock.sleep(min(LONGEST_TICK, max(TICK_SECONDS, pause)))
+            began = self._clock.monotonic()
+            try:
+                await self.close_due()
+            except StoreUnavailableError:
+                pass  # the heartbeat says so
+            except Exception as problem:  # it must go on: whatever is wrong with one context, others have due pages
+                log(logging.ERROR, "closing failed", error=problem)
+            took = self._clock.monotonic() - began
+
+    async def close_due(self, everything: bool = False) -> None:
+        """Close what is due; ``everything`` publishes what is not published as well."""
+        async with self._closing:
+            await self._close_due(everything)
+
+    async def _close_due(self, everything: bool) -> None:
+        if self._writer.pages:
+            await self._writer.write_once(with_pages=True)
+        now, leases = self._heart.now(), dict(self._heart.leases)
+        due = await self._due(leases, now)
+        ahead = {*self._to_undo(leases), *self._aged(leases, now), *self._unpublished(now, everything)}
+        for number in sorted(due | ahead):
+            await self._attempt(number, leases, now, everything)
+            await self._clock.sleep(0)
+        await self._guard.look_at_tenants()
+
+    async def _due(self, leases: dict[int, Lease], now: int) -> set[int]:
+        """Contexts with pages to be closed. Shards that are new here are searched from the beginning."""
+        if now - self._searched_at >= SEARCH_MS:  # others may have contexts with longer windows than any known here
+            self._looked_at, self._searched_at = {}, now
+        new = [shard for shard, lease in leases.items() if self._looked_at.get(shard, (-1, 0))[0] != lease.epoch]
+        old = [shard for shard in leases if shard not in new]
+        late = GRACE_MS if self._heart.servers > 1 else 0
+        due: set[int] = set()
+        if new:
+            due.update(await self._store.due(new, 0, now - late))
+        if old:
+            windows = (context.terms.window_ms for context in self._contexts)
+            since = min(self._looked_at[shard][1] for shard in old) - max(windows, default=now) - late
+            due.update(await self._store.due(old, max(0, since), now - late))
+        self._looked_at = {shard: (lease.epoch, now - late) for shard, lease in leases.items()}
+        return due
+
+    def _to_undo(self, leases: dict[int, Lease]) -> list[int]:
+        contexts, switches = self._contexts, self._heart.switches
+        found = []
+        for number in switches.contexts_undone():
+            context = contexts.numbered(number)
+            if number % SHARDS in leases and (context is None or switches.undoing(number, context.fold.operation)):
+                found.append(number)
+        return found
+
+    def _aged(self, leases: dict[int, Lease], now: int) -> list[int]:
+        """Contexts in use whose certificates may have to end although there was no page."""
+        return [
+            context.number
+            for context in self._contexts
+            if context.shard in leases and context.terms.epoch_at(now - context.terms.window_ms) > context.fold.epoch
+        ]
+
+    def _unpublished(self, now: int, everything: bool) -> list[int]:
+        return [
+            context.number
+            for context in self._contexts
+            if context.dirty and (everything or now - context.published_at >= PUBLISH_MS)
+        ]
+
+    async def _attempt(self, number: int, leases: dict[int, Lease], now: int, everything: bool) -> None:
+        try:
+            context = self._contexts.numbered(number) or await self._load(number)
+            if context is not None and context.shard in leases:
+                await self._close(context, leases[context.shard], now, everything)
+        except (StaleLeaseError, StoreUnavailableError) as problem:
+            context = self._contexts.numbered(number)
+            if context is not None:
+                self._let_go(context)
+            if not isinstance(problem, StaleLeaseError):
+                raise
+
+    def _let_go(self, context: Context) -> None:
+        """Somebody else may go on with it: what is ahead of the publication is forgotten, and looked for again."""
+        context.dirty, context.held_in = False, -1
+        self._contexts.forget(context)
+        self._looked_at.pop(context.shard, None)
+
+    async def _load(self, number: int) -> Context | None:
+        rows = {row.id: row for row in await self._store.contexts()}
+        return await self._contexts.load(rows[number]) if number in rows else None
+
+    # --- one context ---
+
+    async def _close(self, context: Context, lease: Lease, now: int, everything: bool) -> None:
+        if context.held_in != lease.epoch:
+            await self._take_over(context, lease)
+        await self._compare_again(context, lease, now)
+        late = GRACE_MS if self._heart.servers > 1 else 0
+        closed = await self._store.close_through(lease, context.number, now - late - context.terms.window_ms)
+        pages = await self._store.pages_between(context.number, context.fold.through, closed)
+        before = [tally[:] for tally in context.fold.tallies]
+        for start in range(0, len(pages), _AT_ONCE):
+            chunk = pages[start : start + _AT_ONCE]
+            last = start + _AT_ONCE >= len(pages)
+            context.fold.fold(chunk, closed if last else issue_time(chunk[-1]) - 1)
+            await self._clock.sleep(0)
+        if not pages:
+            context.fold.fold((), closed)
+        self.closed += len(pages)
+        self._count(before, context.fold)
+        context.dirty = context.dirty or bool(pages) or bool(context.fold.versions)
+        operations = self._heart.switches.to_carry_out(context.row, context.fold.operation)
+        for operation in operations:
+            await self._carry_out(context, operation)
+        news = context.fold.versions or context.fold.alarm_rows or operations
+        if news or (context.dirty and (everything or now - context.published_at >= PUBLISH_MS)):
+            await self._publish(context, lease, now, bool(operations))
+        await self._guard.look(context)
+
+    async def _compare_again(self, context: Context, lease: Lease, now: int) -> None:
+        """Begin comparisons again before pages are folded that belong to the new ones."""
+        operations = self._heart.switches.to_carry_out(context.row, context.fold.operation)
+        restarts = list(itertools.takewhile(lambda row: row.kind not in UNDOING, operations))
+        for operation in restarts:
+            await self._carry_out(context, operation)
+        if restarts:
+            await self._publish(context, lease, now, keep=True)  # replay carries them out where this was kept
+
+    def _count(self, before: list[list[int]], fold: Fold) -> None:
+        for arm, old, new in zip(ARMS, before, fold.tallies, strict=True):
+            for name, was, now in zip(ARM_COUNTS, old, new, strict=True):
+                self.arms[name][arm] += now - was
+
+    async def _take_over(self, context: Context, lease: Lease) -> None:
+        """Go on from the newest publication, and from the visitors of its newest window."""
+        publication = await self._store.publication(context.number)
+        fold = await self._contexts.fold_of(context.row, publication)
+        window = context.terms.window_ms
+        recent = await self._store.pages_between(context.number, fold.through // window * window - 1, fold.through)
+        fold.recall(recent)
+        context.fold, context.published = fold, 0 if publication is None else publication.number
+        context.kept_at, context.held_in = fold.pages, lease.epoch
+
+    async def _carry_out(self, context: Context, operation: OperationRow) -> None:
+        if operation.kind == OperationKind.ROLLBACK:
+            await self._roll_back(context, operation)
+        elif operation.kind == OperationKind.RESET:
+            context.fold.reset(operation.number, operation.at, json.loads(operation.body)["why"])
+        else:
+            context.fold.compare_again(operation.number, operation.at, whole=operation.context == 0)
+
+    async def _roll_back(self, context: Context, operation: OperationRow) -> None:
+        facts, fold = json.loads(operation.body), context.fold
+        if facts["version"] > fold.version:  # the operator saw a version that this server has not come to
+            raise StaleLeaseError(f"context {context.number} has no version {facts['version']} yet")
+        try:
+            saved = await fold_at_version(self._store, self._contexts, context, facts["version"])
+        except DeletedVersionError as problem:  # it was there when the operator asked; replay leaves it out as well
+            fold.operation = operation.number
+            fold.alarm_rows.append(AlarmRow(operation.at, context.number, "rollback_refused", str(problem)))
+            return
+        fold.roll_back(saved, operation.number, operation.at, facts["why"])
+
+    async def _publish(self, context: Context, lease: Lease, now: int, keep: bool) -> None:
+        fold = context.fold
+        keep = keep or fold.pages - context.kept_at >= self._snapshot_every
+        publication = Publication(context.number, context.published + 1, fold.through, fold.operation, pack(fold))
+        await self._store.publish(lease, publication, list(fold.versions), list(fold.alarm_rows), keep)
+        versions, alarms = fold.take_news()
+        context.published, context.published_at, context.dirty = publication.number, now, False
+        context.kept_at = fold.pages if keep else context.kept_at
+        self.versions += len(versions)
+        self.alarms += len(alarms)
+        for alarm in alarms:
+            tenant, name = context.row.tenant, context.row.name
+            log(logging.ERROR, "alarm", kind=alarm.kind, tenant=tenant, context=name, detail=alarm.detail)

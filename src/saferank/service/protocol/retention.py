@@ -1,0 +1,129 @@
+"""Retention: closed pages that are older than ``keep_days`` are deleted; what they taught stays.
+
+A kept snapshot stands for the pages before it, and a replay begins with it. So pages go only when there is a snapshot
+that is old enough, and snapshots are kept a few times in every ``keep_days``. Done by the holder of a shard under its
+lease, a few pages at a time.
+"""
+
+import json
+import logging
+from contextlib import suppress
+
+from saferank.service.clock import Clock
+from saferank.service.json_logs import log
+from saferank.service.knowledge.publications import read_head
+from saferank.service.protocol.contexts import terms_of
+from saferank.service.protocol.heart import Heart
+from saferank.store.contract import (
+    SHARDS,
+    ContextRow,
+    Lease,
+    Mark,
+    StaleLeaseError,
+    Store,
+    StoreUnavailableError,
+)
+
+FIRST_SECONDS = 60.0
+PAUSE_SECONDS = 3600.0
+SLICE = 500
+"""Pages or event ids that are deleted in one transaction."""
+SLICE_PAUSE_SECONDS = 0.05
+SNAPSHOTS = 4
+"""Snapshots that are kept in ``keep_days``: pages go at most a quarter of that time late."""
+_DAY_MS = 86_400_000
+_EVENTS_SHARD = 0
+"""Event ids are of no context: who holds this shard forgets them."""
+
+
+class Retention:
+    """Deletes what is old enough, of the contexts of the shards that this server holds."""
+
+    def __init__(self, store: Store, clock: Clock, heart: Heart, keep_days: float) -> None:
+        self._store, self._clock, self._heart = store, clock, heart
+        self._keep_ms = round(keep_days * _DAY_MS)
+        self.deleted = 0  # pages
+        self.events = 0
+
+    async def run(self) -> None:
+        """Delete for ever."""
+        await self._clock.sleep(FIRST_SECONDS)
+        while True:
+            with suppress(StoreUnavailableError):  # the heartbeat says so
+                await self.delete_old()
+            await self._clock.sleep(PAUSE_SECONDS)
+
+    async def delete_old(self) -> None:
+        """Delete everything that is old enough now."""
+        if not self._keep_ms:
+            return
+        limit, leases = self._heart.now() - self._keep_ms, dict(self._heart.leases)
+        ageing = await self._store.contexts_with_pages_before(
+            list(leases), limit + self._keep_ms - self._keep_ms // SNAPSHOTS
+        )
+        rows = {row.id: row for row in await self._store.contexts()} if ageing else {}
+        for number in ageing:
+            with suppress(StaleLeaseError):  # another server has the shard by now
+                await self._keep_snapshot(number, leases[number % SHARDS], limit)
+                await self._delete_pages(rows[number], leases[number % SHARDS], limit)
+        if _EVENTS_SHARD in leases:
+            await self._delete_events(limit)
+
+    async def _delete_pages(self, row: ContextRow, lease: Lease, limit: int) -> None:
+        mark = await self._mark(row.id, limit)
+        if mark is None:
+            return
+        before, deleted, slice_ = await self._needed_from(row, mark), 0, SLICE
+        while slice_ == SLICE:
+            slice_ = await self._store.prune(lease, row.id, mark, before, self._heart.switches.acknowledged, SLICE)
+            deleted += slice_
+            await self._clock.sleep(SLICE_PAUSE_SECONDS)
+        self.deleted += deleted
+        if deleted:
+            log(logging.INFO, "old pages deleted", tenant=row.tenant, context=row.name, pages=deleted)
+
+    async def _keep_snapshot(self, context: int, lease: Lease, limit: int) -> None:
+        """Keep the newest publication when the newest snapshot is a while behind it, or when nothing else will come."""
+        publication = await self._store.publication(context)
+        if publication is None:
+            return
+        marks = await self._store.marks(context)
+        behind = publication.through - (marks[-1].through if marks else 0)
+        if behind >= self._keep_ms // SNAPSHOTS or (behind and publication.through <= limit):
+            await self._store.keep_publication(lease, context)
+
+    async def _mark(self, context: int, limit: int) -> Mark | None:
+        """The newest snapshot that is old enough, and that no rollback since then went back beyond."""
+        marks = [mark for mark in await self._store.marks(context) if mark.through <= limit]
+        for mark in reversed(marks):
+            rollbacks = self._heart.switches.rollbacks(context, mark.operation)
+            if not rollbacks:
+                return mark
+            versions = [json.loads(row.body)["version"] for row in rollbacks]
+            if min(versions) > await self._version(context, mark):
+                return mark
+        return None
+
+    async def _version(self, context: int, mark: Mark) -> int:
+        kept = {row.number: row for row in await self._store.snapshots(context)}
+        return int(read_head(kept[mark.number].body)["version"])
+
+    async def _needed_from(self, row: ContextRow, mark: Mark) -> int:
+        """Pages issued before this may go. Who goes on from a snapshot reads the visitors of its newest window.
+
+        Nobody needs them when it is the newest publication and the window, long since over, had no other page.
+        """
+        window = terms_of(row).window_ms
+        begin = mark.through // window * window
+        newest = await self._store.publication(row.id)
+        if newest is None or newest.number != mark.number:
+            return begin
+        following = await self._store.pages_between(row.id, mark.through, begin + window - 1)
+        return begin if following else mark.through + 1
+
+    async def _delete_events(self, limit: int) -> None:
+        slice_ = SLICE
+        while slice_ == SLICE:
+            slice_ = await self._store.prune_events(limit, SLICE)
+            self.events += slice_
+            await self._clock.sleep(SLICE_PAUSE_SECONDS)

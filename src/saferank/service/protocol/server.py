@@ -1,0 +1,165 @@
+"""One server: everything that its calls share, and its loops."""
+
+import asyncio
+import logging
+import secrets
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from saferank.service.clock import Clock
+from saferank.service.identifiers import Ids
+from saferank.service.json_logs import log
+from saferank.service.knowledge.catalogues import Catalogues
+from saferank.service.knowledge.views import Views
+from saferank.service.protocol.closer import Closer
+from saferank.service.protocol.contexts import Context, Contexts
+from saferank.service.protocol.effects import Effects
+from saferank.service.protocol.follower import Follower
+from saferank.service.protocol.guard import Guard
+from saferank.service.protocol.heart import Heart
+from saferank.service.protocol.retention import Retention
+from saferank.service.protocol.switches import Switches
+from saferank.service.protocol.writer import Writer
+from saferank.service.settings import Settings, masked
+from saferank.service.token_keys import tokens_of
+from saferank.service.tokens import Tokens
+from saferank.service.wire.calls import Mode
+from saferank.service.wire.problems import Problem
+from saferank.store.contract import AlarmRow, Store, StoreError, StoreUnavailableError
+from saferank.store.page_record import SERVER_SIZE
+
+
+class Server:
+    """A server on a store that others may share."""
+
+    tokens: Tokens
+    session_key: bytes
+
+    def __init__(self, settings: Settings, store: Store, clock: Clock, name: str | None = None) -> None:
+        self.settings, self.store, self.clock = settings, store, clock
+        self.run = secrets.token_bytes(SERVER_SIZE)  # whose pages are numbered without gaps
+        self.name = name or self.run.hex()
+        self.switches, self.catalogues, self.views, self.ids = Switches(), Catalogues(), Views(), Ids()
+        self.counts: Counter[str] = Counter()
+        self.refusals: Counter[str] = Counter()  # of reports, by reason
+        self.issued = 0  # pages of this run
+        self.heart = Heart(self.name, store, clock, self.switches, settings.freshness_seconds)
+        self.writer = Writer(store, clock, self.catalogues, settings.max_pending)
+        self.contexts = Contexts(store, self.catalogues, settings.max_loaded_contexts)
+        self.effects = Effects(store, self.contexts, self.switches)
+        self.guard = Guard(settings, store, self.heart, self.effects)
+        self.closer = Closer(store, clock, self.heart, self.contexts, self.writer, self.guard, settings.snapshot_every)
+        self.follower = Follower(store, clock, self.heart, self.contexts)
+        self.retention = Retention(store, clock, self.heart, settings.keep_days)
+        self._alarms: set[asyncio.Task[None]] = set()
+        self._loops: list[asyncio.Task[None]] = []
+
+    @property
+    def window_ms(self) -> int:
+        """How long pages of new contexts are open."""
+        return max(1, round(self.settings.window_seconds * 1000))
+
+    def mode(self, context: int) -> Mode:
+        """What calls for a context get that name no mode."""
+        own = self.switches.settings(context)
+        return self.settings.mode if own is None or own.mode is None else own.mode
+
+    def holdout_share(self, context: int) -> float:
+        """Share of a context's pages that are production's, to compare with."""
+        own = self.switches.settings(context)
+        return self.settings.holdout_share if own is None or own.holdout_share is None else own.holdout_share
+
+    def now(self) -> int:
+        """The store's time."""
+        return self.heart.now()
+
+    async def start(self, loops: bool = True, prepare: Callable[[], None] = lambda: None) -> None:
+        """Open the store, prepare, say that this server is there, and begin; StoreError says why not.
+
+        ``prepare`` may take minutes. It runs once it is known that the store can be used, and before others count on
+        this server.
+        """
+        await self.store.open()
+        try:
+            prepare()
+            await self._begin()
+        except StoreUnavailableError as problem:
+            await self.store.close()
+            raise StoreError(f"{masked(self.settings.store)}: does not answer: {problem}") from problem
+        except BaseException:
+            await self.store.close()
+            raise
+        if loops:
+            parts = (self.heart, self.writer, self.closer, self.follower, self.retention)
+            self._loops = [asyncio.create_task(self._guarded(part.run)) for part in parts]
+
+    async def _begin(self) -> None:
+        key = await self.store.meta("session_key")
+        if key is None:
+            raise StoreError(f"{masked(self.settings.store)}: has no session key; it was not made by a service")
+        self.session_key = key
+        self.tokens = tokens_of(self.settings, await self.store.meta("token_keys"))
+        await self.heart.beat()
+        await self.closer.close_due()
+
+    async def _guarded(self, run: Callable[[], Awaitable[None]]) -> None:
+        """A loop must not end: whatever went wrong is logged, and it begins again."""
+        while True:
+            try:
+                await run()
+            except Exception as problem:
+                log(logging.ERROR, "a background task failed; it begins again", error=problem)
+                await self.clock.sleep(1.0)
+
+    async def stop(self) -> None:
+        """Close what is due, write and publish everything, and leave."""
+        for loop in self._loops:
+            loop.cancel()
+        for loop in self._loops:
+            with suppress(asyncio.CancelledError):
+                await loop
+        try:
+            await self.writer.flush()
+            await self.closer.close_due(everything=True)
+            await self.store.leave(self.name)
+        except StoreUnavailableError as problem:
+            raise StoreError(f"{masked(self.settings.store)}: did not take the last writes: {problem}") from problem
+        finally:
+            await self.store.close()
+
+    async def known_context(self, tenant: str, name: str) -> Context:
+        """A context by name; Problem 404 for an unknown one."""
+        try:
+            context = await self.contexts.find(tenant, name)
+        except StoreUnavailableError as problem:
+            raise unavailable(problem) from problem
+        if context is None:
+            raise Problem(404, "Unknown context", f"there is no context {name!r}; rank opens one", "context")
+        return context
+
+    def alarm(self, kind: str, context: Context, detail: str) -> None:
+        """Something that must not happen: counted, told to whoever reads the logs, and written."""
+        self.counts["alarms_total"] += 1
+        log(logging.ERROR, "alarm", kind=kind, tenant=context.row.tenant, context=context.row.name, detail=detail)
+        task = asyncio.ensure_future(self._write_alarm(AlarmRow(self.now(), context.number, kind, detail)))
+        self._alarms.add(task)
+        task.add_done_callback(self._alarms.discard)
+
+    async def _write_alarm(self, alarm: AlarmRow) -> None:
+        with suppress(StoreUnavailableError):  # it is in the logs
+            await self.store.add_alarm(alarm)
+
+    async def settle(self) -> None:
+        """Have everything written that was answered by now; Problem 503 when the store does not take it."""
+        try:
+            await self.writer.flush()
+            for task in list(self._alarms):
+                await task
+        except StoreUnavailableError as problem:
+            raise unavailable(problem) from problem
+
+
+def unavailable(problem: StoreUnavailableError) -> Problem:
+    """What a caller is told while the store does not answer."""
+    return Problem(503, "Not available", f"the store does not answer at present ({problem}); try again", retry_after=1)

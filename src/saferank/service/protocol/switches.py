@@ -1,0 +1,141 @@
+"""Kill switches that are on and settings of contexts: the fold of the operations of all operators."""
+
+import json
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from saferank.service.clock import moment
+from saferank.service.wire.calls import Mode
+from saferank.service.wire.views import ContextSettingsView, SwitchView
+from saferank.store.contract import EVERYBODY, ContextRow, OperationKind, OperationRow
+
+
+class Switch(NamedTuple):
+    """A kill switch that is on."""
+
+    since: int
+    why: str
+    guardrail_at: int = 0  # when the guardrail stopped it; 0: an operator did
+
+
+class ContextSettings(NamedTuple):
+    """What a context has of its own; None: as the service is set."""
+
+    since: int
+    why: str
+    mode: Mode | None
+    holdout_share: float | None
+
+
+UNDOING = (OperationKind.ROLLBACK, OperationKind.RESET)
+"""What takes away something that was learnt."""
+
+
+class Switches:
+    """Switches of EVERYBODY, tenants and contexts; ``acknowledged`` is the newest operation that is obeyed here."""
+
+    def __init__(self) -> None:
+        self.acknowledged = 0
+        self._tenants: dict[str, Switch] = {}
+        self._contexts: dict[int, Switch] = {}
+        self._settings: dict[int, ContextSettings] = {}  # by context: the newest
+        self._undoing: dict[int, list[OperationRow]] = {}  # rollbacks and resets, by context
+        self._restarts: dict[tuple[str, int], list[OperationRow]] = {}  # unkills that ended a stop of the guardrail
+
+    def obey(self, operations: Iterable[OperationRow]) -> None:
+        """Carry out operations, in order; those that were carried out before are left out."""
+        for row in operations:
+            if row.number <= self.acknowledged:
+                continue
+            self.acknowledged = row.number
+            if row.kind in UNDOING:
+                self._undoing.setdefault(row.context, []).append(row)
+            elif row.kind == OperationKind.SETTINGS:
+                facts = json.loads(row.body)
+                self._settings[row.context] = ContextSettings(
+                    row.at, facts["why"], facts["mode"], facts["holdout_share"]
+                )
+            else:
+                self._note_restart(row)
+                self.turn(row.tenant, row.context, self._switch(row))
+
+    def _note_restart(self, row: OperationRow) -> None:
+        switch = self.switch(row.tenant, row.context)
+        if row.kind == OperationKind.UNKILL and switch is not None and switch.guardrail_at:
+            self._restarts.setdefault((row.tenant, row.context), []).append(row)
+
+    def _switch(self, row: OperationRow) -> Switch | None:
+        """A switch that is on already keeps its time and reason."""
+        if row.kind == OperationKind.UNKILL:
+            return None
+        switch = self.switch(row.tenant, row.context) or Switch(row.at, json.loads(row.body)["why"])
+        if row.kind == OperationKind.GUARDRAIL and not switch.guardrail_at:
+            return switch._replace(guardrail_at=row.at)
+        return switch
+
+    def turn(self, tenant: str, context: int, switch: Switch | None) -> None:
+        """Turn a switch of a context, or (context 0) of a tenant, on or off."""
+        if context:
+            self._contexts.pop(context, None)
+            if switch is not None:
+                self._contexts[context] = switch
+        else:
+            self._tenants.pop(tenant, None)
+            if switch is not None:
+                self._tenants[tenant] = switch
+
+    def switch(self, tenant: str, context: int) -> Switch | None:
+        """The switch of a context, or (context 0) of a tenant, if it is on."""
+        return self._contexts.get(context) if context else self._tenants.get(tenant)
+
+    def is_killed(self, tenant: str, context: int) -> bool:
+        """True when production's ranking is to be served."""
+        return context in self._contexts or tenant in self._tenants or EVERYBODY in self._tenants
+
+    def everywhere(self, tenant: str) -> SwitchView:
+        """The switch that holds for all contexts of a tenant: that of all tenants goes before its own."""
+        everybody = self._tenants.get(EVERYBODY)
+        if everybody is None:
+            return switch_view(self._tenants.get(tenant))
+        return switch_view(everybody).model_copy(update={"by_operator": True})
+
+    def settings(self, context: int) -> ContextSettings | None:
+        """What was set for a context, if anything was."""
+        return self._settings.get(context)
+
+    def rollbacks(self, context: int, after: int) -> list[OperationRow]:
+        """Rollbacks of a context with larger numbers, in order."""
+        return [row for row in self.undoing(context, after) if row.kind == OperationKind.ROLLBACK]
+
+    def undoing(self, context: int, after: int) -> list[OperationRow]:
+        """Rollbacks and resets of a context with larger numbers, in order."""
+        return [row for row in self._undoing.get(context, ()) if row.number > after]
+
+    def restarts(self, row: ContextRow, after: int, whole: bool = False) -> list[OperationRow]:
+        """Operations that begin the comparison of a context again, in order; ``whole``: only those of its tenant."""
+        addresses = [(row.tenant, 0)] if whole else [(row.tenant, 0), (row.tenant, row.id)]
+        found = [op for address in addresses for op in self._restarts.get(address, ()) if op.number > after]
+        return sorted(op for op in found if op.at >= row.opened_at)
+
+    def to_carry_out(self, row: ContextRow, after: int) -> list[OperationRow]:
+        """What the holder of a context's shard has to do to its fold: rollbacks, resets and restarts, in order."""
+        return sorted([*self.undoing(row.id, after), *self.restarts(row, after)])
+
+    def contexts_undone(self) -> list[int]:
+        """Contexts that were ever rolled back or reset."""
+        return list(self._undoing)
+
+
+def switch_view(switch: Switch | None) -> SwitchView:
+    """A switch for an answer."""
+    if switch is None:
+        return SwitchView(on=False)
+    return SwitchView(on=True, since=moment(switch.since), why=switch.why)
+
+
+def settings_view(settings: ContextSettings | None) -> ContextSettingsView:
+    """What was set for a context, for an answer."""
+    if settings is None:
+        return ContextSettingsView()
+    since, why, mode, share = settings
+    return ContextSettingsView(mode=mode, holdout_share=share, since=moment(since), why=why)

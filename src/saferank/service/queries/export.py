@@ -1,0 +1,109 @@
+"""The log of a tenant as JSON lines, in the order of time: contexts, pages with their clicks, versions, operations."""
+
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from saferank.service import identifiers
+from saferank.service.clock import moment
+from saferank.service.knowledge.arms import ARMS
+from saferank.service.knowledge.catalogues import unpack_catalogue
+from saferank.store.contract import EVERYBODY, ContextRow, OperationKind, OperationRow, PageRow, Store
+from saferank.store.page_record import unpacked
+
+_ORDER = ("opened", "page", "version", "kill", "guardrail", "unkill", "rollback", "reset", "settings")
+"""Lines of the same millisecond are in this order."""
+
+Line = tuple[int, int, dict[str, Any]]
+"""Time, order within the time, and facts."""
+
+
+async def export_lines(
+    store: Store, rows: Mapping[int, ContextRow], tenant: str | None, since: int = -1
+) -> AsyncIterator[str]:
+    """The lines of these contexts that come after a time, and those of a tenant's own switches if one is named."""
+    lines = [line for line in await _rare(store, rows, tenant) if line[0] > since]
+    rare = deque(sorted(lines, key=_place))  # stable: versions of one context and millisecond keep their order
+    context = next(iter(rows)) if len(rows) == 1 else None
+    after = identifiers.last_id(since)
+    async for page in store.all_pages(context, after):
+        if page.context in rows:
+            line = _page(page, rows[page.context])
+            while rare and _place(rare[0]) < _place(line):
+                yield _text(rare.popleft())
+            yield _text(line)
+    for line in rare:
+        yield _text(line)
+
+
+def _place(line: Line) -> tuple[int, int]:
+    return line[:2]
+
+
+def _text(line: Line) -> str:
+    return json.dumps(line[2], ensure_ascii=False, separators=(",", ":"))
+
+
+def _line(at: int, kind: str, number: int, facts: dict[str, Any]) -> Line:
+    order = _ORDER.index(kind) << 40 | number
+    return at, order, {"seq": at, "kind": kind, "at": moment(at), **facts}
+
+
+async def _rare(store: Store, rows: Mapping[int, ContextRow], tenant: str | None) -> list[Line]:
+    """Everything but pages: there is little of it."""
+    lines = []
+    for row in rows.values():
+        terms = json.loads(row.terms)
+        body = await store.catalogue(bytes.fromhex(terms["catalogue"]))
+        lists = ([], []) if body is None else unpack_catalogue(body)
+        facts = {"context": row.name, "k": terms["k"], "base_ranking": lists[0], "candidates": lists[1]}
+        lines.append(_line(row.opened_at, "opened", row.id, facts))
+        for version in await store.versions(row.id):
+            if version.cause != "opened":
+                evidence = json.loads(version.evidence)
+                told = {"version": version.version, "cause": version.cause, "leader": json.loads(version.leader)}
+                changed = {"gained": evidence["gained"], "lost": evidence["lost"]}
+                lines.append(_line(version.at, "version", row.id, {"context": row.name, **told, **changed}))
+    for operation in await store.operations(0):
+        of_all = operation.context == 0 and tenant is not None and operation.tenant in (tenant, EVERYBODY)
+        if operation.context in rows or of_all:
+            lines.append(_operation(operation, rows))
+    return lines
+
+
+def _operation(row: OperationRow, rows: Mapping[int, ContextRow]) -> Line:
+    name = rows[row.context].name if row.context else None
+    whose = {"all_tenants": True} if row.tenant == EVERYBODY else {}
+    facts = {"context": name, **whose, **json.loads(row.body)}
+    return _line(row.at, OperationKind(row.kind).name.lower(), row.number, facts)
+
+
+def _page(page: PageRow, row: ContextRow) -> Line:
+    record = unpacked(page.record)
+    facts = {
+        "context": row.name,
+        "impression_id": identifiers.to_text(record.impression),
+        "arm": ARMS[record.arm],
+        "policy": record.policy,
+        "closes_at": moment(record.closes_at),
+        "round": record.round,
+        "leader_version": record.knowledge,
+        "catalogue": record.catalogue.hex(),
+        "base": list(record.production),
+        "ranking": list(record.shown),
+        "row": list(record.row),
+        "group_starts": list(record.law.start),
+        "group_ends": list(record.law.end),
+        "weights": list(record.law.weight),
+        "visitor": record.visitor.hex() or None,
+        "coins": record.coins.hex(),
+        "request_id": record.request_id,
+        "clicks": items_of_bits(record.shown, page.clicks),
+    }
+    return _line(record.issued_at, "page", 0, facts)
+
+
+def items_of_bits(shown: tuple[str, ...], bits: int) -> list[str]:
+    """The items whose bits are set."""
+    return [item for place, item in enumerate(shown) if bits >> place & 1]

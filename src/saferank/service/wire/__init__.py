@@ -1,0 +1,1 @@
+"""What goes over the wire: calls, answers and problems, as strict models. Imports nothing else of the service."""

@@ -1,0 +1,77 @@
+"""The lines of an export in the forms that other programs read: ``sessions`` and OpenSearch's ``ubi``.
+
+Pure: it takes the lines of ``/v1/export`` and gives others. A page whose window is open is left out, because its clicks
+may still come. The store keeps the clicks of a page as a set, so an event of ``ubi`` has the time of its page.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Literal
+
+ExportFormat = Literal["events", "sessions", "ubi"]
+Facts = dict[str, Any]
+
+
+class Converter:
+    """Lines of the log in, lines of another form out; ``events`` gives them as they are. ``now`` is RFC 3339 in UTC.
+
+    >>> converter = Converter("sessions", "2026-03-01T13:00:00.000Z")
+    >>> page = {"kind": "page", "impression_id": "i", "context": "home", "ranking": ["a", "b"], "clicks": ["b"]}
+    >>> list(converter.take({**page, "closes_at": "2026-03-01T12:30:00.000Z"}))
+    ['{"query":"home","items":["a","b"],"clicked":["b"],"arm":null,"impression_id":"i"}']
+    >>> list(converter.take({**page, "closes_at": "2026-03-01T13:30:00.000Z"}))
+    []
+    """
+
+    def __init__(self, form: ExportFormat, now: str) -> None:
+        self._form, self._now = form, now
+
+    def take(self, facts: Facts) -> Iterator[str]:
+        """The lines that one line of the log gives."""
+        if self._form == "events":
+            yield _line(facts)
+        elif facts["kind"] == "page" and facts["closes_at"] <= self._now:  # the order of such texts is that of times
+            yield from _session(facts) if self._form == "sessions" else _documents(facts)
+
+
+def _session(facts: Facts) -> Iterator[str]:
+    yield _line(
+        {
+            "query": facts["context"],
+            "items": facts["ranking"],
+            "clicked": facts["clicks"],
+            "arm": facts.get("arm"),
+            "impression_id": facts["impression_id"],
+        }
+    )
+
+
+def _documents(facts: Facts) -> Iterator[str]:
+    """A query and its clicks, each behind the action line of a bulk request."""
+    about = {"query_id": facts["impression_id"], "client_id": facts.get("visitor") or "unknown"}
+    yield _line({"index": {"_index": "ubi_queries", "_id": facts["impression_id"]}})
+    yield _line(
+        {
+            **about,
+            "user_query": facts["context"],
+            "timestamp": facts["at"],
+            "query_response_id": facts["impression_id"],
+            "query_response_hit_ids": facts["ranking"],
+            "query_attributes": {name: facts.get(name) for name in ("arm", "policy", "leader_version")},
+        }
+    )
+    for item in facts["clicks"]:
+        position = {"ordinal": {"index": facts["ranking"].index(item) + 1}}
+        yield _line({"index": {"_index": "ubi_events"}})
+        yield _line(
+            {
+                **about,
+                "action_name": "click",
+                "timestamp": facts["at"],
+                "event_attributes": {"object": {"object_id": item}, "position": position},
+            }
+        )
+
+
+def _line(facts: Facts) -> str:
+    return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,367 @@
+"""What the service asks of a store. SQLite and PostgreSQL keep it alike; one test suite runs over both.
+
+Times are milliseconds of the store's clock. A *page* belongs to one context and is issued at a time that its id begins
+with, so the order of ids is the display order. A page is *open* until its context was closed through its issue time,
+and no longer than its window by the store's clock. Clicks are merged into open pages only. Closing and feedback exclude
+each other per context: when ``close_through`` has returned, no click of an earlier page is accepted any more.
+
+Contexts are spread over ``SHARDS`` shards. Who holds the lease of a shard closes and folds its contexts. Every lease
+has an epoch; a write under an epoch that is no longer the newest is refused (``StaleLeaseError``). A *publication* is
+the knowledge of a context, the fold of all its pages through a time.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+SHARDS = 64
+"""Context number ``id`` belongs to shard ``id % SHARDS``."""
+
+
+class StoreError(ValueError):
+    """Why a store cannot be used, in a sentence that begins with its name. Raised before anything is served."""
+
+
+class DamagedStoreError(StoreError):
+    """A row is not as it was written; the sentence names it. Any call that reads may raise this."""
+
+
+class StoreUnavailableError(RuntimeError):
+    """The store did not take a call (disk full, connection lost): nothing of it is acknowledged; try again."""
+
+
+class StaleLeaseError(RuntimeError):
+    """Somebody else holds the shard by now; nothing was written."""
+
+
+class ContextRow(NamedTuple):
+    """A context. Opened once, by whoever comes first."""
+
+    id: int
+    tenant: str
+    name: str
+    terms: str  # JSON: policy, rule, window, lifetime, time of opening
+    opened_at: int
+
+
+class CatalogueRow(NamedTuple):
+    """A base ranking and candidates, packed, by digest of their content."""
+
+    digest: bytes
+    body: bytes
+
+
+class PageRow(NamedTuple):
+    """A page as the log keeps it."""
+
+    impression: bytes  # 16 bytes, the first six are the time of issue
+    context: int
+    closes_at: int
+    record: bytes  # packed PageRecord
+    server: str  # who issued it ...
+    number: int  # ... and which of its pages it was, from 1: a gap shows what a crash took
+    clicks: int = 0  # a bit for each shown place
+
+
+class Report(NamedTuple):
+    """Clicks of a page, with the page itself: a page with clicks is in the log because its token carries it."""
+
+    page: PageRow  # its clicks are those that were reported
+    tenant: str
+    event_id: str | None
+    digest: bytes  # of page and clicks: what two reports with one event_id must have in common
+
+
+class Outcome(IntEnum):
+    """What became of a report. An event_id is looked up first: who repeats one is told so after the closing too."""
+
+    ACCEPTED = 1  # merged, and at least one click or the page itself is new, or it has a new event_id
+    DUPLICATE = 2  # everything in it was there before
+    LATE = 3  # the page is closed: nothing was written
+    CONFLICT = 4  # the event_id came before with another digest: nothing was written
+
+
+class Group(NamedTuple):
+    """What is written in one transaction (group commit)."""
+
+    reports: Sequence[Report] = ()
+    pages: Sequence[PageRow] = ()  # issued pages, written in the background; those that are closed already are left out
+    catalogues: Sequence[CatalogueRow] = ()
+
+
+class Written(NamedTuple):
+    """What became of a group."""
+
+    outcomes: tuple[Outcome, ...]  # one for each report
+    now: int  # the store's clock
+    left_out: int  # pages of the group that came after their window was closed
+
+
+class Lease(NamedTuple):
+    """The right to close and fold the contexts of a shard."""
+
+    shard: int
+    epoch: int
+    until: int  # the store's clock; renewed by every heartbeat
+
+
+class VersionRow(NamedTuple):
+    """A version of the knowledge of a context: its leader then, and what brought it about."""
+
+    context: int
+    version: int
+    at: int  # issue time of the page, or the time, that brought it about
+    cause: str  # opened, page, expired, contradiction, restart, rollback or reset
+    leader: str  # JSON list
+    impression: bytes | None
+    evidence: str  # JSON: certificates gained and lost, as lists of [better, worse, s, n]
+    why: str | None = None
+
+
+class Publication(NamedTuple):
+    """What is known of a context: the fold of its pages through ``through``, and of its operations so far."""
+
+    context: int
+    number: int  # grows by one with every publication of the context
+    through: int
+    operation: int  # the newest operation that is in it
+    body: bytes
+
+
+class Mark(NamedTuple):
+    """A kept snapshot without its body."""
+
+    number: int
+    through: int
+    operation: int
+
+
+class Deleted(NamedTuple):
+    """What ``delete_pages`` has deleted."""
+
+    pages: int
+    events: int
+
+
+EVERYBODY = ""
+"""Instead of a tenant's name: all tenants. No tenant can be called so."""
+
+
+class OperationKind(IntEnum):
+    """What is done to a context or (context 0) to a whole tenant, by an operator or by the guardrail.
+
+    Numbers are in stores: keep them.
+    """
+
+    KILL = 1
+    UNKILL = 2
+    ROLLBACK = 3
+    GUARDRAIL = 4
+    SETTINGS = 5
+    RESET = 6
+
+
+class OperationRow(NamedTuple):
+    """Something an operator did, or the guardrail.
+
+    KILL, UNKILL, SETTINGS and GUARDRAIL hold at once; GUARDRAIL is obeyed like KILL and ended by UNKILL. The holder of
+    the shard carries out ROLLBACK and RESET, and begins comparisons again after an UNKILL that ended a GUARDRAIL.
+    """
+
+    number: int  # grows over all operations of the store, one after the other (taken under a lock)
+    at: int
+    tenant: str  # EVERYBODY: all tenants
+    context: int  # 0: all contexts of the tenant
+    kind: int
+    body: str  # JSON: why, version, mode and holdout_share, evidence of the guardrail
+
+
+class ServerRow(NamedTuple):
+    """A server as the others see it."""
+
+    server: str
+    lease_until: int  # after this it serves production's rankings only, until it has been heard from again
+    acknowledged: int  # the newest operation that it obeys
+
+
+class AlarmRow(NamedTuple):
+    """Something that should not happen."""
+
+    at: int
+    context: int
+    kind: str
+    detail: str
+
+
+class Heartbeat(NamedTuple):
+    """What a server learns from a heartbeat."""
+
+    now: int  # the store's clock
+    lease_until: int  # of the server's freshness: ``now`` plus the time asked for
+    operations: int  # the newest operation there is
+    leases: tuple[Lease, ...]  # shards that this server holds from now on, or still
+    servers: int  # servers that are alive, this one included
+
+
+class Store(Protocol):
+    """The contract. All calls raise StoreUnavailableError when the store does not answer; then nothing was promised."""
+
+    async def open(self) -> None:
+        """Connect, check the schema and bring it up to date; StoreError says why not."""
+
+    async def close(self) -> None:
+        """Let go of everything."""
+
+    # --- servers, time, leases ---
+
+    async def heartbeat(self, server: str, acknowledged: int, lease_ms: int) -> Heartbeat:
+        """Say that a server is alive and obeys operations up to ``acknowledged``.
+
+        It keeps its shards, takes free ones up to its fair share (SHARDS over live servers, rounded up), and lets go of
+        what is beyond. A shard whose lease has run out is free; taking one raises its epoch.
+        """
+
+    async def leave(self, server: str) -> None:
+        """The server has stopped: its shards are free, and nobody waits for its acknowledgement."""
+
+    async def servers(self) -> Sequence[ServerRow]:
+        """All servers whose lease has not run out."""
+
+    # --- contexts and catalogues ---
+
+    async def open_context(self, tenant: str, name: str, terms: str, most: int) -> ContextRow | None:
+        """The context of this name, made if there is none; None when the tenant has ``most`` already."""
+
+    async def find_context(self, tenant: str, name: str) -> ContextRow | None:
+        """A context by name."""
+
+    async def contexts(self) -> Sequence[ContextRow]:
+        """All contexts, by id."""
+
+    async def catalogue(self, digest: bytes) -> bytes | None:
+        """The body of a catalogue."""
+
+    # --- pages ---
+
+    async def write(self, group: Group) -> Written:
+        """Write a group, all of it or nothing; when this returns it is durable."""
+
+    async def page(self, impression: bytes) -> PageRow | None:
+        """A page."""
+
+    # --- closing and publishing, by the holder of a shard ---
+
+    async def due(self, shards: Sequence[int], after: int, now: int) -> Sequence[int]:
+        """Contexts of these shards with pages issued after ``after`` whose windows have ended at ``now``.
+
+        Pages that are in the newest publication of their context do not count. So a holder that stopped between
+        ``close_through`` and ``publish`` leaves a context that is due for the next one.
+        """
+
+    async def close_through(self, lease: Lease, context: int, through: int) -> int:
+        """Close the pages issued at or before ``through``; returns what the context is closed through now."""
+
+    async def pages_between(self, context: int, after: int, through: int) -> Sequence[PageRow]:
+        """Pages issued after ``after`` and at or before ``through``, in display order."""
+
+    async def count_pages(self, context: int, after: int) -> int:
+        """How many pages were issued after ``after``."""
+
+    async def publish(
+        self,
+        lease: Lease,
+        publication: Publication,
+        versions: Sequence[VersionRow],
+        alarms: Sequence[AlarmRow] = (),
+        keep: bool = False,
+    ) -> None:
+        """Make knowledge known to all servers, with its new versions; ``keep`` keeps it as a snapshot for ever.
+
+        A publication that is the newest one already, field by field, is a call that came twice: nothing is written.
+        Any other whose number is not the next one is refused (StaleLeaseError).
+        """
+
+    async def publication(self, context: int) -> Publication | None:
+        """The newest knowledge of a context."""
+
+    async def publications(self, contexts: Sequence[int]) -> Sequence[Publication]:
+        """The newest knowledge of these contexts in one question, by context; those without any are left out."""
+
+    async def published(self, since: int) -> Mapping[int, int]:
+        """Contexts that were published at or after ``since`` (and some before), with the numbers of publications.
+
+        ``since`` is a time that the store gave before the last call of this: then no publication is missed.
+        """
+
+    async def wait(self, seconds: float) -> None:
+        """Return when something was published or an operation was added, or after ``seconds``. May return early.
+
+        What happened between two calls ends the second one at once. One task of a server may wait.
+        """
+
+    # --- retention ---
+
+    async def contexts_with_pages_before(self, shards: Sequence[int], before: int) -> Sequence[int]:
+        """Contexts of these shards with pages issued before a time."""
+
+    async def keep_publication(self, lease: Lease, context: int) -> None:
+        """Keep the newest publication as a snapshot as well, if there is one."""
+
+    async def prune(self, lease: Lease, context: int, mark: Mark, before: int, seen: int, most: int) -> int:
+        """Delete pages issued before a time, at most so many and the oldest first; returns how many.
+
+        From then on a kept snapshot stands for what was before it: older ones are deleted. Nothing is done, and 0 is
+        returned, when the context has an operation beyond ``seen``: it may be a rollback that needs what is deleted.
+        """
+
+    async def delete_pages(
+        self, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes], digests: Sequence[bytes]
+    ) -> Deleted:
+        """Delete single pages of a context, and the event ids of reports with these digests.
+
+        As with ``prune`` a kept snapshot stands for what was before it from then on, and older ones are deleted. Pages
+        issued after the snapshot are left alone.
+        """
+
+    async def pruned_through(self, context: int) -> int:
+        """Through when pages may have been deleted, for which the oldest kept snapshot stands; 0: none were."""
+
+    async def prune_events(self, before: int, most: int) -> int:
+        """Forget event ids that were accepted before a time, at most so many; returns how many."""
+
+    # --- operations ---
+
+    async def add_operation(self, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:
+        """Write an operation; it is durable when this returns."""
+
+    async def operations(self, after: int) -> Sequence[OperationRow]:
+        """Operations with larger numbers, in order."""
+
+    async def add_alarm(self, alarm: AlarmRow) -> None:
+        """Note something that should not happen."""
+
+    # --- the past ---
+
+    async def versions(self, context: int, newest: int | None = None) -> Sequence[VersionRow]:
+        """All versions of a context, oldest first; or so many of the newest."""
+
+    async def snapshot_before(self, context: int, through: int) -> Publication | None:
+        """The newest kept snapshot whose ``through`` is at or before."""
+
+    async def snapshots(self, context: int) -> Sequence[Publication]:
+        """All kept snapshots of a context, oldest first."""
+
+    async def marks(self, context: int) -> Sequence[Mark]:
+        """All kept snapshots of a context, oldest first, without their bodies."""
+
+    def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[PageRow]:
+        """Pages in display order, of one context or of all, from after an id."""
+
+    async def alarms(self, context: int) -> Sequence[AlarmRow]:
+        """Alarms of a context, oldest first."""
+
+    async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
+        """Alarms of all contexts, newest first, at most so many."""
+
+    async def meta(self, name: str) -> bytes | None:
+        """A fact about the store: ``session_key`` and ``token_keys`` are made when it is."""

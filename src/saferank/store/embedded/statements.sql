@@ -1,0 +1,304 @@
+-- Every statement of the SQLite store, by name. Where it says VALUES (?), IN (?) or FROM (?) there are as
+-- many rows or keys as needed.
+
+-- --- meta ---
+
+-- name: meta
+SELECT name, value, sum FROM meta WHERE name = ?
+
+-- name: add_meta
+INSERT OR REPLACE INTO meta (name, value, sum) VALUES (?)
+
+-- name: newest_time
+SELECT MAX(COALESCE((SELECT MAX(at) FROM operation), 0), COALESCE((SELECT MAX(published_at) FROM publication), 0),
+           COALESCE((SELECT MAX(opened_at) FROM context), 0))
+
+-- name: newest_page
+SELECT impression FROM page ORDER BY impression DESC LIMIT 1
+
+-- --- servers and leases ---
+
+-- name: set_server
+INSERT INTO server (server, lease_until, acknowledged) VALUES (:server, :until, :acknowledged)
+ON CONFLICT (server) DO UPDATE SET lease_until = excluded.lease_until, acknowledged = excluded.acknowledged
+
+-- name: forget_servers
+DELETE FROM server WHERE lease_until < ?
+
+-- name: servers
+SELECT server, lease_until, acknowledged FROM server WHERE lease_until > ? ORDER BY server
+
+-- name: count_servers
+SELECT COUNT(*) FROM server WHERE lease_until > ?
+
+-- name: let_go
+UPDATE shard SET holder = '', until = 0 WHERE shard IN
+(SELECT shard FROM shard WHERE holder = :server AND until > :now ORDER BY shard LIMIT -1 OFFSET :share)
+
+-- name: renew
+UPDATE shard SET until = :until WHERE holder = :server AND until > :now
+
+-- name: take
+UPDATE shard SET epoch = epoch + 1, holder = :server, until = :until WHERE shard IN
+(SELECT shard FROM shard WHERE until <= :now ORDER BY shard LIMIT :free)
+
+-- name: leases
+SELECT shard, epoch, until FROM shard WHERE holder = ? AND until > ? ORDER BY shard
+
+-- name: leave_shards
+UPDATE shard SET holder = '', until = 0 WHERE holder = ?
+
+-- name: leave
+DELETE FROM server WHERE server = ?
+
+-- name: epoch
+SELECT epoch FROM shard WHERE shard = ?
+
+-- name: add_shard
+INSERT OR IGNORE INTO shard (shard) VALUES (?)
+
+-- --- contexts and catalogues ---
+
+-- name: find_context
+SELECT id, tenant, name, terms, opened_at, sum FROM context WHERE tenant = ? AND name = ?
+
+-- name: contexts
+SELECT id, tenant, name, terms, opened_at, sum FROM context ORDER BY id
+
+-- name: count_contexts
+SELECT COUNT(*) FROM context WHERE tenant = ?
+
+-- name: last_context
+SELECT COALESCE(MAX(id), 0) FROM context
+
+-- name: add_context
+INSERT INTO context (id, tenant, name, terms, opened_at, sum) VALUES (?)
+
+-- name: catalogue
+SELECT digest, body, sum FROM catalogue WHERE digest = ?
+
+-- name: add_catalogue
+INSERT OR IGNORE INTO catalogue (digest, body, sum) VALUES (?)
+
+-- --- pages ---
+
+-- name: closed_through_in
+SELECT id, closed_through FROM context WHERE id IN (?)
+
+-- name: clicks_in
+SELECT impression, clicks FROM page WHERE impression IN (?)
+
+-- name: deliveries_in
+-- With (tenant, event_id) IN (...) SQLite would read the whole table.
+SELECT d.tenant, d.event_id, d.digest FROM (?) AS k
+CROSS JOIN delivery AS d ON d.tenant = k.column1 AND d.event_id = k.column2
+
+-- name: add_delivery
+INSERT INTO delivery (tenant, event_id, digest, at) VALUES (?)
+
+-- name: add_page
+INSERT INTO page (impression, context, closes_at, record, server, number, clicks, sum) VALUES (?)
+ON CONFLICT (impression) DO UPDATE SET clicks = excluded.clicks
+
+-- name: add_waiting
+INSERT OR IGNORE INTO waiting (context, closes_at) VALUES (?)
+
+-- name: page
+SELECT impression, context, closes_at, record, server, number, clicks, sum FROM page WHERE impression = ?
+
+-- name: pages_between
+SELECT impression, context, closes_at, record, server, number, clicks, sum FROM page
+WHERE context = ? AND impression >= ? AND impression < ? ORDER BY impression
+
+-- name: count_pages
+SELECT COUNT(*) FROM page WHERE context = ? AND impression >= ?
+
+-- name: pages_after
+SELECT impression, context, closes_at, record, server, number, clicks, sum FROM page
+WHERE impression > ? ORDER BY impression LIMIT ?
+
+-- name: pages_of_context_after
+SELECT impression, context, closes_at, record, server, number, clicks, sum FROM page
+WHERE context = ? AND impression > ? ORDER BY impression LIMIT ?
+
+-- --- closing and publishing ---
+
+-- name: waiting
+SELECT waiting.context, COALESCE(publication.through, 0) FROM waiting
+LEFT JOIN publication ON publication.context = waiting.context WHERE waiting.closes_at <= ? ORDER BY +waiting.context
+
+-- name: ended_page
+SELECT 1 FROM page WHERE context = ? AND impression >= ? AND closes_at <= ? LIMIT 1
+
+-- name: first_page
+SELECT closes_at FROM page WHERE context = ? AND impression >= ? ORDER BY impression LIMIT 1
+
+-- name: close_through
+UPDATE context SET closed_through = MAX(closed_through, ?) WHERE id = ? RETURNING closed_through
+
+-- name: set_publication
+INSERT INTO publication (context, number, through, operation, body, sum, published_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (context) DO UPDATE SET number = excluded.number, through = excluded.through,
+operation = excluded.operation, body = excluded.body, sum = excluded.sum, published_at = excluded.published_at
+
+-- name: set_waiting
+UPDATE waiting SET closes_at = ? WHERE context = ?
+
+-- name: end_waiting
+DELETE FROM waiting WHERE context = ?
+
+-- name: add_snapshot
+INSERT INTO snapshot (context, number, through, operation, body, sum) VALUES (?)
+
+-- name: add_version
+INSERT INTO version (context, version, at, cause, leader, impression, evidence, why, sum) VALUES (?)
+
+-- name: publication
+SELECT context, number, through, operation, body, sum FROM publication WHERE context = ?
+
+-- name: publications_in
+SELECT context, number, through, operation, body, sum FROM publication WHERE context IN (?) ORDER BY context
+
+-- name: published
+SELECT context, number FROM publication WHERE published_at >= ?
+
+-- --- retention ---
+
+-- name: contexts_with_pages_before
+SELECT id FROM context WHERE EXISTS (SELECT 1 FROM page WHERE page.context = context.id AND page.impression < ?)
+ORDER BY id
+
+-- name: keep_publication
+INSERT OR IGNORE INTO snapshot (context, number, through, operation, body, sum)
+SELECT context, number, through, operation, body, sum FROM publication WHERE context = ?
+
+-- name: marks
+SELECT number, through, operation FROM snapshot WHERE context = ? ORDER BY number
+
+-- name: newer_operation
+SELECT EXISTS (SELECT 1 FROM operation WHERE context = ? AND number > ?)
+
+-- name: set_pruned
+UPDATE context SET pruned_through = ? WHERE id = ? AND pruned_through < ?
+
+-- name: forget_snapshots
+DELETE FROM snapshot WHERE context = ? AND number < ?
+
+-- name: forget_pages
+DELETE FROM page WHERE impression IN
+(SELECT impression FROM page WHERE context = ? AND impression < ? ORDER BY impression LIMIT ?)
+
+-- name: delete_page
+DELETE FROM page WHERE impression = ? AND context = ? AND impression < ?
+
+-- name: delete_events_in
+DELETE FROM delivery WHERE digest IN (?) RETURNING event_id
+
+-- name: pruned_through
+SELECT pruned_through FROM context WHERE id = ?
+
+-- name: forget_events
+DELETE FROM delivery WHERE (tenant, event_id) IN
+(SELECT tenant, event_id FROM delivery WHERE at < ? ORDER BY at LIMIT ?)
+
+-- --- operations and alarms ---
+
+-- name: last_operation
+SELECT COALESCE(MAX(number), 0) FROM operation
+
+-- name: add_operation
+INSERT INTO operation (number, at, tenant, context, kind, body, sum) VALUES (?)
+
+-- name: operations
+SELECT number, at, tenant, context, kind, body, sum FROM operation WHERE number > ? ORDER BY number
+
+-- name: add_alarm
+INSERT INTO alarm (at, context, kind, detail) VALUES (?)
+
+-- name: alarms
+SELECT at, context, kind, detail FROM alarm WHERE context = ? ORDER BY id
+
+-- name: newest_alarms
+SELECT at, context, kind, detail FROM alarm ORDER BY id DESC LIMIT ?
+
+-- --- the past ---
+
+-- name: versions
+SELECT context, version, at, cause, leader, impression, evidence, why, sum FROM version
+WHERE context = ? ORDER BY version DESC LIMIT ?
+
+-- name: snapshots
+SELECT context, number, through, operation, body, sum FROM snapshot WHERE context = ? ORDER BY number
+
+-- name: snapshot_before
+SELECT context, number, through, operation, body, sum FROM snapshot
+WHERE context = ? AND through <= ? ORDER BY number DESC LIMIT 1
+
+-- --- backup and restore: every table as store/tables.py has it; the checksum stands behind the columns it is of ---
+
+-- name: copy_meta
+SELECT name, value, sum FROM meta ORDER BY name
+
+-- name: copy_context
+SELECT id, tenant, name, terms, opened_at, sum, closed_through, pruned_through FROM context ORDER BY id
+
+-- name: copy_catalogue
+SELECT digest, body, sum FROM catalogue ORDER BY digest
+
+-- name: copy_page
+SELECT impression, context, closes_at, record, server, number, clicks, sum FROM page ORDER BY impression
+
+-- name: copy_delivery
+SELECT tenant, event_id, digest, at FROM delivery ORDER BY tenant, event_id
+
+-- name: copy_publication
+SELECT context, number, through, operation, body, sum, published_at FROM publication ORDER BY context
+
+-- name: copy_snapshot
+SELECT context, number, through, operation, body, sum FROM snapshot ORDER BY context, number
+
+-- name: copy_version
+SELECT context, version, at, cause, leader, impression, evidence, why, sum FROM version ORDER BY context, version
+
+-- name: copy_operation
+SELECT number, at, tenant, context, kind, body, sum FROM operation ORDER BY number
+
+-- name: copy_alarm
+SELECT at, context, kind, detail FROM alarm ORDER BY id
+
+-- name: is_used
+SELECT EXISTS (SELECT 1 FROM context) OR EXISTS (SELECT 1 FROM operation) OR EXISTS (SELECT 1 FROM delivery)
+
+-- name: published_through
+SELECT context.id, COALESCE(publication.through, 0) FROM context
+LEFT JOIN publication ON publication.context = context.id ORDER BY context.id
+
+-- name: put_meta
+INSERT OR REPLACE INTO meta (name, value, sum) VALUES (?)
+
+-- name: put_context
+INSERT INTO context (id, tenant, name, terms, opened_at, sum, closed_through, pruned_through) VALUES (?)
+
+-- name: put_catalogue
+INSERT INTO catalogue (digest, body, sum) VALUES (?)
+
+-- name: put_page
+INSERT INTO page (impression, context, closes_at, record, server, number, clicks, sum) VALUES (?)
+
+-- name: put_delivery
+INSERT INTO delivery (tenant, event_id, digest, at) VALUES (?)
+
+-- name: put_publication
+INSERT INTO publication (context, number, through, operation, body, sum, published_at) VALUES (?)
+
+-- name: put_snapshot
+INSERT INTO snapshot (context, number, through, operation, body, sum) VALUES (?)
+
+-- name: put_version
+INSERT INTO version (context, version, at, cause, leader, impression, evidence, why, sum) VALUES (?)
+
+-- name: put_operation
+INSERT INTO operation (number, at, tenant, context, kind, body, sum) VALUES (?)
+
+-- name: put_alarm
+INSERT INTO alarm (at, context, kind, detail) VALUES (?)

@@ -1,0 +1,290 @@
+"""The contract on one SQLite file. One process at a time: a lock file beside it."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from saferank.store.checksums import checked_page, unsealed, unsealed_clicks
+from saferank.store.contract import (
+    SHARDS,
+    AlarmRow,
+    ContextRow,
+    Deleted,
+    Group,
+    Heartbeat,
+    Lease,
+    Mark,
+    OperationKind,
+    OperationRow,
+    PageRow,
+    Publication,
+    ServerRow,
+    StoreUnavailableError,
+    VersionRow,
+    Written,
+)
+from saferank.store.embedded import copying, leases, pruning, publishing
+from saferank.store.embedded.clock import Clock, not_before, wall_clock
+from saferank.store.embedded.file import FILE_NAME, check, insert, make_folder
+from saferank.store.embedded.groups import load, write_group
+from saferank.store.embedded.threads import Readers, Writer, sentences
+from saferank.store.lock import StoreLock
+from saferank.store.page_record import TIME_BYTES, first_id
+from saferank.store.past import Past
+from saferank.store.sql import statements
+from saferank.store.tables import Chunk
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+_CHUNK = 1000
+_MARGIN_MS = 10_000
+"""A publication is stamped before it is committed; who asks in between must find it the next time."""
+
+
+class SqliteStore:
+    """The store in a folder. Read-only it needs no lock, and the server of the store may go on writing."""
+
+    def __init__(self, folder: str | Path, clock: Clock | None = None, *, readonly: bool = False) -> None:
+        self.path = Path(folder) / FILE_NAME
+        self.name = str(self.path)
+        self._clock, self._readonly = clock or wall_clock(), readonly
+        self._lock: StoreLock | None = None
+        self._writer: Writer | None = None
+        self._readers: Readers | None = None
+        self._changed = asyncio.Event()
+
+    async def open(self) -> None:
+        """Lock and check the file and bring it up to date; StoreError says why not."""
+        await asyncio.to_thread(self._open)
+        newest = await self._read(_newest_time)
+        self._clock = not_before(self._clock, newest)
+
+    def _open(self) -> None:
+        if self._readonly:
+            check(self.path)
+        else:
+            make_folder(self.path)
+            self._lock = StoreLock(self.path)
+            try:
+                self._writer = Writer(self.path)
+            except BaseException:
+                self._lock.release()
+                raise
+        self._readers = Readers(self.path)
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        readers, writer, lock = self._readers, self._writer, self._lock
+        self._readers = self._writer = self._lock = None
+        if readers is not None:
+            readers.close()
+        if writer is not None:
+            writer.close()
+        if lock is not None:
+            lock.release()
+
+    async def _read(self, work: Work[T]) -> T:
+        if self._readers is None:
+            raise StoreUnavailableError(f"{self.name}: is not open")
+        return await self._readers.run(work)
+
+    async def _write(self, work: Work[T]) -> T:
+        if self._writer is None:
+            raise StoreUnavailableError(f"{self.name}: is not open for writing")
+        return await self._writer.run(work)
+
+    async def _rows(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
+        sql = statements("embedded")[statement]
+        return await self._read(lambda connection: connection.execute(sql, arguments).fetchall())
+
+    # --- servers, time, leases ---
+
+    async def heartbeat(self, server: str, acknowledged: int, lease_ms: int) -> Heartbeat:
+        return await self._write(lambda on: leases.heartbeat(on, server, acknowledged, lease_ms, self._clock()))
+
+    async def leave(self, server: str) -> None:
+        await self._write(partial(leases.leave, server=server))
+
+    async def servers(self) -> Sequence[ServerRow]:
+        return [ServerRow(*row) for row in await self._rows("servers", self._clock())]
+
+    # --- contexts and catalogues ---
+
+    async def open_context(self, tenant: str, name: str, terms: str, most: int) -> ContextRow | None:
+        return await self._write(
+            lambda on: publishing.open_context(on, tenant, name, terms, most, self._clock(), self.name)
+        )
+
+    async def find_context(self, tenant: str, name: str) -> ContextRow | None:
+        return await self._read(lambda on: publishing.find_context(on, tenant, name, self.name))
+
+    async def contexts(self) -> Sequence[ContextRow]:
+        return [ContextRow(*unsealed(self.name, "context", row)) for row in await self._rows("contexts")]
+
+    async def catalogue(self, digest: bytes) -> bytes | None:
+        rows = await self._rows("catalogue", digest)
+        return unsealed(self.name, "catalogue", rows[0])[1] if rows else None
+
+    # --- pages ---
+
+    async def write(self, group: Group) -> Written:
+        return await self._write(lambda on: write_group(on, group, self._clock(), self.name))
+
+    async def page(self, impression: bytes) -> PageRow | None:
+        rows = await self._rows("page", impression)
+        return self._page(rows[0]) if rows else None
+
+    def _page(self, row: tuple[Any, ...]) -> PageRow:
+        *fields, clicks, found = row
+        page = PageRow._make((*fields, unsealed_clicks(self.name, fields[0], clicks)))
+        return checked_page(self.name, page, found)
+
+    # --- closing and publishing, by the holder of a shard ---
+
+    async def due(self, shards: Sequence[int], after: int, now: int) -> Sequence[int]:
+        return await self._read(lambda on: publishing.due(on, shards, after, now))
+
+    async def close_through(self, lease: Lease, context: int, through: int) -> int:
+        return await self._write(lambda on: publishing.close_through(on, lease, context, through))
+
+    async def pages_between(self, context: int, after: int, through: int) -> Sequence[PageRow]:
+        return [
+            self._page(row)
+            for row in await self._rows("pages_between", context, first_id(after + 1), first_id(through + 1))
+        ]
+
+    async def count_pages(self, context: int, after: int) -> int:
+        ((found,),) = await self._rows("count_pages", context, first_id(after + 1))
+        return int(found)
+
+    async def publish(
+        self,
+        lease: Lease,
+        publication: Publication,
+        versions: Sequence[VersionRow],
+        alarms: Sequence[AlarmRow] = (),
+        keep: bool = False,
+    ) -> None:
+        await self._write(
+            lambda on: publishing.publish(on, lease, publication, self._clock(), self.name, versions, alarms, keep)
+        )
+        self._changed.set()
+
+    async def publication(self, context: int) -> Publication | None:
+        return await self._read(lambda on: publishing.newest_publication(on, context, self.name))
+
+    async def publications(self, contexts: Sequence[int]) -> Sequence[Publication]:
+        return await self._read(lambda on: publishing.publications(on, contexts, self.name))
+
+    async def published(self, since: int) -> Mapping[int, int]:
+        return dict(await self._rows("published", since - _MARGIN_MS))
+
+    async def wait(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+        self._changed.clear()
+
+    # --- retention ---
+
+    async def contexts_with_pages_before(self, shards: Sequence[int], before: int) -> Sequence[int]:
+        rows = await self._rows("contexts_with_pages_before", first_id(before))
+        return [number for (number,) in rows if number % SHARDS in set(shards)]
+
+    async def keep_publication(self, lease: Lease, context: int) -> None:
+        await self._write(lambda on: pruning.keep_publication(on, lease, context))
+
+    async def prune(self, lease: Lease, context: int, mark: Mark, before: int, seen: int, most: int) -> int:
+        return await self._write(lambda on: pruning.prune(on, lease, context, mark, before, seen, most))
+
+    async def delete_pages(
+        self, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes], digests: Sequence[bytes]
+    ) -> Deleted:
+        return await self._write(lambda on: pruning.delete_pages(on, lease, context, mark, impressions, digests))
+
+    async def pruned_through(self, context: int) -> int:
+        rows = await self._rows("pruned_through", context)
+        return int(rows[0][0]) if rows else 0
+
+    async def prune_events(self, before: int, most: int) -> int:
+        sql = statements("embedded")["forget_events"]
+        return await self._write(lambda on: on.execute(sql, (before, most)).rowcount)
+
+    # --- operations ---
+
+    async def add_operation(self, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:
+        row = await self._write(lambda on: publishing.add_operation(on, tenant, context, kind, body, self._clock()))
+        self._changed.set()
+        return row
+
+    async def operations(self, after: int) -> Sequence[OperationRow]:
+        return [OperationRow(*unsealed(self.name, "operation", row)) for row in await self._rows("operations", after)]
+
+    async def add_alarm(self, alarm: AlarmRow) -> None:
+        await self._write(lambda on: insert(on, statements("embedded")["add_alarm"], [alarm]))
+
+    # --- the past ---
+
+    async def versions(self, context: int, newest: int | None = None) -> Sequence[VersionRow]:
+        rows = await self._rows("versions", context, -1 if newest is None else newest)
+        return [VersionRow(*unsealed(self.name, "version", row, 2)) for row in reversed(rows)]
+
+    async def snapshot_before(self, context: int, through: int) -> Publication | None:
+        rows = await self._rows("snapshot_before", context, through)
+        return Publication(*unsealed(self.name, "snapshot", rows[0], 2)) if rows else None
+
+    async def snapshots(self, context: int) -> Sequence[Publication]:
+        return [Publication(*unsealed(self.name, "snapshot", row, 2)) for row in await self._rows("snapshots", context)]
+
+    async def marks(self, context: int) -> Sequence[Mark]:
+        return [Mark(*row) for row in await self._rows("marks", context)]
+
+    async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[PageRow]:
+        while True:
+            if context is None:
+                rows = await self._rows("pages_after", after, _CHUNK)
+            else:
+                rows = await self._rows("pages_of_context_after", context, after, _CHUNK)
+            for row in rows:
+                yield self._page(row)
+            if len(rows) < _CHUNK:
+                return
+            after = rows[-1][0]
+
+    async def alarms(self, context: int) -> Sequence[AlarmRow]:
+        return [AlarmRow(*row) for row in await self._rows("alarms", context)]
+
+    async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
+        return [AlarmRow(*row) for row in await self._rows("newest_alarms", most)]
+
+    async def meta(self, name: str) -> bytes | None:
+        rows = await self._rows("meta", name)
+        return unsealed(self.name, "meta", rows[0])[1] if rows else None
+
+    async def load(self, past: Past) -> None:
+        await self._write(lambda on: load(on, past, self._clock()))
+
+    async def dump(self) -> AsyncIterator[Chunk]:
+        with sentences(self.path):
+            chunks = copying.dumped(self.path, self.name)
+            while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
+                yield chunk
+
+    async def fill(self, chunks: Iterable[Chunk]) -> None:
+        await self._write(lambda on: copying.fill(on, chunks, self.name))
+
+
+def _newest_time(connection: sqlite3.Connection) -> int:
+    sql = statements("embedded")
+    (newest,) = connection.execute(sql["newest_time"]).fetchone()
+    row = connection.execute(sql["newest_page"]).fetchone()
+    return max(int(newest), 0 if row is None else int.from_bytes(row[0][:TIME_BYTES], "big"))

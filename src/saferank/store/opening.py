@@ -1,0 +1,34 @@
+"""Which store an address names: a folder, or a PostgreSQL database."""
+
+from pathlib import Path
+
+from saferank.store.contract import StoreError
+from saferank.store.tables import CopiedStore
+
+_SCHEMES = ("postgresql://", "postgres://")
+
+
+def open_store(address: str | Path, *, readonly: bool = False) -> CopiedStore:
+    """The store at an address, not opened yet.
+
+    >>> open_store("mysql://host/base")
+    Traceback (most recent call last):
+    saferank.store.contract.StoreError: mysql://host/base: is neither a folder nor an address that begins with postgresql://
+    """
+    text = str(address)
+    if text.startswith(_SCHEMES):
+        return _postgres(text)
+    if "://" in text:
+        raise StoreError(f"{text}: is neither a folder nor an address that begins with postgresql://")
+    from saferank.store.embedded.store import SqliteStore
+
+    return SqliteStore(Path(address), readonly=readonly)
+
+
+def _postgres(address: str) -> CopiedStore:
+    try:
+        from saferank.store.postgres.store import PostgresStore
+    except ImportError as problem:
+        needed = "a store on PostgreSQL needs psycopg: pip install 'saferank[postgres]'"
+        raise StoreError(f"{needed} ({problem})") from problem
+    return PostgresStore(address)

@@ -1,0 +1,237 @@
+"""The record of a page, from its birth to the archive. There is no second shape of a page.
+
+Packed once, a record is what the log keeps. Sealed (``service/tokens.py``) it is the token that comes back with
+the clicks. Folded it is a lesson, read it is the audit. So it says everything that must be known when the clicks come:
+what was shown, what was compared with it, by which law the page was drawn, and from what.
+
+    head | source, if any | start and end of every place's group | weight and exchanges, if drawn |
+    places of production's items | names | CRC-32
+
+Items are in it by name, so a page whose event was lost in a crash is re-created from its token alone.
+"""
+
+import struct
+import zlib
+from typing import NamedTuple
+
+TIME_BYTES, RANDOM_BYTES = 6, 10
+ID_SIZE = TIME_BYTES + RANDOM_BYTES
+VISITOR_SIZE, SOURCE_SIZE, COINS_SIZE, DIGEST_SIZE, SERVER_SIZE = 8, 8, 32, 16, 8
+
+_FORMAT = 3
+_HEAD = struct.Struct("<BBB16sIQIBBB8sId8s16s32s")
+_SHARE, _CHECKSUM = struct.Struct("<d"), struct.Struct("<I")
+_VISITOR, _DRAWN, _BASE, _SOURCE = 1, 2, 4, 8
+_NOBODY = 0xFF
+_TARGET_BIT = 62  # TARGET of policies/safe_draw/renewals.py
+_SHARE_AT, _VISITOR_AT, _CATALOGUE_AT = (_HEAD.size - behind for behind in (64, 56, 48))
+_KNOWLEDGE_AT, _WINDOW_AT, _SHOWN_AT = 19, 31, 35
+
+
+class DamagedRecordError(ValueError):
+    """Bytes that are not a page record, or not as they were written."""
+
+
+class Law(NamedTuple):
+    """How the items of a page came to their places, which says what clicks on it prove."""
+
+    start: bytes  # by place: the first place of its group
+    end: bytes  # by place: one past the last place of its group
+    weight: tuple[float, ...] = ()  # by place, of a page that was drawn item by item
+    exchanges: tuple[int, ...] = ()  # by place: bits of the places with which the draw could have exchanged it
+
+    @property
+    def drawn(self) -> bool:
+        """True when the page was drawn from weights."""
+        return bool(self.weight)
+
+
+NO_LAW = Law(b"", b"")
+
+
+class PageRecord(NamedTuple):
+    """One page."""
+
+    impression: bytes  # 16 bytes, of which the first are the time of issue
+    tenant: str
+    context: str
+    policy: str
+    form: str  # the form of the policy's state that chose the row, for a policy that has several
+    arm: int
+    knowledge: int  # version of the knowledge that the page was made from
+    round: int  # its number for the policy
+    window_ms: int
+    k: int  # how many items were shown
+    visitor: bytes  # hash of the session, or of the request; empty: unknown
+    catalogue: bytes  # digest of the call's base ranking and candidates
+    coins: bytes
+    row: tuple[str, ...]  # by place: what the policy chose: k items, then those compared without being shown
+    instead: tuple[str, ...] = ()  # what was shown, if that is not what the policy chose
+    law: Law = NO_LAW  # of the row
+    challenger: int | None = None  # place of the item that contends for the last position
+    request_id: str | None = None
+    base: tuple[str, ...] = ()  # production's page, if it is not what was shown instead
+    server: bytes = bytes(SERVER_SIZE)  # the run of a server that issued it ...
+    number: int = 0  # ... and which of its pages it was, from 1; 0: it was not to be logged
+    share: float = 0.0  # the chance of this page to be put into the holdout when it was issued; 0: it took no part
+    source: bytes = b""  # hash of the account or address that the caller named; empty: none
+
+    @property
+    def production(self) -> tuple[str, ...]:
+        """Production's page for the call."""
+        return self.base or self.instead
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The page."""
+        return self.instead or self.row[: self.k]
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """What is compared without being shown."""
+        return self.row[self.k :]
+
+    @property
+    def issued_at(self) -> int:
+        """When it was issued, in milliseconds."""
+        return int.from_bytes(self.impression[:TIME_BYTES], "big")
+
+    @property
+    def closes_at(self) -> int:
+        """Until when its clicks count."""
+        return self.issued_at + self.window_ms
+
+    def packed(self) -> bytes:
+        """The bytes of the record."""
+        law, places = self.law, len(self.row)
+        flags = _VISITOR * bool(self.visitor) | _DRAWN * law.drawn | _BASE * bool(self.base)
+        flags |= _SOURCE * bool(self.source)
+        head = _HEAD.pack(
+            _FORMAT, self.arm, flags, self.impression, self.knowledge, self.round, self.window_ms, self.k, places,
+            _NOBODY if self.challenger is None else self.challenger, self.server, self.number, self.share, self.visitor,
+            self.catalogue, self.coins,
+        )  # fmt: skip
+        draw = struct.pack(f"<{places}d{places}Q", *law.weight, *law.exchanges) if law.drawn else b""
+        at, absent = _places_of(self.base, self.row)
+        names = (*self.row, *absent, *self.instead)
+        texts = (self.tenant, self.context, self.policy, self.form, self.request_id or "", *names)
+        body = b"".join((head, self.source, law.start, law.end, draw, at, "\0".join(texts).encode("utf-8")))
+        return body + _CHECKSUM.pack(zlib.crc32(body))
+
+
+def _places_of(base: tuple[str, ...], row: tuple[str, ...]) -> tuple[bytes, list[str]]:
+    """By item of the base: its place in the row, or where it comes among those behind the row; and the latter."""
+    place = {item: number for number, item in enumerate(row)}
+    absent = [item for item in base if item not in place]
+    place |= {item: len(row) + number for number, item in enumerate(absent)}
+    return bytes(place[item] for item in base), absent
+
+
+def unpacked(data: bytes) -> PageRecord:
+    """The record that was packed; DamagedRecordError for anything else."""
+    _check(data)
+    try:
+        record = _read(data)
+    except (struct.error, ValueError, IndexError) as problem:
+        raise DamagedRecordError(f"the page record cannot be read: {problem}") from problem
+    _check_law(record)
+    return record
+
+
+def _check(data: bytes) -> None:
+    if len(data) < _HEAD.size + _CHECKSUM.size or data[0] != _FORMAT:
+        raise DamagedRecordError(f"a page record of the unknown format {data[0] if data else None}")
+    if zlib.crc32(data[: -_CHECKSUM.size]) != _CHECKSUM.unpack(data[-_CHECKSUM.size :])[0]:
+        raise DamagedRecordError("the checksum of a page record is wrong: it is not as it was written")
+
+
+def _read(data: bytes) -> PageRecord:
+    (_, arm, flags, impression, knowledge, round_, window_ms, k, places, challenger, server, number, share, visitor,
+     catalogue, coins) = _HEAD.unpack_from(data)  # fmt: skip
+    source = _source(data)
+    at = _HEAD.size + len(source) + 2 * places
+    start, end = data[at - 2 * places : at - places], data[at - places : at]
+    weight: tuple[float, ...] = ()
+    exchanges: tuple[int, ...] = ()
+    if flags & _DRAWN:
+        numbers = struct.unpack_from(f"<{places}d{places}Q", data, at)
+        weight, exchanges, at = numbers[:places], numbers[places:], at + 16 * places
+    based = data[at : at + k] if flags & _BASE else b""
+    at += len(based)
+    tenant, context, policy, form, request_id, *names = data[at : -_CHECKSUM.size].decode("utf-8").split("\0")
+    behind = max(places, max(based, default=-1) + 1)
+    return PageRecord(
+        impression=impression, tenant=tenant, context=context, policy=policy, form=form, arm=arm, knowledge=knowledge,
+        round=round_, window_ms=window_ms, k=k, visitor=visitor if flags & _VISITOR else b"", catalogue=catalogue,
+        coins=coins, row=tuple(names[:places]), instead=tuple(names[behind:]), law=Law(start, end, weight, exchanges),
+        challenger=None if challenger == _NOBODY else challenger, request_id=request_id or None,
+        base=tuple(names[place] for place in based), server=server, number=number, share=share,
+        source=source,
+    )  # fmt: skip
+
+
+def _source(data: bytes) -> bytes:
+    return data[_HEAD.size : _HEAD.size + SOURCE_SIZE] if data[2] & _SOURCE else b""
+
+
+def _check_law(record: PageRecord) -> None:
+    """Ranges: what passes here can be handed to compiled code, which checks nothing."""
+    law, places = record.law, len(record.row)
+    groups = len(law.start) == len(law.end) == places and all(
+        first <= place < last <= places for place, (first, last) in enumerate(zip(law.start, law.end, strict=True))
+    )
+    draw = all(0.0 <= weight < float("inf") for weight in law.weight) and _exchanges_fit(law.exchanges, places)
+    size = len(record.shown) == record.k and places in (0, *range(record.k, _NOBODY))
+    challenger = record.challenger is None or record.challenger < places
+    if not (groups and draw and size and challenger and 0.0 <= record.share <= 1.0):
+        raise DamagedRecordError("a page record names places that it does not have")
+
+
+def _exchanges_fit(exchanges: tuple[int, ...], places: int) -> bool:
+    """Bits of places that there are; a page that renews a certificate also marks the two places of its target."""
+    if places > _TARGET_BIT:
+        return all(e >> places == 0 for e in exchanges)
+    target = sum(e >> _TARGET_BIT & 1 for e in exchanges)
+    return target in (0, 2) and all((e & ~(1 << _TARGET_BIT)) >> places == 0 for e in exchanges)
+
+
+class Glance(NamedTuple):
+    """The few facts of a record that are needed while its window is open, read without unpacking it."""
+
+    arm: int
+    knowledge: int
+    window_ms: int
+    k: int
+    visitor: bytes
+    catalogue: bytes
+    share: float
+    source: bytes
+
+
+def glance(data: bytes) -> Glance:
+    """A quick look at packed bytes that are known to be a record: a start reads a million."""
+    flags = data[2]
+    return Glance(
+        data[1],
+        int.from_bytes(data[_KNOWLEDGE_AT : _KNOWLEDGE_AT + 4], "little"),
+        int.from_bytes(data[_WINDOW_AT : _WINDOW_AT + 4], "little"),
+        data[_SHOWN_AT],
+        data[_VISITOR_AT : _VISITOR_AT + VISITOR_SIZE] if flags & _VISITOR else b"",
+        data[_CATALOGUE_AT : _CATALOGUE_AT + DIGEST_SIZE],
+        _SHARE.unpack_from(data, _SHARE_AT)[0],
+        _source(data),
+    )
+
+
+def differs_from_base(data: bytes) -> bool:
+    """True when packed bytes, known to be a record, show another page than production's; reads a few bytes only."""
+    flags, k, places = data[2], data[_SHOWN_AT], data[_SHOWN_AT + 1]
+    if not flags & _BASE:
+        return False
+    at = _HEAD.size + len(_source(data)) + (18 if flags & _DRAWN else 2) * places
+    return data[at : at + k] != bytes(range(k))
+
+
+def first_id(issued_at: int) -> bytes:
+    """The smallest id of a page that is issued at this time."""
+    return max(0, issued_at).to_bytes(TIME_BYTES, "big") + bytes(RANDOM_BYTES)

@@ -1,0 +1,342 @@
+"""The contract on PostgreSQL. What must be one step is a function of the database (migrations/)."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any
+
+from saferank.store.checksums import checked_page, damaged, sealed, unsealed
+from saferank.store.contract import (
+    SHARDS,
+    AlarmRow,
+    ContextRow,
+    Deleted,
+    Group,
+    Heartbeat,
+    Lease,
+    Mark,
+    OperationKind,
+    OperationRow,
+    Outcome,
+    PageRow,
+    Publication,
+    ServerRow,
+    StaleLeaseError,
+    VersionRow,
+    Written,
+)
+from saferank.store.page_record import first_id
+from saferank.store.past import Past
+from saferank.store.postgres import copying, pruning
+from saferank.store.postgres.columns import as_array, columns, group_columns
+from saferank.store.postgres.connections import Connection, Connections
+from saferank.store.postgres.listening import Listener
+from saferank.store.postgres.schema import check, name_of
+from saferank.store.sql import statements
+from saferank.store.tables import Chunk
+
+_CHUNK = 1000
+_MARGIN_MS = 10_000
+"""A publication is stamped before it is committed; who asks in between must find it the next time. Its statement ends
+within half of this time or not at all."""
+
+_OUTCOMES = {int(outcome): outcome for outcome in Outcome}
+
+
+class PostgresStore:
+    """The store in a database that other servers use as well."""
+
+    def __init__(self, address: str) -> None:
+        self._address, self.name = address, name_of(address)
+        self._connections = Connections(address, self.name)
+        self._listener = Listener(address)
+
+    async def open(self) -> None:
+        """Check the server and its schema; StoreError says why it cannot be used."""
+        await check(self._address, self.name)
+        await self._listener.start()
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        await self._listener.stop()
+        await self._connections.close()
+
+    async def _rows(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
+        sql = statements("postgres")[statement]
+
+        async def work(connection: Connection) -> list[tuple[Any, ...]]:
+            return await (await connection.execute(sql, arguments, binary=True)).fetchall()
+
+        return await self._connections.run(work)
+
+    async def _do(self, statement: str, *arguments: Any) -> None:
+        sql = statements("postgres")[statement]
+        await self._connections.run(lambda connection: connection.execute(sql, arguments))
+
+    # --- servers, time, leases ---
+
+    async def heartbeat(self, server: str, acknowledged: int, lease_ms: int) -> Heartbeat:
+        ((now, until, newest, alive, shards, epochs),) = await self._rows(
+            "heartbeat", server, acknowledged, lease_ms, SHARDS
+        )
+        leases = tuple(Lease(*pair, until) for pair in zip(shards or (), epochs or (), strict=True))
+        return Heartbeat(now, until, newest, leases, alive)
+
+    async def leave(self, server: str) -> None:
+        sql = statements("postgres")["leave"]
+        await self._connections.run(lambda connection: connection.execute(sql, {"server": server}))
+
+    async def servers(self) -> Sequence[ServerRow]:
+        return [ServerRow(*row) for row in await self._rows("servers")]
+
+    # --- contexts and catalogues ---
+
+    async def open_context(self, tenant: str, name: str, terms: str, most: int) -> ContextRow | None:
+        found = await self.find_context(tenant, name)
+        if found is not None:
+            return found
+        sql = statements("postgres")
+
+        async def work(on: Connection) -> ContextRow | None:
+            async with on.transaction():
+                await on.execute(sql["lock_contexts"])
+                there = await (await on.execute(sql["find_context"], (tenant, name))).fetchone()
+                if there is not None:
+                    return ContextRow(*unsealed(self.name, "context", there))
+                number, count, now = await (await on.execute(sql["next_context"], (tenant,))).fetchone() or (0, 0, 0)
+                if count >= most:
+                    return None
+                row = ContextRow(number, tenant, name, terms, now)
+                await on.execute(sql["add_context"], sealed(row))
+                return row
+
+        return await self._connections.run(work)
+
+    async def find_context(self, tenant: str, name: str) -> ContextRow | None:
+        rows = await self._rows("find_context", tenant, name)
+        return ContextRow(*unsealed(self.name, "context", rows[0])) if rows else None
+
+    async def contexts(self) -> Sequence[ContextRow]:
+        return [ContextRow(*unsealed(self.name, "context", row)) for row in await self._rows("contexts")]
+
+    async def catalogue(self, digest: bytes) -> bytes | None:
+        rows = await self._rows("catalogue", digest)
+        return unsealed(self.name, "catalogue", rows[0])[1] if rows else None
+
+    # --- pages ---
+
+    async def write(self, group: Group) -> Written:
+        sql, arguments = statements("postgres"), group_columns(group)
+        catalogues = [list(column) for column in zip(*(sealed(row) for row in group.catalogues), strict=True)]
+
+        async def work(on: Connection) -> Written:
+            if not catalogues:
+                return await self._written(on, arguments)
+            async with on.transaction():
+                await on.execute(sql["add_catalogues"], catalogues)
+                return await self._written(on, arguments)
+
+        return await self._connections.run(work)
+
+    async def _written(self, on: Connection, arguments: Sequence[Any]) -> Written:
+        row = await (await on.execute(statements("postgres")["write_group"], arguments, binary=True)).fetchone()
+        assert row is not None
+        outcomes, now, left_out, missing = row
+        if missing is not None:
+            raise KeyError(f"there is no context {missing}")
+        return Written(tuple(_OUTCOMES[outcome] for outcome in outcomes), now, left_out)
+
+    async def page(self, impression: bytes) -> PageRow | None:
+        rows = await self._rows("page", impression)
+        return self._page(rows[0]) if rows else None
+
+    def _page(self, row: tuple[Any, ...]) -> PageRow:
+        *fields, found, clicks, whole = row
+        if not whole:
+            raise damaged(self.name, "clicks", fields[:1])
+        return checked_page(self.name, PageRow._make((*fields, int(clicks, 2))), found)
+
+    # --- closing and publishing, by the holder of a shard ---
+
+    async def due(self, shards: Sequence[int], after: int, now: int) -> Sequence[int]:
+        sql = statements("postgres")["due"]
+        facts = {"shards": list(shards), "all": SHARDS, "after": after, "now": now}
+
+        async def work(connection: Connection) -> list[int]:
+            return [row[0] for row in await (await connection.execute(sql, facts)).fetchall()]
+
+        return await self._connections.run(work)
+
+    async def close_through(self, lease: Lease, context: int, through: int) -> int:
+        _check_shard(lease, context)
+        ((closed,),) = await self._rows("close_through", lease.shard, lease.epoch, context, through)
+        if closed is None:
+            raise _stale(lease, context)
+        return int(closed)
+
+    async def pages_between(self, context: int, after: int, through: int) -> Sequence[PageRow]:
+        return [
+            self._page(row)
+            for row in await self._rows("pages_between", context, first_id(after + 1), first_id(through + 1))
+        ]
+
+    async def count_pages(self, context: int, after: int) -> int:
+        ((found,),) = await self._rows("count_pages", context, first_id(after + 1))
+        return int(found)
+
+    async def publish(
+        self,
+        lease: Lease,
+        publication: Publication,
+        versions: Sequence[VersionRow],
+        alarms: Sequence[AlarmRow] = (),
+        keep: bool = False,
+    ) -> None:
+        _check_shard(lease, publication.context)
+        news = columns([sealed(row)[1:] for row in versions], 8) + columns(alarms, 4)
+        ((newest,),) = await self._rows(
+            "publish", lease.shard, lease.epoch, *sealed(publication), keep, *news
+        )  # fmt: skip
+        if newest is None:
+            raise _stale(lease, publication.context)
+        if newest and (newest != publication.number or await self.publication(publication.context) != publication):
+            raise StaleLeaseError(f"publication {publication.number} of context {publication.context} is not the next")
+
+    async def publication(self, context: int) -> Publication | None:
+        rows = await self._rows("publication", context)
+        return Publication(*unsealed(self.name, "publication", rows[0], 2)) if rows else None
+
+    async def publications(self, contexts: Sequence[int]) -> Sequence[Publication]:
+        rows = await self._rows("publications", as_array(contexts))
+        return [Publication(*unsealed(self.name, "publication", row, 2)) for row in rows]
+
+    async def published(self, since: int) -> Mapping[int, int]:
+        return dict(await self._rows("published", since - _MARGIN_MS))
+
+    async def wait(self, seconds: float) -> None:
+        await self._listener.wait(seconds)
+
+    # --- retention ---
+
+    async def contexts_with_pages_before(self, shards: Sequence[int], before: int) -> Sequence[int]:
+        sql = statements("postgres")["contexts_with_pages_before"]
+        facts = {"shards": list(shards), "all": SHARDS, "before": first_id(before)}
+
+        async def work(connection: Connection) -> list[int]:
+            return [row[0] for row in await (await connection.execute(sql, facts)).fetchall()]
+
+        return await self._connections.run(work)
+
+    async def keep_publication(self, lease: Lease, context: int) -> None:
+        _check_shard(lease, context)
+        await self._connections.run(lambda on: pruning.keep_publication(on, lease, context))
+
+    async def prune(self, lease: Lease, context: int, mark: Mark, before: int, seen: int, most: int) -> int:
+        _check_shard(lease, context)
+        return await self._connections.run(lambda on: pruning.prune(on, lease, context, mark, before, seen, most))
+
+    async def delete_pages(
+        self, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes], digests: Sequence[bytes]
+    ) -> Deleted:
+        _check_shard(lease, context)
+        return await self._connections.run(
+            lambda on: pruning.delete_pages(on, lease, context, mark, impressions, digests)
+        )
+
+    async def pruned_through(self, context: int) -> int:
+        rows = await self._rows("pruned_through", context)
+        return int(rows[0][0]) if rows else 0
+
+    async def prune_events(self, before: int, most: int) -> int:
+        sql = statements("postgres")["forget_events"]
+
+        async def work(on: Connection) -> int:
+            return (await on.execute(sql, (before, most))).rowcount
+
+        return await self._connections.run(work)
+
+    # --- operations ---
+
+    async def add_operation(self, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:
+        sql = statements("postgres")
+
+        async def work(on: Connection) -> OperationRow:
+            async with on.transaction():
+                await on.execute(sql["lock_operations"])
+                number, now = await (await on.execute(sql["next_operation"])).fetchone() or (0, 0)
+                row = OperationRow(number, now, tenant, context, int(kind), body)
+                await on.execute(sql["add_operation"], sealed(row))
+                await on.execute(sql["notify"])
+                return row
+
+        return await self._connections.run(work)
+
+    async def operations(self, after: int) -> Sequence[OperationRow]:
+        return [OperationRow(*unsealed(self.name, "operation", row)) for row in await self._rows("operations", after)]
+
+    async def add_alarm(self, alarm: AlarmRow) -> None:
+        await self._do("add_alarm", *alarm)
+
+    # --- the past ---
+
+    async def versions(self, context: int, newest: int | None = None) -> Sequence[VersionRow]:
+        rows = await self._rows("versions", context, newest)
+        return [VersionRow(*unsealed(self.name, "version", row, 2)) for row in reversed(rows)]
+
+    async def snapshot_before(self, context: int, through: int) -> Publication | None:
+        rows = await self._rows("snapshot_before", context, through)
+        return Publication(*unsealed(self.name, "snapshot", rows[0], 2)) if rows else None
+
+    async def snapshots(self, context: int) -> Sequence[Publication]:
+        return [Publication(*unsealed(self.name, "snapshot", row, 2)) for row in await self._rows("snapshots", context)]
+
+    async def marks(self, context: int) -> Sequence[Mark]:
+        return [Mark(*row) for row in await self._rows("marks", context)]
+
+    async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[PageRow]:
+        while True:
+            if context is None:
+                rows = await self._rows("pages_after", after, _CHUNK)
+            else:
+                rows = await self._rows("pages_of_context_after", context, after, _CHUNK)
+            for row in rows:
+                yield self._page(row)
+            if len(rows) < _CHUNK:
+                return
+            after = rows[-1][0]
+
+    async def alarms(self, context: int) -> Sequence[AlarmRow]:
+        return [AlarmRow(*row) for row in await self._rows("alarms", context)]
+
+    async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
+        return [AlarmRow(*row) for row in await self._rows("newest_alarms", most)]
+
+    async def meta(self, name: str) -> bytes | None:
+        rows = await self._rows("meta", name)
+        return unsealed(self.name, "meta", rows[0])[1] if rows else None
+
+    async def load(self, past: Past) -> None:
+        sql, pages = statements("postgres"), group_columns(Group(pages=past.pages))[1:9]
+
+        async def work(on: Connection) -> None:
+            async with on.transaction(), on.cursor() as cursor:
+                await cursor.executemany(sql["add_context"], [sealed(row) for row in past.contexts])
+                await cursor.execute(sql["load_pages"], pages)
+                await cursor.execute(sql["load_waiting"], pages[1:3])
+                await cursor.executemany(sql["add_delivery"], past.deliveries)
+                await cursor.executemany(sql["set_meta"], [sealed(row)[1:] + row[:1] for row in past.meta])
+
+        await self._connections.run(work)
+
+    def dump(self) -> AsyncIterator[Chunk]:
+        return copying.dumped(self._address, self.name)
+
+    async def fill(self, chunks: Iterable[Chunk]) -> None:
+        await copying.fill(self._address, self.name, chunks)
+
+
+def _check_shard(lease: Lease, context: int) -> None:
+    if context % SHARDS != lease.shard:
+        raise _stale(lease, context)
+
+
+def _stale(lease: Lease, context: int) -> StaleLeaseError:
+    return StaleLeaseError(f"the lease {lease.epoch} of shard {lease.shard} does not hold for context {context}")

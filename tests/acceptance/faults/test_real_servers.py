@@ -1,0 +1,52 @@
+"""The service's own servers, without HTTP, under simulated time, network and store: the invariants of test_protocol.py.
+
+``SAFERANK_REAL_SEEDS`` says how many seeds are run (``make soak``: more); ``SAFERANK_SEED`` runs one of them alone.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from saferank.service.commands.operations import Operations
+from saferank.service.protocol.heart import Heart
+from tests.acceptance.faults.mutants import NoEventDigest, NoFence, NoLockWhileWriting
+from tests.acceptance.faults.network import SharedStore
+from tests.acceptance.faults.real_server import run_real
+from tests.acceptance.faults.scenario import first_breach
+
+SEEDS = int(os.environ.get("SAFERANK_REAL_SEEDS", "100"))
+ONE = os.environ.get("SAFERANK_SEED")
+
+
+@pytest.mark.timeout(900 + SEEDS // 2)
+def test_no_seed_breaches_a_promise() -> None:
+    seeds = range(SEEDS) if ONE is None else range(int(ONE), int(ONE) + 1)
+    found = first_breach(seeds, run_real)
+    if found is not None:
+        seed, breach = found
+        pytest.fail(f"seed {seed}: {breach}\nreplay it: SAFERANK_SEED={seed} .venv/bin/pytest {__file__}")
+
+
+def test_a_seed_gives_the_same_run_again() -> None:
+    assert run_real(5) == run_real(5)
+
+
+async def _does_not_wait(*_: Any) -> None:
+    """In the place of waiting for other servers."""
+
+
+@pytest.mark.parametrize(
+    ("guard", "name", "mutant"),
+    [(Heart, "is_fresh", lambda _: True), (Operations, "_obeyed_everywhere", _does_not_wait)],
+)
+def test_a_guard_of_a_server_that_is_removed_is_missed(guard: type, name: str, mutant: Callable[..., Any]) -> None:
+    with patch.object(guard, name, mutant):
+        assert first_breach(range(60), run_real) is not None
+
+
+@pytest.mark.parametrize("store", [NoFence, NoEventDigest, NoLockWhileWriting])
+def test_a_guard_of_the_store_that_is_removed_is_missed(store: type[SharedStore]) -> None:
+    assert first_breach(range(100), lambda seed: run_real(seed, store)) is not None

@@ -1,0 +1,123 @@
+"""Two servers on PostgreSQL, with kill -9 of either and of PostgreSQL, SIGSTOP and partitions under load.
+
+Nothing acknowledged is lost, nothing counts twice, no explored page is issued after a kill switch has returned, and a
+replay of the log gives the state. ``SAFERANK_FAULTS`` says how many faults (``make soak``: 1,000).
+"""
+
+import asyncio
+import os
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from saferank.cli import main
+from saferank.service.identifiers import impression_id, issued_at
+from tests.acceptance.service.cluster import KILL_PATIENCE, Cluster, Crowd
+from tests.acceptance.service.stories import check_the_service, stories_of
+from tests.postgres_process import PostgresProcess
+
+FAULTS = int(os.environ.get("SAFERANK_FAULTS", "20"))
+WINDOW, VISITORS = 5.0, 12
+SLACK_MS = 25  # a server's measure of the store's time
+APPEAL = {f"{letter}{number}": 0.1 + 0.08 * number for letter in "abc" for number in range(9)}
+
+
+def a_call(chance: random.Random, visit: str) -> dict[str, Any]:
+    letter = chance.choice("abc")
+    items = [f"{letter}{number}" for number in range(9)]
+    call: dict[str, Any] = {"context": letter, "base_ranking": items[:6], "candidates": items[6:], "k": 4}
+    return call | ({"session_id": visit} if chance.random() < 0.5 else {})
+
+
+class Operator:
+    """Throws kill switches while faults happen, and notes between which times no page may be explored."""
+
+    def __init__(self, cluster: Cluster, crowd: Crowd) -> None:
+        self.cluster, self.crowd, self.chance = cluster, crowd, random.Random(5)
+        self.off: list[tuple[str, int, int]] = []  # context, from, to (milliseconds)
+
+    async def work(self) -> None:
+        while {page.context for page in self.crowd.ledger.pages.values()} != set("abc"):
+            await asyncio.sleep(0.1)
+        while self.crowd.open:
+            context = self.chance.choice("abc")
+            if await self._switch(context, True):
+                begin = _now()
+                await asyncio.sleep(self.chance.uniform(0.3, 1.5))
+                self.off.append((context, begin, _now()))
+            while not await self._switch(context, False):
+                pass
+            await asyncio.sleep(self.chance.uniform(0.1, 0.5))
+
+    async def _switch(self, context: str, on: bool) -> bool:
+        path, call = f"/v1/contexts/{context}/kill", {"on": on, "why": "a test"}
+        return await self.cluster.post(path, call, self.chance.randrange(2), KILL_PATIENCE) is not None
+
+    def check(self) -> None:
+        """The time of a page is in its id, by the store's clock, which is this machine's."""
+        for page in self.crowd.ledger.pages.values():
+            impression = impression_id(page.impression_id)
+            assert impression is not None
+            at = issued_at(impression)
+            for context, begin, end in self.off:
+                if page.context == context and begin + SLACK_MS < at < end - SLACK_MS:
+                    assert page.mode != "live" or page.explored is None, f"{page} {at - begin} ms after the switch"
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+async def break_again_and_again(cluster: Cluster, seed: int) -> Crowd:
+    """All faults, one after the other, each kind as often as the others; then the reckoning."""
+    crowd = Crowd(cluster, seed, APPEAL)
+    operator = Operator(cluster, crowd)
+    visits = [asyncio.create_task(crowd.visit(number, a_call)) for number in range(VISITORS)]
+    visits.append(asyncio.create_task(operator.work()))
+    kinds = cluster.faults()
+    for number in range(FAULTS):
+        await kinds[number % len(kinds)](crowd.chance)
+        await asyncio.sleep(crowd.chance.random() * 0.5)
+    crowd.open = False
+    await asyncio.gather(*visits)
+    await asyncio.sleep(WINDOW + 3.0)
+    stories = await stories_of(cluster.connections[0], crowd.ledger)
+    check_the_service(cluster.servers[0], crowd.ledger, stories)
+    operator.check()
+    ledger = crowd.ledger
+    print(
+        f"{FAULTS} faults: {len(ledger.pages)} pages, {ledger.acknowledged} acknowledged, {ledger.late} late, "
+        f"{len(operator.off)} kill switches returned"
+    )
+    assert ledger.acknowledged > 10 * FAULTS, "too little load for a test"
+    assert len(operator.off) >= FAULTS // 4
+    return crowd
+
+
+@pytest.mark.timeout(900 + 60 * FAULTS)
+def test_nothing_acknowledged_is_lost_and_switches_hold(tmp_path: Path) -> None:
+    postgres = PostgresProcess()
+    settings: dict[str, Any] = {
+        "policy": "kl-ucb-br",
+        "window_seconds": WINDOW,
+        "rule": "anytime:0.001",
+        "log_level": "warning",
+    }
+    settings |= {"max_lag_seconds": 60}  # no 503 when other tests keep the machine busy
+    cluster = Cluster(tmp_path, postgres, "faults", **settings)
+
+    async def everything() -> None:
+        try:
+            await cluster.start()
+            await break_again_and_again(cluster, seed=FAULTS)
+        finally:
+            await cluster.stop()
+
+    try:
+        asyncio.run(everything())
+        assert main(["replay", postgres.address("faults")]) == 0
+    finally:
+        postgres.stop()

@@ -1,0 +1,30 @@
+"""A field without a shape cannot be read from a file."""
+
+from typing import NamedTuple
+
+from saferank.click_models import register
+from saferank.click_models.shapes import PerItem
+from saferank.randomness import uniform
+from saferank.verbs import click, expected_clicks, implements
+
+
+class Mine(NamedTuple):
+    attraction: PerItem
+    patience: float
+
+
+@implements(click, Mine)
+def _click(model, shown, rng, clicks):
+    for position in range(len(clicks)):
+        clicks[position] = uniform(rng) < model.attraction[shown[position]] * model.patience
+
+
+@implements(expected_clicks, Mine)
+def _expected_clicks(model, shown):
+    total = 0.0
+    for position in range(len(shown)):
+        total += model.attraction[shown[position]] * model.patience
+    return total
+
+
+register("has-no-shape", Mine)  # FAULT

@@ -1,0 +1,31 @@
+"""Tables for the screen: numbers are written alike, names are never cut."""
+
+import io
+
+from rich.console import Console
+
+from saferank.cli.terminal.tables import results_table
+from saferank.simulation.results import Result
+
+VARIANT = "bubble-rank:a-reading-with-a-name-that-is-much-longer-than-a-column"
+
+
+def drawn(policy: str, violations: float, width: int = 80) -> str:
+    """The table of one result on a screen of so many columns."""
+    result = Result("q", "pbm", policy, None, 5, 10, 2, [10], [42342.0], [0.0], [violations], [0.0], [0.0])
+    screen = io.StringIO()
+    Console(file=screen, width=width).print(results_table([result]))
+    return screen.getvalue()
+
+
+def test_large_numbers_are_written_alike() -> None:
+    text = drawn("original", 14710.0)
+    assert "42,342" in text and "14,710" in text
+    assert "e+" not in text
+
+
+def test_a_long_name_is_folded_and_not_cut() -> None:
+    lines = drawn(VARIANT, 0.0).splitlines()
+    rows = [line.removeprefix("  pbm").split() for line in lines[4:]]
+    assert max(map(len, lines)) <= 80
+    assert "".join(row[0] for row in rows if row) == VARIANT

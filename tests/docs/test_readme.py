@@ -1,0 +1,36 @@
+"""The examples of the README run: two in this process, the third against a real service."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.test_docs import ROOT, code_blocks
+from tests.running_service import serving
+
+LIBRARY, EXPERIMENT, SERVICE = code_blocks(ROOT / "README.md")
+
+
+def run(block: str) -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    exec(compile(block, "README.md", "exec"), names)
+    return names
+
+
+def test_the_library_learns_what_its_comment_says(capsys: pytest.CaptureFixture[str]) -> None:
+    assert f"print(ranker.leader)  # {run(LIBRARY)['ranker'].leader}" in LIBRARY
+    assert "leader: x, a, b" in capsys.readouterr().out
+
+
+def test_the_experiment_prints_a_comparison(capsys: pytest.CaptureFixture[str]) -> None:
+    run(EXPERIMENT)
+    assert capsys.readouterr().out.count("safe-draw") >= 2
+
+
+def test_the_service_takes_the_click(tmp_path: Path) -> None:
+    with serving("--store", tmp_path / "rankings", "--set", "max_lag_seconds=60") as service:
+        patient = SERVICE.replace('"http://127.0.0.1:8080"', f'"{service.address}", time_limit=30')
+        assert patient != SERVICE
+        names = run(patient)
+    assert not names["page"].fallback and len(names["page"].items) == 3
+    assert names["service"].delivery.accepted == 1

@@ -1,0 +1,48 @@
+"""What certificates make of a query, and that a run gives the same numbers as ``simulate``."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from saferank.forecasting.playing import CHANGED, CONFIRMED, OPEN, Job, _fates, jobs_of, played
+from saferank.forecasting.traffic import Traffic, schedule_of
+from saferank.forecasting.worlds import Worlds
+from saferank.instances import embedded_instances
+from saferank.progress import Meter
+from saferank.statistics.duels import Certificates
+
+
+def fates(pairs: list[tuple[int, int, int]], n_items: int = 4, shown: int = 3) -> list[str]:
+    """The fates within 7, 30 and 90 days at 10 pages a day, after certificates (better, worse, round)."""
+    columns = np.array(pairs, np.int64).reshape(-1, 3).T
+    given = Certificates(columns[0], columns[1], columns[2], np.array([len(pairs)]))
+    cell = SimpleNamespace(setup=SimpleNamespace(n_positions=shown, n_items=n_items))
+    return list(_fates(given, Job(cast(Any, cell), schedule_of(10, 5000), 0)).values())
+
+
+def test_a_certificate_against_productions_order_changes_the_query() -> None:
+    assert fates([(0, 1, 5), (2, 1, 100)]) == [OPEN, CHANGED, CHANGED]
+    assert fates([(3, 2, 60)]) == [CHANGED] * 3  # a candidate enters
+
+
+def test_an_order_that_is_certified_throughout_is_confirmed() -> None:
+    assert fates([(0, 1, 5), (1, 2, 80), (2, 3, 500)]) == [OPEN, OPEN, CONFIRMED]
+    assert fates([(0, 1, 5), (1, 2, 6), (1, 3, 7)]) == [OPEN] * 3  # nothing about 2 and the candidate 3
+    assert fates([]) == [OPEN] * 3
+
+
+def test_runs_are_those_of_the_simulator() -> None:
+    from saferank import simulate
+
+    (instance,) = embedded_instances(3, models=("pbm",))[2:]
+    worlds = Worlds("pbm", [instance], [[instance], [instance]], {instance.id: 10}, {})
+    jobs = jobs_of(worlds, Traffic(20, {instance.id: 20.0}), ("safe-order",), 5, "anytime:1e-5", 5000, seed=4)
+    runs = played(jobs, 1, Meter(0))
+    assert [each.job.world for each in runs] == [0, 1, 2]
+    results = simulate([instance], ["safe-order"], 5, 1820, 2, "anytime:1e-5", 4, 1, progress=False)
+    curve = results.curves[0]
+    assert curve.clicks_relative_mean is not None
+    extra = (curve.clicks_relative_mean[-1] - 1) * 1820 * jobs[0].cell.world.original
+    assert runs[0].extra[:, -1].mean() == pytest.approx(extra)

@@ -1,0 +1,133 @@
+"""Plays the slot form of safe-draw on a few items and asks of every page how bad it may be, over all linear orders."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from saferank.policies import Setup, make_room, policy_kind
+from saferank.policies.safe_draw.slots import SlotState, arranged_slots
+from saferank.policies.shared.derivation import close_ranks
+from saferank.randomness import stream
+from saferank.statistics.decision import decision_rule
+from saferank.verbs import Flags, Impression, Ints, choose, learn, new_impression
+from tests.policies.all_orders import consistent, worst_excess
+
+NAME = "safe-draw:slots"
+LOOSE = "anytime:0.3"
+
+Users = Callable[[int, list[int]], Ints]
+"""Clicks on a page, given its number and its items."""
+
+
+def started(n_items: int, n_positions: int, rule: str = LOOSE) -> tuple[Any, SlotState]:
+    """Policy and state with room."""
+    kind, setup = policy_kind(NAME), Setup(n_items, n_positions, decision_rule(rule))
+    return make_room(kind, setup, *kind.start(setup))
+
+
+def with_room(policy: Any, state: SlotState) -> SlotState:
+    """The state with room for one more page."""
+    larger: SlotState = make_room(policy_kind(NAME), Setup(len(state.present), len(state.plan.page)), policy, state)[1]
+    return larger
+
+
+def regrouped(state: SlotState, present: Flags) -> SlotState:
+    """The state for other items, in the slot form however few they are."""
+    return arranged_slots(state, close_ranks(state.reference.base, present), present)
+
+
+def empty_page(n_positions: int) -> Impression:
+    return new_impression(n_positions, n_positions + 3)
+
+
+def certificates_of(state: SlotState) -> set[tuple[int, int]]:
+    kept = state.duels.certificates
+    given = int(kept.given[0])
+    return set(zip(kept.better[:given].tolist(), kept.worse[:given].tolist(), strict=True))
+
+
+@cache
+def _worst(n_items: int, certificates: frozenset[tuple[int, int]], base: tuple[int, ...], page: tuple[int, ...]) -> int:
+    orders = consistent(n_items, set(certificates))
+    assert len(orders), "certificates contradict one another"
+    return worst_excess(orders, list(base), list(page))
+
+
+def worst_of_page(state: SlotState, page: list[int]) -> int:
+    """V(page) - V(production's ranking) at worst. Absent items count for neither."""
+    here = np.flatnonzero(state.present).tolist()
+    number = {item: place for place, item in enumerate(here)}
+    known = {(i, j) for i in here for j in here if i != j and _is_over(state, i, j)}
+    pairs = frozenset((number[i], number[j]) for i, j in known)
+    base = tuple(number[int(item)] for item in state.reference.base)
+    return _worst(len(here), pairs, base, tuple(number[item] for item in page))
+
+
+def _is_over(state: SlotState, i: int, j: int) -> bool:
+    """By a search through the certificates, not by our closure."""
+    certificates, seen, waiting = certificates_of(state), {i}, [i]
+    while waiting:
+        upper = waiting.pop()
+        below = {worse for better, worse in certificates if better == upper} - seen
+        if j in below:
+            return True
+        seen |= below
+        waiting += below
+    return False
+
+
+def allowance(state: SlotState) -> float:
+    return int(state.present.sum()) - len(state.plan.page) / 2
+
+
+def random_users(seed: int, n_positions: int) -> Users:
+    """Click anything."""
+    random = np.random.default_rng(seed)
+    return lambda number, page: (random.random(n_positions) < 0.4).astype(np.int64)
+
+
+def one_minded_users(seed: int, n_items: int, *, turn_every: int | None = None) -> Users:
+    """Click the best item of the page by an order of their own, which may turn round; one click in ten is at random."""
+    random = np.random.default_rng(seed)
+    liking = random.permutation(n_items)
+
+    def click(number: int, page: list[int]) -> Ints:
+        turned = turn_every is not None and number // turn_every % 2 == 1
+        wanted = -liking[page] if turned else liking[page]
+        clicks: Ints = (wanted == wanted.max()).astype(np.int64)
+        if random.random() < 0.1:
+            clicks[random.integers(len(page))] ^= 1
+        return clicks
+
+    return click
+
+
+def contrary_users(state: SlotState) -> Users:
+    """Click every item of the page that production has below or outside: whatever is certified costs most."""
+    place = state.reference.place.copy()
+    return lambda number, page: np.array([int(place[item] >= len(page) - 1) for item in page], np.int64)
+
+
+def excesses(
+    policy: Any,
+    state: SlotState,
+    users: Users,
+    seed: int,
+    pages: int,
+    mutate: Callable[[SlotState], None] = lambda state: None,
+) -> list[float]:
+    """By how much every page exceeds the allowance at worst. ``mutate`` is applied after every certificate."""
+    rng, page, found = stream(seed, "slots"), empty_page(len(state.plan.page)), []
+    mutate(state)
+    for number in range(pages):
+        choose(policy, state, rng, page)
+        shown = page.shown.tolist()
+        found.append(worst_of_page(state, shown) - allowance(state))
+        given = len(certificates_of(state))
+        learn(policy, state, page, users(number, shown))
+        if len(certificates_of(state)) != given:
+            mutate(state)
+        state = with_room(policy, state)
+    return found

@@ -1,0 +1,123 @@
+"""What safe-draw learns from its pages: docs/policies/safe-draw.md, "Evidence" and "Learning", sentence by sentence.
+
+Statistics are kept by item. Sums are loops from the first to the last term, because ``sum`` rounds differently from
+Python 3.12 on.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from math import ceil, exp, expm1, floor, log, log1p
+
+STAKES = [0.05, 0.15, 0.3, 0.5, 0.75, 1.1, 1.6, 2.3]
+CERTAIN = 30.0
+
+
+@dataclass
+class DrawnPage:
+    """Items shown; hidden in the order of their numbers; weights as the page was drawn, of the shown, then the hidden.
+
+    ``safe[a][b]``: when the page was issued, the page with the shown place a and the place b exchanged had W <= A.
+    """
+
+    shown: list[int]
+    hidden: list[int]
+    weights: list[float]
+    safe: list[list[bool]]
+
+    def row(self) -> list[int]:
+        return self.shown + self.hidden
+
+    def tails(self) -> list[float]:
+        """D(k), the sum of the weights from place k on, summed from the last one up."""
+        tails = [0.0] * len(self.weights)
+        below = 0.0
+        for k in range(len(self.weights) - 1, -1, -1):
+            below += self.weights[k]
+            tails[k] = below
+        return tails
+
+    def probability(self, a: int, b: int) -> float:
+        """p0, that of this page among itself and the page with the shown place a and the place b exchanged."""
+        up, lo = min(a, b), max(a, b)
+        b_is_hidden = b >= len(self.shown)
+        change = self.weights[up] - self.weights[lo]
+        here = self.weights[up] if b_is_hidden else 1.0
+        there = self.weights[lo] if b_is_hidden else 1.0
+        for k, d in enumerate(self.tails()):
+            if up < k <= lo and k < len(self.shown):
+                here *= d + change
+                there *= d
+        return 1.0 if here <= 0 else here / (here + there)
+
+
+class Evidence:
+    """What is known of items and places. Items keep it when they leave."""
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha = alpha
+        self.l: dict[tuple[int, int], list[float]] = defaultdict(lambda: [0.0] * len(STAKES))
+        self.lead: dict[tuple[int, int], float] = defaultdict(float)  # S
+        self.information: dict[tuple[int, int], float] = defaultdict(float)  # I, the same in both directions
+        self.wins: dict[tuple[int, int], int] = defaultdict(int)
+        self.clicks: dict[int, int] = defaultdict(int)  # C
+        self.exposure: dict[int, float] = defaultdict(float)  # M
+        self.place_clicks: dict[int, int] = defaultdict(int)  # c
+        self.n = 0
+        self.certificates: list[tuple[int, int]] = []  # (winner, loser) in the order in which they came
+        self.over: set[tuple[int, int]] = set()  # these and what follows transitively
+
+    def settled_for_good(self, i: int, j: int) -> bool:
+        return (i, j) in self.over or (j, i) in self.over
+
+    def rate_evidence(self, i: int, j: int) -> float:
+        d = self.clicks[i] * self.exposure[j] - self.clicks[j] * self.exposure[i]
+        w = self.exposure[i] * self.exposure[j] * (self.clicks[i] + self.clicks[j])
+        return d * abs(d) / (2 * w) if w != 0 else 0.0
+
+    def bet_evidence(self, i: int, j: int) -> float:
+        s, information = self.lead[i, j], self.information[i, j]
+        if information < 1e-12:
+            return 0.0
+        if abs(s) < 0.15 * information:
+            return s * abs(s) / (2 * information)
+        return max(0.0, *self.l[i, j]) - max(0.0, *self.l[j, i])
+
+    def evidence(self, i: int, j: int) -> float:
+        """E(i, j) of two items, evaluated from i."""
+        if (i, j) in self.over:
+            return CERTAIN
+        if (j, i) in self.over:
+            return -CERTAIN
+        return min(CERTAIN, max(-CERTAIN, self.bet_evidence(i, j) + 0.5 * self.rate_evidence(i, j)))
+
+    def count_rates(self, page: DrawnPage, clicks: list[int]) -> None:
+        self.n += 1
+        for k, (item, click) in enumerate(zip(page.shown, clicks, strict=True)):
+            self.place_clicks[k] += click
+            self.clicks[item] += click
+            self.exposure[item] += (self.place_clicks[k] + 0.5) * (1 / (self.n + 1))
+
+    def bet(self, i: int, j: int, p0: float) -> None:
+        """i was clicked, j was not."""
+        p = ceil(1024 * p0) / 1024
+        q = (1024 - floor(1024 * p0)) / 1024
+        for e, eta in enumerate(STAKES):
+            self.l[i, j][e] += eta - log1p(p * expm1(eta))
+            self.l[j, i][e] -= log1p(q * expm1(eta))
+        self.lead[i, j] += 1 - p0
+        self.lead[j, i] = -self.lead[i, j]
+        self.information[i, j] += p0 * (1 - p0)
+        self.information[j, i] = self.information[i, j]
+        self.wins[i, j] += 1
+
+    def decided(self, i: int, j: int) -> bool:
+        capital = 0.0
+        for capital_of_stake in self.l[i, j]:
+            capital += exp(capital_of_stake)
+        return capital > 0 and log(capital) >= log(8 / self.alpha)
+
+    def certify(self, i: int, j: int) -> None:
+        self.certificates.append((i, j))
+        above = [x for x, y in self.over if y == i]
+        below = [y for x, y in self.over if x == j]
+        self.over |= {(x, y) for x in [i, *above] for y in [j, *below]}

@@ -1,0 +1,83 @@
+"""Figures as a reader wants them: axes, width, first round, names."""
+
+from pathlib import Path
+
+import pytest
+
+from saferank.errors import ArgumentError
+from saferank.reporting.figures.curves import curves_figure
+from saferank.reporting.figures.options import FigureOptions
+from saferank.reporting.looks import labels, policy_name
+from saferank.reporting.pooling import pooled
+from saferank.reporting.report import report
+from tests.reporting.planted import curve, true_results, write
+
+CURVES = pooled(list(true_results().values()))
+
+
+def test_linear_axes_start_at_zero_and_hold_every_curve() -> None:
+    figure = curves_figure(CURVES, FigureOptions(axes="linear"))
+    above = figure.axes[0]
+    assert (above.get_xscale(), above.get_yscale()) == ("linear", "linear")
+    assert above.get_xlim() == (0, 10_000)
+    assert above.get_ylim()[1] > max(float(curve.regret[-1]) for curve in CURVES)
+    below = figure.axes[2]
+    assert below.get_ylim()[0] < 0  # the strip of curves that stay at zero
+    assert all(tick > 0 for tick in below.get_yticks())
+
+
+@pytest.mark.parametrize("axes", ["log", "linear"])
+def test_curves_start_where_they_are_asked_to(axes: str) -> None:
+    figure = curves_figure(CURVES, FigureOptions(axes=axes, first_round=100))  # type: ignore[arg-type]
+    assert [panel.get_xlim() for panel in figure.axes] == [(100, 10_000)] * 4
+
+
+@pytest.mark.parametrize(("columns", "width", "panels"), [(1, 3.4, (4, 1)), (2, 6.8, (2, 2))])
+def test_a_figure_fits_the_columns_of_a_paper(columns: int, width: float, panels: tuple[int, int]) -> None:
+    figure = curves_figure(CURVES, FigureOptions(columns=columns))
+    assert figure.get_size_inches()[0] == pytest.approx(width)
+    grid = figure.axes[0].get_gridspec()
+    assert grid is not None and (grid.nrows, grid.ncols) == panels
+    sizes = [float(text.get_fontsize()) for panel in figure.axes for text in (*panel.texts, *panel.get_xticklabels())]
+    assert min(sizes) >= 7
+    box = figure.get_tightbbox()
+    assert box.x0 >= 0 and box.x1 <= width + 0.01  # the names beside the curves are inside too
+
+
+def test_a_panel_that_is_left_over_is_empty() -> None:
+    curves = pooled([curve("original", model) for model in ("pbm", "cm", "dcm")])
+    figure = curves_figure(curves, FigureOptions(columns=2))
+    assert [panel.get_visible() for panel in figure.axes] == [True] * 5 + [False] + [True] + [False]
+
+
+def test_labels_last_as_long_as_they_are_given() -> None:
+    with labels({"kl-ucb-br": "Ours"}):
+        assert (policy_name("kl-ucb-br"), policy_name("top-rank")) == ("Ours", "TopRank")
+    assert policy_name("kl-ucb-br") == "KL-UCB-BR"
+
+
+@pytest.mark.usefixtures("blank_figure_files")
+def test_the_page_and_the_tables_take_the_names(tmp_path: Path) -> None:
+    path = write(tmp_path / "results.json", [curve("kl-ucb-br"), curve("original")])
+    made = report(path, tmp_path, names={"kl-ucb-br": "Ours & yours"})
+    text = made.page.read_text(encoding="utf-8")
+    assert "Ours &amp; yours" in text and "KL-UCB-BR never" not in text
+    assert r"Ours \& yours" in (tmp_path / "figures" / "endings.tex").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"axes": "cubic"}, "axes: found 'cubic', expected log or linear"),
+        ({"columns": 3}, "columns: found 3, expected 1 or 2"),
+        ({"first_round": 0}, "first_round: found 0, expected at least 1"),
+        ({"first_round": 10_000}, "first_round: found 10000, expected less than 10,000, the last round"),
+        ({"names": {"best": "x"}}, "names: no results of 'best'; there are original, kl-ucb-br"),
+    ],
+)
+def test_options_that_cannot_be(options: dict[str, object], message: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "results.json", list(true_results().values()))
+    with pytest.raises(ArgumentError) as problem:
+        report(path, tmp_path / "out", **options)  # type: ignore[arg-type]
+    assert str(problem.value).startswith(message)
+    assert not (tmp_path / "out").exists()

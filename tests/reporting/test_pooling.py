@@ -1,0 +1,67 @@
+"""Averages over instances."""
+
+from dataclasses import replace
+
+import pytest
+
+from saferank.reporting.pooling import pooled
+from saferank.simulation.results import Result
+
+ONE = Result(
+    instance="q1",
+    model="pbm",
+    policy="kl-ucb-br",
+    rule="paper:1/T",
+    positions=5,
+    items=10,
+    repetitions=9,
+    rounds=[1, 10],
+    regret_mean=[1.0, 10.0],
+    regret_stderr=[0.3, 3.0],
+    violations_mean=[0.0, 2.0],
+    violations_stderr=[0.0, 0.6],
+    wrong_certificates_mean=[0.0, 1.0],
+)
+OTHER = replace(
+    ONE,
+    instance="q2",
+    regret_mean=[3.0, 20.0],
+    regret_stderr=[0.4, 4.0],
+    violations_stderr=[0.0, 0.8],
+    wrong_certificates_mean=[0.0, 0.0],
+)
+
+
+def test_means_are_averaged_and_errors_added_in_squares() -> None:
+    (curve,) = pooled([ONE, OTHER])
+    assert (curve.model, curve.policy, curve.instances) == ("pbm", "kl-ucb-br", 2)
+    assert curve.regret.tolist() == [2.0, 15.0]
+    assert curve.regret_stderr == pytest.approx([0.25, 2.5])
+    assert curve.violations.tolist() == [0.0, 2.0]
+    assert curve.violations_stderr == pytest.approx([0.0, 0.5])
+    assert curve.wrong_certificates is not None
+    assert curve.wrong_certificates.tolist() == [0.0, 0.5]
+
+
+def test_models_stay_together_in_the_order_of_their_first_result() -> None:
+    mixed = [replace(ONE, model=model, policy=policy) for policy in ("b", "a") for model in ("pbm", "cm")]
+    assert [(curve.model, curve.policy) for curve in pooled(mixed)] == [
+        ("pbm", "b"),
+        ("pbm", "a"),
+        ("cm", "b"),
+        ("cm", "a"),
+    ]
+
+
+def test_what_an_instance_does_not_have_the_average_has_not() -> None:
+    single = replace(ONE, regret_stderr=[None, None], violations_stderr=[None, None], wrong_certificates_mean=None)
+    (curve,) = pooled([single, single])
+    assert curve.regret_stderr is None
+    assert curve.violations_stderr is None
+    assert curve.wrong_certificates is None
+
+
+@pytest.mark.parametrize("stranger", [replace(OTHER, rounds=[1, 11]), replace(OTHER, rule="anytime:1e-3")])
+def test_results_of_different_runs_are_not_averaged(stranger: Result) -> None:
+    with pytest.raises(ValueError, match="kl-ucb-br under pbm differ"):
+        pooled([ONE, stranger])

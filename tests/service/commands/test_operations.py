@@ -1,0 +1,327 @@
+"""Kill switches, rollback, contradictions: an operator's means and the service's own brake."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from saferank.service.knowledge.arms import EXPLORE, HOLDOUT, OFF, SHADOW
+from saferank.service.wire.calls import SettingsCall
+from saferank.service.wire.problems import Problem
+from tests.service.engine_harness import BASE, House, T, house, run, store_down
+
+QUICK = {"window_seconds": 1, "rule": "paper:0.1"}
+
+
+async def teach(h: House, favourite: str, pages: int, context: str = "c") -> None:
+    """Visitors who click on one item only, and on the first one if it is not there."""
+    for _ in range(pages):
+        page = await h.rank(context, candidates=["x"])
+        await h.accept(page, *([favourite] if favourite in page.ranking else []))
+        await h.later(1)
+    await h.engine.close_due()
+
+
+def test_a_kill_switch_is_at_once_and_survives_restarts(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            before = await h.rank(session_id="s")
+            await h.rank("d")
+            view = await h.engine.kill(T, "c", True, "looks odd")
+            assert (view.on, view.why) == (True, "looks odd")
+            for _ in range(2):
+                killed = await h.rank(session_id="s")
+                assert (killed.ranking, killed.mode, h.record(killed).arm) == (BASE[:3], "off", OFF)
+                assert h.record(await h.rank("d")).arm == EXPLORE
+                assert (await h.engine.context(T, "c")).killed == view
+                assert (await h.engine.context(T, "c")).mode == "off"
+                await h.restart()
+            assert (await h.engine.kill(T, "c", True, "again")) == view
+            assert not (await h.engine.kill(T, "c", False, "fine")).on
+            assert (await h.rank(session_id="s")).ranking == before.ranking
+            await h.restart()
+            assert not (await h.engine.context(T, "c")).killed.on
+
+    run(test())
+
+
+def test_the_switch_of_a_tenant_is_for_all_its_contexts_and_nobody_elses(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            await h.rank()
+            await h.engine.kill(T, None, True, "all")
+            for _ in range(2):
+                assert {h.record(await h.rank(name)).arm for name in ("c", "new", "newer")} == {OFF}
+                assert h.record(await h.rank(tenant="you")).arm == EXPLORE
+                assert (await h.engine.contexts(T)).killed_everywhere.why == "all"
+                await h.restart()
+            await h.engine.kill(T, None, False, "done")
+            await h.restart()
+            assert h.record(await h.rank()).arm == EXPLORE
+
+    run(test())
+
+
+def test_an_operator_switches_off_all_tenants_and_no_tenant_can_end_it(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            await h.rank()
+            view = await h.engine.kill_all_tenants(True, "an incident")
+            assert (view.on, view.why, view.by_operator) == (True, "an incident", True)
+            for _ in range(2):
+                for tenant in (T, "you", "new"):
+                    assert h.record(await h.rank(tenant=tenant)).arm == OFF
+                    assert (await h.engine.contexts(tenant)).killed_everywhere == view
+                    assert (await h.engine.context(tenant, "c")).killed_everywhere == view
+                    assert (await h.engine.kill(tenant, None, False, "but we want it")) == view
+                assert not (await h.engine.context(T, "c")).killed.on
+                assert (await h.engine.overview("you")).markers[0].text == "for all tenants: an incident"
+                lines = [json.loads(line) async for line in h.engine.export("you", None, None)]
+                assert [line["why"] for line in lines if line.get("all_tenants")] == ["an incident"]
+                await h.restart()
+            assert (await h.engine.kill(T, "c", True, "ours")).why == "ours"
+            assert not (await h.engine.kill_all_tenants(False, "over")).on
+            assert [h.record(await h.rank(tenant=tenant)).arm for tenant in (T, "you")] == [OFF, EXPLORE]
+
+    run(test())
+
+
+def test_the_switch_of_all_tenants_holds_here_while_the_store_is_down(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            await h.rank(tenant="you")
+            with store_down(h), pytest.raises(Problem) as caught:
+                await h.engine.kill_all_tenants(True, "an incident")
+            assert caught.value.status == 503
+            assert h.record(await h.rank(tenant="you")).arm == OFF
+
+    run(test())
+
+
+def test_clicks_that_arrive_while_killed_still_count(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            page = await h.rank()
+            await h.engine.kill(T, "c", True, "pause")
+            await h.accept(page, page.ranking[0])
+            await h.close()
+            assert (await h.engine.context(T, "c")).arms["explore"].clicks == 1
+
+    run(test())
+
+
+def test_rollback_brings_an_earlier_leader_back_and_forgets_what_came_after(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path, **QUICK) as h:
+            await teach(h, "b", 60)
+            first = await h.engine.context(T, "c")
+            assert first.leader_version > 1 and first.leader[0] == "b"
+            version, pairs = first.leader_version, {(p.better, p.worse): p.n for p in first.pairs}
+            await teach(h, "c", 200)
+            later = await h.engine.context(T, "c")
+            assert later.leader[:2] == ["b", "c"] or later.leader[0] == "c"
+            open_page = await h.rank(session_id="s", candidates=["x"])
+            view = await h.engine.rollback(T, "c", version, "a bad day")
+            assert (view.leader, view.leader_version) == (first.leader, later.leader_version + 1)
+            assert view.versions[0].cause == "rollback" and view.versions[0].why == "a bad day"
+            assert sum(p.n for p in view.pairs) <= sum(pairs.values())
+            await h.accept(open_page, open_page.ranking[0])
+            assert not (await h.engine.impression(T, open_page.impression_id)).counted
+            await h.restart()
+            assert (await h.engine.context(T, "c")).leader == first.leader
+            again = await h.engine.rollback(T, "c", view.leader_version, "to the rollback itself")
+            assert again.leader == first.leader
+            original = await h.engine.rollback(T, "c", 1, "to the beginning")
+            assert (original.leader, original.pairs[0].n) == (BASE[:3], 0)
+            await teach(h, "c", 30)
+            story = await h.engine.leader_at(T, "c", str(version))
+            assert story.leader == first.leader
+
+    run(test())
+
+
+def test_a_reset_forgets_what_was_learnt_and_keeps_the_history(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path, snapshot_every=20, **QUICK) as h:  # the replay at its end compares
+            await teach(h, "b", 60)
+            await h.rank("other")
+            learnt = await h.engine.context(T, "c")
+            assert learnt.leader[0] == "b"
+            open_page = await h.rank(session_id="s", candidates=["x"])
+            view = await h.engine.reset(T, "c", "a new catalogue")
+            assert (view.leader, view.leader_version) == (BASE[:3], learnt.leader_version + 1)
+            assert not any(pair.n or pair.decided for pair in view.pairs)
+            newest = view.versions[0]
+            assert (newest.cause, newest.why) == ("reset", "a new catalogue")
+            assert {pair.better for pair in newest.lost} == {"b"} and view.arms == learnt.arms
+            await h.accept(open_page, open_page.ranking[0])
+            assert not (await h.engine.impression(T, open_page.impression_id)).counted
+            await h.restart()
+            assert (await h.engine.context(T, "c")).leader == BASE[:3]
+            assert (await h.engine.overview(T)).markers[-1].kind == "reset"
+            await teach(h, "c", 200)
+            assert "c" in (await h.engine.context(T, "c")).leader[:2]
+            for version, leader in ((learnt.leader_version, learnt.leader), (view.leader_version, BASE[:3])):
+                assert (await h.engine.rollback(T, "c", version, "back")).leader == leader
+            with pytest.raises(Problem, match="no context 'q'"):
+                await h.engine.reset(T, "q", "no")
+
+    run(test())
+
+
+def test_a_reset_forgets_every_page_size(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path, **QUICK) as h:
+            for k in (2, 3):
+                for _ in range(60):
+                    page = await h.rank(candidates=[], k=k)
+                    await h.accept(page, *(["b"] if "b" in page.ranking else []))
+                    await h.later(1)
+            await h.engine.close_due()
+            assert all(h.knowledge(k=k).certified.pairs for k in (2, 3))
+            view = await h.engine.reset(T, "c", "test")
+            assert not any(h.knowledge(k=k).certified.pairs for k in (2, 3))
+            assert [made.cause for made in view.versions[:2]] == ["reset", "reset"]
+
+    run(test())
+
+
+def test_a_version_between_a_rollback_and_a_later_snapshot_is_found(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path, snapshot_every=10, **QUICK) as h:  # the replay at its end compares
+            await teach(h, "b", 60)
+            rolled_back = (await h.engine.rollback(T, "c", 1, "from the beginning")).leader_version
+            await teach(h, "c", 150)
+            versions = (await h.engine.changes(T, "c")).changes
+            between = next(made for made in versions if made.version == rolled_back + 1)
+            assert versions[-1].version > between.version
+            view = await h.engine.rollback(T, "c", between.version, "one step")
+            assert view.leader == between.leader
+            assert sum(pair.decided for pair in view.pairs) == len(between.evidence)
+
+    run(test())
+
+
+def test_items_keep_their_numbers_through_a_rollback(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            await h.rank(candidates=["x"])
+            page = await h.rank(candidates=["x", "later"], base_ranking=["later", "a", "b", "c"])
+            await h.accept(page, "later")
+            await h.engine.rollback(T, "c", 1, "test")
+            other = await h.rank(candidates=["x", "other"], base_ranking=["other", "a", "b", "c"])
+            assert (await h.engine.impression(T, page.impression_id)).clicks == ["later"]
+            assert (await h.accept(page, "later")).duplicate
+            assert "later" not in other.ranking
+
+    run(test())
+
+
+@pytest.mark.parametrize("version", [0, 2, 10**15])
+def test_unknown_versions_and_contexts_are_404(tmp_path: Path, version: int) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            await h.rank()
+            with pytest.raises(Problem, match="versions 1 to 1") as caught:
+                await h.engine.rollback(T, "c", version, "no")
+            assert (caught.value.status, caught.value.field) == (404, "version")
+            with pytest.raises(Problem, match="no context 'q'"):
+                await h.engine.kill(T, "q", True, "no")
+
+    run(test())
+
+
+async def contradict(h: House) -> None:
+    """Visitors who change their minds: b above a, c above b, then a above c, each by itself beyond doubt."""
+    for winner, loser in [("b", "a"), ("c", "b"), ("a", "c")] * 2:
+        for _ in range(40):
+            page = await h.rank(base_ranking=[loser, winner], candidates=[], k=2)
+            await h.accept(page, winner)
+            await h.later(1)
+
+
+def test_a_contradiction_is_an_alarm_and_learning_goes_on(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path, certificate_days=0, **QUICK) as h:
+            await contradict(h)
+            view = await h.engine.context(T, "c")
+            assert view.alarms["contradiction"] > 0
+            assert h.engine.counters()["alarms_total"] == view.alarms["contradiction"]
+            dropped = [change for change in (await h.engine.changes(T, "c")).changes if change.cause == "contradiction"]
+            assert dropped and all(change.lost for change in dropped)
+            pages, version = h.knowledge(k=2).pages, view.leader_version
+            assert h.record(await h.rank(base_ranking=["a", "b"], candidates=["c"], k=2)).arm == EXPLORE
+            for _ in range(160):  # q is compared on every second page: fewer than 10 wins once in 10^9 runs
+                page = await h.rank(base_ranking=["a", "b"], candidates=["q"], k=2)
+                await h.accept(page, *(["q"] if "q" in page.ranking else []))
+                await h.later(1)
+            assert h.knowledge(k=2).pages > pages and (await h.engine.context(T, "c")).leader_version > version
+
+    run(test())
+
+
+def test_certificates_end_with_the_epoch_after_their_own(tmp_path: Path) -> None:
+    """Earned at issue times of one epoch, renewed or not, they hold to the end of the next one, and a window longer."""
+
+    async def test() -> None:
+        day = 86_400
+        async with house(tmp_path, certificate_days=1, **QUICK) as h:
+            await teach(h, "b", 60)
+            known = await h.engine.context(T, "c")
+            assert known.leader[0] == "b"
+            await h.later(2 * day - h.now / 1000 % day - 2)
+            opened = h.fold().terms.opened_at
+            h.now = opened + 2 * day * 1000
+            assert (await h.rank(candidates=["x"])).leader_version == known.leader_version
+            await h.later(1.001)
+            expired = await h.rank(candidates=["x"])
+            assert expired.leader_version == known.leader_version + 1
+            view = await h.engine.context(T, "c")
+            assert (view.leader, view.versions[0].cause) == (BASE[:3], "expired")
+            assert {pair.better for pair in view.versions[0].lost} == {"b"}
+            await h.restart()
+            await teach(h, "c", 60)
+            assert (await h.engine.context(T, "c")).leader[0] == "c"
+
+    run(test())
+
+
+def test_a_context_may_have_a_mode_and_a_holdout_of_its_own(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:  # the replay at its end compares
+            await h.rank()
+            view = await h.engine.set_context(T, "c", SettingsCall(mode="shadow", why="first look"))
+            assert (view.mode, view.settings.mode, view.settings.why) == ("shadow", "shadow", "first look")
+            for _ in range(2):
+                assert [h.record(await h.rank(name)).arm for name in ("c", "d")] == [SHADOW, EXPLORE]
+                assert h.record(await h.rank(mode="live")).arm == EXPLORE  # a call's own mode goes first
+                await h.restart()
+            await h.engine.set_context(T, "c", SettingsCall(holdout_share=0.5, why="compare"))
+            records = [h.record(await h.rank(session_id=f"s{number}")) for number in range(40)]
+            assert {record.arm for record in records} == {EXPLORE, HOLDOUT}  # all alike: once in 2^39 runs
+            assert {record.share for record in records} == {0.5} and h.record(await h.rank("d")).share == 0
+            await h.close()
+            effect = await h.engine.effect(T, "c")
+            assert effect.served.pages + effect.holdout.pages == 40 and effect.why_not is None
+            back = await h.engine.set_context(T, "c", SettingsCall(why="enough"))
+            assert (back.mode, back.settings.mode, back.settings.holdout_share) == ("live", None, None)
+            texts = [marker.text for marker in (await h.engine.overview(T)).markers if marker.kind == "settings"]
+            assert texts == ["mode shadow: first look", "holdout_share 0.5: compare", "as the service is set: enough"]
+            lines = [json.loads(line) async for line in h.engine.export(T, "c", None)]
+            assert [line["mode"] for line in lines if line["kind"] == "settings"] == ["shadow", None, None]
+            with pytest.raises(Problem, match="no context 'q'"):
+                await h.engine.set_context(T, "q", SettingsCall(mode="off", why="no"))
+
+    run(test())
+
+
+def test_the_guardrail_keeps_its_holdout(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path, holdout_share=0.1, guardrail_drop=0.03) as h:
+            await h.rank()
+            with pytest.raises(Problem, match="without the guardrail") as caught:
+                await h.engine.set_context(T, "c", SettingsCall(holdout_share=0.0, why="no"))
+            assert (caught.value.status, caught.value.field) == (422, "holdout_share")
+            assert (await h.engine.set_context(T, "c", SettingsCall(holdout_share=0.3, why="ok"))).settings.why == "ok"
+
+    run(test())

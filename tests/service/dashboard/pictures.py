@@ -1,0 +1,106 @@
+"""Pictures of the dashboard with made-up answers: ``python -m tests.service.dashboard.pictures FOLDER [NAME ...]``.
+
+No service runs: the files of the dashboard and the answers come from this process. ``dashboard.png``, made with the
+picture called ``overview-500-1280-light``, is ``docs/images/dashboard.png``.
+"""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from saferank.service.http.app import dashboard_files
+from tests.service.dashboard import answers
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Route
+
+ADDRESS = "http://saferank.invalid"
+Answer = Callable[[], dict[str, Any]]
+
+SCENES: dict[str, tuple[str, Answer, Answer]] = {
+    "overview-4": ("/", lambda: answers.overview(4), lambda: answers.context_list(4)),
+    "overview-500": ("/", lambda: answers.overview(500), lambda: answers.context_list(500)),
+    "alarm": ("/", lambda: answers.with_alarm(500), lambda: answers.context_list(500)),
+    "guardrail": ("/", lambda: answers.stopped(500), lambda: answers.context_list(500)),
+    "no-holdout": ("/", lambda: answers.without_holdout(4), lambda: answers.context_list(4)),
+    "empty": ("/", answers.empty, lambda: answers.context_list(0)),
+    "context": ("/#context=lamps", lambda: answers.overview(4), lambda: answers.context_list(4)),
+}
+TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+
+def answering(page: "Page", overview: Answer, listed: Answer) -> None:
+    """Answer everything that the page asks for."""
+    found = dashboard_files()
+
+    def answer(route: "Route") -> None:
+        path = route.request.url.removeprefix(ADDRESS).partition("#")[0]
+        if path in found:
+            route.fulfill(body=found[path], content_type=TYPES[Path(path).suffix or ".html"])
+        elif path == "/v1/overview":
+            route.fulfill(json=overview())
+        elif path == "/v1/contexts":
+            route.fulfill(json=listed())
+        elif path.endswith("/effect"):
+            route.fulfill(json=json.loads(answers.BETTER.model_dump_json()))
+        else:
+            route.fulfill(json=answers.context("lamps"))
+
+    page.route(f"{ADDRESS}/**", answer)
+
+
+def take(browser: "Browser", folder: Path, scene: str, width: int, scheme: Any) -> Path:
+    """One picture of a whole page, and one of its first screen."""
+    where, overview, listed = SCENES[scene]
+    height = 844 if width < 500 else 900
+    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+    answering(page, overview, listed)
+    page.goto(f"{ADDRESS}{where}")
+    page.locator("#status.ok").wait_for()
+    page.wait_for_timeout(300)
+    path = folder / f"{scene}-{width}-{scheme}.png"
+    page.screenshot(path=folder / f"{path.stem}-first.png")
+    page.screenshot(
+        path=path,
+        full_page=True,
+        clip={"x": 0, "y": 0, "width": width, "height": 2600}
+        if "500" in scene or scene in ("alarm", "guardrail")
+        else None,
+    )
+    page.close()
+    return path
+
+
+def for_docs(picture: Path) -> None:
+    """The upper part of a picture in few colours, as the docs have it."""
+    from PIL import Image
+
+    with Image.open(picture) as whole:
+        upper = whole.convert("RGB").crop((0, 0, whole.width, 1500)).quantize(128)
+        upper.save(picture.with_name("dashboard.png"), optimize=True)
+
+
+def main() -> None:
+    """Take all pictures, or those whose names begin as asked."""
+    from playwright.sync_api import sync_playwright
+
+    folder, wanted = Path(sys.argv[1]), tuple(sys.argv[2:])
+    folder.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as driver:
+        executable = shutil.which("chromium") or shutil.which("google-chrome")
+        browser = driver.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
+        for scene in SCENES:
+            for width in (1280, 390):
+                for scheme in ("light", "dark"):
+                    if not wanted or f"{scene}-{width}-{scheme}".startswith(wanted):
+                        picture = take(browser, folder, scene, width, scheme)
+                        if picture.stem == "overview-500-1280-light":
+                            for_docs(picture)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

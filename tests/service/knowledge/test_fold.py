@@ -1,0 +1,129 @@
+"""The fold of a context: the same however closings cut it, also over epochs, page sizes and forms of a policy."""
+
+import random
+
+import pytest
+
+from saferank.policies.safe_draw.renewals import TARGET
+from saferank.service.knowledge.arms import EXPLORE, HOLDOUT
+from saferank.service.knowledge.fold import Fold
+from saferank.service.knowledge.knowledge import MISFITS, Terms
+from saferank.service.knowledge.publications import comparable, pack, restored
+from saferank.service.knowledge.view import View
+from saferank.store.contract import PageRow, Publication
+from saferank.store.page_record import PageRecord, unpacked
+
+WINDOW, DAY = 1000, 20_000
+START = 1_000_000
+ITEMS = [f"i{number}" for number in range(7)]
+
+
+def opened(policy: str = "kl-ucb-br", lifetime_ms: int = DAY) -> Fold:
+    terms = Terms(policy, "anytime:0.5", WINDOW, lifetime_ms, START)
+    return Fold.opened(1, terms, 3, bytes(16), (ITEMS[:5], ITEMS[5:]))
+
+
+def page(fold: Fold, dice: random.Random, at: int, k: int, items: list[str], arm: int = EXPLORE) -> PageRow:
+    """A page from what is known, with clicks that favour later items; a visitor now and then comes again."""
+    impression = at.to_bytes(6, "big") + dice.randbytes(10)
+    visitor = dice.choice([b"", b"visitor%d" % dice.randrange(10), dice.randbytes(8)])
+    record = PageRecord(
+        impression=impression, tenant="t", context="c", policy=fold.terms.policy, form="", arm=arm,
+        knowledge=fold.version, round=0, window_ms=WINDOW, k=k, visitor=visitor, catalogue=bytes(16), coins=bytes(32),
+        row=(), instead=tuple(items[:k]),
+    )  # fmt: skip
+    if arm == EXPLORE:
+        known = fold.knowledge.get(k) or opened(fold.terms.policy).knowledge[3]
+        if known.k == k:
+            view = View(known, items, [])
+            made = view.page(dice.randbytes(32))
+            record = record._replace(
+                form=view.form, round=made.round, row=made.row, law=made.law, challenger=made.challenger, instead=(),
+                base=tuple(items[:k]),
+            )  # fmt: skip
+    clicks = sum((dice.random() < int(item[1:]) / 8) << place for place, item in enumerate(record.shown))
+    return PageRow(impression, 1, at + WINDOW, record.packed(), "s", 1, clicks)
+
+
+def traffic(policy: str, seed: int, size: int) -> list[PageRow]:
+    """Pages of two sizes over several epochs, made from what was known a while before."""
+    dice, fold, pages, at = random.Random(seed), opened(policy), [], START
+    for _ in range(size):
+        at += dice.choice([1, 50, 200, 700])
+        at += 2 * DAY if dice.random() < 0.01 else 0
+        arm = HOLDOUT if dice.random() < 0.1 else EXPLORE
+        pages.append(page(fold, dice, at, 3, dice.sample(ITEMS, 6), arm))
+        if dice.random() < 0.2:
+            fold.fold([row for row in pages if fold.through < row.closes_at - WINDOW], at)
+    return pages
+
+
+def folded(policy: str, pages: list[PageRow], cuts: list[int], end: int) -> tuple[object, object, object]:
+    fold, versions, alarms = opened(policy), [], []
+    for through in [*cuts, end]:
+        fold.fold([row for row in pages if fold.through < row.closes_at - WINDOW <= through], through)
+        made, told = fold.take_news()
+        versions += made
+        alarms += told
+        before = fold
+        fold = restored(Publication(1, 1, before.through, 0, pack(before)), before.terms)
+        fold.window, fold.visitors = before.window, before.visitors
+    return comparable(pack(fold)), versions, alarms
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cuts_and_publications_in_between_make_no_difference(seed: int) -> None:
+    pages = traffic("kl-ucb-br", seed, 250)
+    end = pages[-1].closes_at + 5 * DAY
+    dice = random.Random(seed)
+    whole = folded("kl-ucb-br", pages, [], end)
+    some = sorted(dice.randrange(START, end) for _ in range(12))
+    each = [row.closes_at - WINDOW for row in pages]
+    assert folded("kl-ucb-br", pages, some, end) == whole == folded("kl-ucb-br", pages, each, end)
+    causes = {version.cause for version in whole[1]}  # type: ignore[attr-defined]
+    assert {"opened", "page", "expired"} <= causes
+
+
+def test_visitors_of_the_newest_window_are_recalled_from_its_pages() -> None:
+    dice, fold = random.Random(5), opened()
+    pages = [page(fold, dice, START + 10 * number, 3, ITEMS) for number in range(40)]
+    fold.fold(pages, START + 390)
+    twin = restored(Publication(1, 1, fold.through, 0, pack(fold)), fold.terms)
+    begin = fold.through // WINDOW * WINDOW
+    twin.recall([row for row in pages if row.closes_at - WINDOW >= begin])
+    assert (twin.visitors, twin.window) == (fold.visitors, fold.window)
+
+
+def test_a_new_page_size_opens_a_version_of_its_own_and_too_many_teach_nothing() -> None:
+    dice, fold = random.Random(2), opened()
+    for k in (2, 4, 5, 1):
+        fold.fold([page(fold, dice, START + k, k, ITEMS)._replace(clicks=1)], START + 10)
+    assert sorted(fold.knowledge) == [1, 2, 3, 4, 5]
+    assert [row.cause for row in fold.versions] == ["opened"] * 5
+
+
+def test_base_rankings_of_two_lengths_that_alternate_do_not_undo_each_other() -> None:
+    """safe-draw has a form for at most 12 items and one for more; the form of the majority is learnt."""
+    dice, fold = random.Random(7), opened("safe-draw", lifetime_ms=0)
+    few, many = ITEMS, [*ITEMS, *(f"i{number}" for number in range(7, 20))]
+    form, at = fold.knowledge[3].form, START
+    for number in range(6 * MISFITS):
+        at += 1
+        fold.fold([page(fold, dice, at, 3, many if number % 3 == 0 else few)], at)
+        assert fold.knowledge[3].form == form
+    for _ in range(4 * MISFITS):
+        at += 1
+        fold.fold([page(fold, dice, at, 3, many)], at)
+    assert fold.knowledge[3].form != form
+    assert [row.cause for row in fold.versions if row.cause == "restart"] == []
+
+
+def test_pages_that_renew_a_certificate_are_learnt() -> None:
+    """safe-draw exchanges the two items of a certificate on purpose in its second epoch, and marks their places."""
+    dice, fold, at, renewing = random.Random(1), opened("safe-draw"), START, 0
+    while renewing < 3:
+        at += 50
+        row = page(fold, dice, at, 3, ITEMS)
+        renewing += any(bits & TARGET for bits in unpacked(row.record).law.exchanges)
+        fold.fold([row], at)
+        assert at < START + 2 * DAY

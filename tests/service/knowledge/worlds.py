@@ -1,0 +1,57 @@
+"""Visitors of a small world, through knowledge and views alone: no engine, no log, no clock."""
+
+import random
+from collections.abc import Sequence
+
+from saferank.service.knowledge.knowledge import Knowledge, Terms
+from saferank.service.knowledge.lessons import Lesson
+from saferank.service.knowledge.view import Proposal, View
+from saferank.store.page_record import PageRecord
+
+TERMS = Terms("kl-ucb-br", "anytime:0.1", window_ms=1000, lifetime_ms=0, opened_at=0)
+
+
+def recorded(knowledge: Knowledge, view: View, page: Proposal, number: int = 0) -> PageRecord:
+    return PageRecord(
+        impression=number.to_bytes(16, "big"), tenant="t", context="c", policy=knowledge.terms.policy, form=view.form,
+        arm=0, knowledge=1, round=page.round, window_ms=1000, k=knowledge.k, visitor=b"", catalogue=bytes(16),
+        coins=bytes(32), row=page.row, law=page.law, challenger=page.challenger,
+    )  # fmt: skip
+
+
+class World:
+    """Items with an appeal each, production's ranking at random, and visitors who click by appeal."""
+
+    def __init__(self, policy: str, n_items: int, k: int, rule: str = "anytime:0.1", seed: int = 0) -> None:
+        self.dice = random.Random(seed)
+        self.items = [f"i{number}" for number in range(n_items)]
+        self.appeal = {item: 0.9 * (number + 1) / n_items for number, item in enumerate(self.items)}
+        self.dice.shuffle(self.items)
+        self.base = list(self.items)
+        self.knowledge = Knowledge(TERMS._replace(policy=policy, rule=rule), k, self.base)
+        self.faults: list[str] = []
+        self.shown: set[tuple[str, ...]] = set()
+
+    def visit(self, pages: int, views_of: int = 10) -> None:
+        """Pages from views that are as old as some pages, all learnt in between."""
+        for _ in range(pages // views_of):
+            view = View(self.knowledge, self.base)
+            lessons = [self.lesson(view) for _ in range(views_of)]
+            self.learn(lessons)
+
+    def lesson(self, view: View) -> Lesson:
+        page = view.page(self.dice.randbytes(32))
+        if page.fault is not None:
+            self.faults.append(page.fault)
+        shown = page.row[: self.knowledge.k]
+        self.shown.add(shown)
+        clicks = sum((self.dice.random() < self.appeal[item]) << place for place, item in enumerate(shown))
+        return Lesson(recorded(self.knowledge, view, page) if clicks else None, clicks)
+
+    def learn(self, lessons: Sequence[Lesson]) -> None:
+        for _ in self.knowledge.learn(lessons):
+            self.knowledge.changed_certificates()
+
+    def wrong_certificates(self) -> int:
+        name = self.knowledge.name_of
+        return sum(self.appeal[name(i)] < self.appeal[name(j)] for i, j in self.knowledge.certified.pairs)

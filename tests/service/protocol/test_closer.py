@@ -1,0 +1,167 @@
+"""Crashes: an engine started from what is on disk at any moment has all that was acknowledged, once."""
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from saferank.service.wire.calls import RankAnswer
+from tests.service.engine_harness import BASE, CANDIDATES, House, T, house, run
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_crash_at_any_moment_loses_nothing_acknowledged(tmp_path: Path, seed: int) -> None:
+    async def test() -> None:
+        dice = random.Random(seed)
+        houses = [House(tmp_path / "0", snapshot_every=40)]
+        await houses[0].start()
+        acknowledged: dict[str, set[str]] = {}
+        pages: list[RankAnswer] = []
+
+        async def visit(h: House, number: int) -> None:
+            churn = [f"n{number % 7}"] if number % 3 == 0 else []
+            page = await h.rank(dice.choice("cd"), session_id=f"s{number}", candidates=[*CANDIDATES, *churn])
+            pages.append(page)
+            reported = dice.choice(pages[-20:])
+            item = dice.choice(reported.ranking)
+            answer = await h.accept(reported, item, event_id=f"{seed}-{number}-{len(houses)}")
+            if answer.accepted:
+                acknowledged.setdefault(reported.impression_id, set()).add(item)
+
+        for round_ in range(8):
+            h = houses[-1]
+            visits = [asyncio.create_task(visit(h, 100 * round_ + number)) for number in range(dice.randrange(10, 60))]
+            wanted = dice.randrange(
+                1, len(visits) // 2
+            )  # so many are answered when the crash comes, others are under way
+            while sum(task.done() for task in visits) < wanted:
+                await asyncio.sleep(0.001)
+            await h.later(dice.choice([0.1, 1, 3]))
+            known = {name: set(items) for name, items in acknowledged.items()}
+            fresh = await h.crashed_copy(tmp_path / str(round_ + 1))
+            for name, items in known.items():
+                story = await fresh.engine.impression(T, name)
+                assert items <= set(story.clicks)
+            await asyncio.gather(*visits)  # in the old house: what is acknowledged there now is of another world
+            acknowledged.clear()
+            acknowledged.update(known)
+            houses.append(fresh)
+        await houses[-1].close()
+        for h in houses:
+            report = await h.stop_and_replay()
+            assert report.pages > 0
+        assert report.learnt > 0 and report.snapshots > 0
+
+    run(test())
+
+
+def test_pages_that_were_not_on_disk_come_back_with_their_token(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path / "a") as old:
+            settled = await old.rank(session_id="settled")
+            await old.accept(settled)
+            lost = await old.rank(session_id="s", candidates=[*CANDIDATES, "brand new"])
+            elsewhere = await old.rank(
+                context="lost context", session_id="s", base_ranking=["p", "q", "r"], candidates=["t"]
+            )
+            fresh = await old.crashed_copy(tmp_path / "b")
+            assert (await fresh.accept(lost, lost.ranking[1])).accepted
+            assert (await fresh.accept(lost, lost.ranking[1])).duplicate
+            assert (await fresh.accept(elsewhere, elsewhere.ranking[0])).accepted
+            story = await fresh.engine.impression(T, lost.impression_id)
+            assert (story.counted, story.ranking) == (True, lost.ranking)
+            await fresh.close()
+            assert (await fresh.engine.context(T, "lost context")).arms["explore"].clicks == 1
+            found = await fresh.rank(context="lost context", base_ranking=["p", "q", "r"], candidates=["t"])
+            assert set(found.ranking) <= set("pqrt")
+            await fresh.stop_and_replay()
+
+    run(test())
+
+
+def test_a_lost_page_whose_window_has_ended_is_late(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path / "a") as old:
+            await old.accept(await old.rank())
+            lost = await old.rank()
+            fresh = await old.crashed_copy(tmp_path / "b")
+            await fresh.later(10)
+            assert (await fresh.accept(lost, lost.ranking[0])).late
+            await fresh.stop_and_replay()
+
+    run(test())
+
+
+def test_of_a_lost_page_and_another_of_its_session_the_first_shown_counts(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path / "a") as old:
+            await old.accept(await old.rank())
+            lost = await old.rank(session_id="s")
+            fresh = await old.crashed_copy(tmp_path / "b")
+            await fresh.later(1)
+            second = await fresh.rank(session_id="s")
+            assert second.token != lost.token
+            assert (await fresh.accept(lost, lost.ranking[0])).accepted
+            await fresh.accept(second, second.ranking[1])
+            story = await fresh.engine.impression(T, lost.impression_id)
+            assert (story.counted, story.clicks) == (True, [lost.ranking[0]])
+            assert not (await fresh.engine.impression(T, second.impression_id)).counted
+            await fresh.close()
+            assert all(n == 1 for _, n in (await fresh.pairs()).values())
+            assert (await fresh.engine.context(T, "c")).arms["repeat"].clicks == 1
+            await fresh.stop_and_replay()
+
+    run(test())
+
+
+def test_a_page_brought_back_is_learnt_in_the_order_in_which_pages_were_shown(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path / "a") as old:
+            await old.accept(await old.rank())
+            await old.later(1)
+            lost = await old.rank()
+            fresh = await old.crashed_copy(tmp_path / "b")
+            await fresh.later(1)
+            newer = await fresh.rank()
+            await fresh.accept(lost, lost.ranking[0])
+            await fresh.engine.flush()
+            pages = [page.impression async for page in fresh.store.all_pages()]
+            assert pages[1:] == [fresh.record(lost).impression, fresh.record(newer).impression]
+            await fresh.stop_and_replay()
+
+    run(test())
+
+
+def test_what_became_due_while_down_is_closed_at_the_start(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            page = await h.rank()
+            await h.accept(page, page.ranking[0])
+            await h.engine.stop()
+            await h.later(100)
+            await h.start()
+            assert (await h.engine.context(T, "c")).open_pages == 0
+            assert (await h.engine.context(T, "c")).arms["explore"].clicks == 1
+
+    run(test())
+
+
+def test_a_start_reads_snapshots_and_the_tail_and_equals_the_whole_log(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path / "a", snapshot_every=10, holdout_share=0.2) as h:
+            for number in range(120):
+                page = await h.rank(
+                    "cde"[number % 3], session_id=f"s{number}", base_ranking=BASE if number % 5 else BASE[::-1]
+                )
+                await h.accept(page, page.ranking[number % 3], event_id=f"e{number}")
+                await h.later(0.3)
+            await h.engine.close_due()
+            await h.engine.flush()
+            fresh = await h.crashed_copy(tmp_path / "b")
+            for name in "cde":
+                await fresh.engine.context(T, name)
+            assert fresh.states() == h.states()
+            await fresh.stop_and_replay()
+
+    run(test())

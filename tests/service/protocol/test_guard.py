@@ -1,0 +1,180 @@
+"""The guardrail in a running engine: what stops, what a stop leaves behind, how it ends, and that replay agrees."""
+
+import asyncio
+import json
+import math
+import random
+from pathlib import Path
+
+import pytest
+
+from saferank.service.engine import Engine
+from saferank.service.knowledge.arms import EXPLORE, HOLDOUT
+from saferank.service.wire.calls import FeedbackCall, RankCall
+from saferank.store.contract import OperationKind, OperationRow
+from tests.service.engine_harness import BASE, House, T, house, run
+from tests.store.memory import MemoryStore
+
+GUARDED = {"holdout_share": 0.5, "guardrail_drop": 0.03, "guardrail_error": 0.05}
+
+
+async def visits(h: House, pages: int, served: float, held_out: float, dice: random.Random, context: str = "c") -> int:
+    """Pages of new visitors, of which the given shares are clicked; all windows end. Returns how many were explored."""
+    explored = 0
+    h.now += 1  # pages of the millisecond of an operation belong to before it
+    for _ in range(pages):
+        page = await h.rank(context=context)
+        arm = h.record(page).arm
+        explored += arm == EXPLORE
+        rate = {EXPLORE: served, HOLDOUT: held_out}.get(arm, held_out)
+        if dice.random() < rate:
+            await h.accept(page, page.ranking[0])
+    await h.close()
+    return explored
+
+
+async def stops(h: House) -> list[OperationRow]:
+    return [row for row in await h.store.operations(0) if row.kind == OperationKind.GUARDRAIL]
+
+
+def test_a_context_that_loses_too_much_is_stopped_durably_and_begins_again_when_it_is_switched_on(
+    tmp_path: Path,
+) -> None:
+    async def test() -> None:
+        async with house(tmp_path, snapshot_every=50, **GUARDED) as h:
+            dice = random.Random(1)
+            await visits(h, 40, 0.9, 0.9, dice, "fine")
+            assert await visits(h, 150, 0.1, 0.8, dice) > 40
+            (stop,) = [row for row in await stops(h) if row.context]
+            assert (stop.tenant, stop.context) == (T, h.server.contexts.loaded(T, "c").number)  # type: ignore[union-attr]
+            evidence = json.loads(stop.body)
+            assert evidence["log_evidence"] >= -math.log(evidence["error"]) > 0
+            assert evidence["served"]["pages"] + evidence["holdout"]["pages"] == 150
+            view = await h.engine.effect(T, "c")
+            assert view.guardrail is not None and view.guardrail.stopped and view.guardrail.stopped_at
+            assert view.clicks is not None and view.clicks.high is not None and view.clicks.high < 0
+            assert [alarm.kind for alarm in await h.store.alarms(stop.context)] == ["guardrail"] * len(await stops(h))
+            counts = h.engine.counters()
+            assert counts["guardrail_stops_total"] == len(await stops(h)) == counts["alarms_total"]
+            assert await visits(h, 20, 0.1, 0.8, dice) == 0  # production's ranking
+            await h.restart()
+            assert await visits(h, 20, 0.1, 0.8, dice) == 0
+            assert "guardrail" in str((await h.engine.context(T, "c")).killed.why)
+
+            for scope in ("c", None):
+                await h.engine.kill(T, scope, False, "the plug-in was repaired")
+            assert (await h.engine.effect(T, "c")).served.pages == 0  # a new comparison, before anybody folds
+            before = len(await stops(h))
+            assert await visits(h, 60, 0.8, 0.8, dice) > 10
+            view = await h.engine.effect(T, "c")
+            assert view.served.pages + view.holdout.pages == 60
+            assert view.guardrail is not None and not view.guardrail.stopped and len(await stops(h)) == before
+            await h.restart()
+            assert (await h.engine.effect(T, "c")).served.pages == view.served.pages
+
+    run(test())
+
+
+def test_losses_that_prove_nothing_in_one_context_stop_all_together(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path, **{**GUARDED, "guardrail_error": 0.01}) as h:
+            dice, names = random.Random(2), [f"context {number}" for number in range(12)]
+            for name in names:
+                await visits(h, 12, 0.1, 0.9, dice, name)
+            assert [(row.tenant, row.context) for row in await stops(h)] == [(T, 0)]
+            assert (await h.engine.contexts(T)).killed_everywhere.on
+            assert sum([await visits(h, 3, 0.1, 0.9, dice, name) for name in names]) == 0
+            whole = await h.engine.effect(T, None)
+            assert whole.guardrail is not None and whole.guardrail.stopped and whole.served.pages >= 40
+            one = await h.engine.effect(T, names[0])
+            assert one.guardrail is not None and not one.guardrail.stopped
+            await h.engine.kill(T, None, False, "again")
+            assert (await h.engine.effect(T, None)).served.pages == 0
+            assert await visits(h, 10, 0.5, 0.5, dice, names[0]) > 0
+            assert len(await stops(h)) == 1  # contexts that nobody has closed since are not held against it
+            whole = await h.engine.effect(T, None)
+            assert whole.served.pages + whole.holdout.pages == 10
+
+    run(test())
+
+
+def test_equal_arms_are_not_stopped_and_a_kill_of_an_operator_restarts_nothing(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path, **GUARDED) as h:
+            dice = random.Random(3)
+            await visits(h, 200, 0.5, 0.5, dice)
+            assert await stops(h) == []
+            await h.engine.kill(T, "c", True, "lunch")
+            await h.engine.kill(T, "c", False, "back")
+            await visits(h, 10, 0.5, 0.5, dice)
+            view = await h.engine.effect(T, "c")
+            assert view.served.pages + view.holdout.pages == 210
+            assert view.clicks is not None and view.clicks.low < 0 < (view.clicks.high or 0)
+
+    run(test())
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_without_a_guardrail_nothing_stops(tmp_path: Path, share: float) -> None:
+    async def test() -> None:
+        async with house(tmp_path, holdout_share=share) as h:
+            assert await visits(h, 150, 0.0, 0.9, random.Random(4)) > 40
+            assert await stops(h) == []
+            view = await h.engine.effect(T, "c")
+            assert view.guardrail is None and (view.why_not is None) == (share > 0)
+
+    run(test())
+
+
+def test_a_server_adds_up_what_others_closed_and_all_obey_the_stop(tmp_path: Path) -> None:
+    """Two servers on one store. Each holds half of the shards, and neither finds enough in what it closes itself.
+    Whoever looks last sees the sum, and the other obeys with its next heartbeat."""
+
+    async def test() -> None:
+        h = House(tmp_path, **{**GUARDED, "guardrail_error": 1e-7})
+        store = MemoryStore(lambda: h.now)
+        engines = [Engine(h.settings, store, h, name) for name in ("one", "two")]
+        for engine in engines:
+            await engine.start(loops=False)
+        for _ in range(2):  # shards are shared out
+            for engine in engines:
+                await engine.beat()
+        dice, names = random.Random(6), [f"context {number}" for number in range(62)]
+        modes: set[str] = set()
+        for number in range(62 * 6):
+            engine = engines[number % 2]
+            page = await engine.rank(T, RankCall(context=names[number % 62], base_ranking=BASE, k=3))
+            arm = engine.server.tokens.open(page.token).arm
+            if dice.random() < (0.1 if arm == EXPLORE else 0.9):
+                await asyncio.gather(
+                    engine.feedback(T, [FeedbackCall(token=page.token, clicks=BASE[:1])]), written(engine)
+                )
+        for engine in engines:  # pages without clicks are written in time
+            await engine.flush()
+        for _ in range(3):  # windows end; both close their contexts and look
+            h.now += 11_000
+            for engine in engines:
+                await engine.flush()
+                await engine.beat()
+                await engine.close_due()
+        held = [sum(context.held_in >= 0 for context in engine.server.contexts) for engine in engines]
+        assert min(held) > 20
+        found = [row for row in await store.operations(0) if row.kind == OperationKind.GUARDRAIL]
+        assert [(row.tenant, row.context) for row in found] == [(T, 0)]
+        evidence = json.loads(found[0].body)
+        own = [sum(c.fold.pages for c in engine.server.contexts if c.held_in >= 0) for engine in engines]
+        assert max(own) < evidence["served"]["pages"] + evidence["holdout"]["pages"] <= sum(own) == 62 * 6
+        for engine in engines:
+            await engine.beat()
+            page = await engine.rank(T, RankCall(context=names[0], base_ranking=BASE, k=3))
+            modes.add(page.mode)
+        assert modes == {"off"}
+        assert sum(engine.server.guard.stops for engine in engines) == 1
+
+    run(test())
+
+
+async def written(engine: Engine) -> None:
+    """Reports wait for the writer, whose loop does not run here."""
+    await asyncio.sleep(0)
+    await engine.flush()

@@ -1,0 +1,164 @@
+"""Old pages go, what they taught stays, and a replay begins where they end."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from saferank.service.queries.replay import Report, verify
+from saferank.service.wire.problems import Problem
+from saferank.store.contract import OperationKind
+from saferank.store.embedded.store import SqliteStore
+from saferank.store.page_record import unpacked
+from tests.service.commands.test_operations import teach
+from tests.service.engine_harness import House, T, house, run
+
+DAY = 86_400
+KEEP = {"window_seconds": 10, "rule": "paper:0.1", "keep_days": 4}
+
+
+async def day(h: House) -> None:
+    """A few pages, then the rest of a day, and what a server does with it."""
+    await h.engine.beat()
+    for number in range(8):
+        page = await h.rank(candidates=["x"])
+        liked = ["b"] if "b" in page.ranking else []
+        await h.accept(page, *liked, event_id=f"{h.now}-{number}")
+        await h.later(4)
+    await h.close()
+    await h.engine.beat()
+    await h.server.retention.delete_old()
+    await h.later(DAY - 42)
+
+
+async def times(h: House) -> list[float]:
+    """The age of every page that is left, in days."""
+    return [(h.now - unpacked(page.record).issued_at) / 1000 / DAY async for page in h.store.all_pages()]
+
+
+def replayed(folder: Path) -> Report:
+    return asyncio.run(verify(SqliteStore(folder, readonly=True)))
+
+
+def test_pages_go_and_knowledge_stays(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with (
+            house(tmp_path / "kept", **{**KEEP, "keep_days": 0}) as kept,
+            house(tmp_path / "pruned", **KEEP) as h,
+        ):
+            for _ in range(12):
+                await day(kept)
+                await day(h)
+            assert len(await times(kept)) == 96
+            assert 4 <= max(await times(h)) <= 4 * 1.25 + 1.1
+            assert h.server.retention.deleted == 96 - len(await times(h)) > 40
+            assert h.server.retention.events == h.server.retention.deleted
+            assert h.engine.counters()["pages_deleted_total"] == h.server.retention.deleted
+            assert h.fold().tallies == kept.fold().tallies and h.fold().pages == 96
+            await h.restart()
+            await h.rank()
+
+    run(story())
+    report = replayed(tmp_path / "pruned")
+    assert (report.pruned, report.contexts, report.lost) == (1, 1, 0)
+    assert report.pages < 60 and "from their oldest kept snapshot on" in report.sentences()[0]
+    assert replayed(tmp_path / "kept").pruned == 0
+
+
+def test_a_context_that_nobody_asks_for_loses_all_its_pages(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with house(tmp_path, **KEEP) as h:
+            await day(h)
+            leader = (await h.engine.context(T, "c")).leader
+            for _ in range(5):
+                await h.later(DAY)
+                await h.engine.beat()
+                await h.server.retention.delete_old()
+            assert await times(h) == []
+            await h.restart()
+            page = await h.rank(session_id="s0")
+            await h.accept(page, page.ranking[0])
+            assert (await h.engine.context(T, "c")).leader == leader
+
+    run(story())
+
+
+def test_a_visitor_is_not_counted_twice_where_the_log_begins(tmp_path: Path) -> None:
+    """Pages of the window in which the snapshot was taken stay: a replay has to know who was there."""
+
+    async def story() -> None:
+        async with house(tmp_path, **{**KEEP, "window_seconds": DAY}) as h:
+            for number in range(200):
+                page = await h.rank(session_id=f"s{number % 3}")
+                await h.accept(page, *page.ranking[:1])
+                await h.later(DAY // 10)
+                await h.engine.beat()
+                await h.engine.close_due()
+                await h.server.retention.delete_old()
+            assert h.server.retention.deleted > 50
+            assert h.fold().tallies[-1][0] > 100  # most are the second page of a visitor in a window
+
+    run(story())
+
+
+def test_going_back_beyond_what_is_kept_is_refused(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with house(tmp_path, **KEEP) as h:
+            for _ in range(12):
+                await day(h)
+            newest = h.fold().version
+            assert newest > 1
+            with pytest.raises(Problem, match=r"cannot be restored: the pages .* \(keep_days or forget\)") as refused:
+                await h.engine.rollback(T, "c", 1, "too old")
+            assert (refused.value.status, refused.value.field) == (404, "version")
+
+    run(story())
+
+
+def test_what_a_rollback_needs_stays_until_the_rollback_is_old(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with house(tmp_path, **KEEP) as h:
+            await day(h)
+            await day(h)
+            await h.engine.rollback(T, "c", 1, "back to the beginning")
+            for _ in range(3):
+                await day(h)
+            assert h.server.retention.deleted == 0
+            for _ in range(5):
+                await day(h)
+            assert h.server.retention.deleted > 8
+
+    run(story())
+
+
+def test_an_operator_who_asks_while_the_version_is_being_deleted_changes_nothing(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with house(tmp_path, **KEEP) as h:
+            for _ in range(8):
+                await day(h)
+            before = h.fold().version
+            context = await h.server.known_context(T, "c")
+            await h.store.add_operation(T, context.number, OperationKind.ROLLBACK, '{"version": 1, "why": "late"}')
+            await h.engine.follow()
+            await h.engine.close_due()
+            assert h.fold().version == before and h.fold().operation == 1
+            assert [row.kind for row in await h.store.alarms(context.number)] == ["rollback_refused"]
+            await day(h)
+
+    run(story())
+
+
+def test_a_version_between_a_rollback_and_a_snapshot_can_be_gone_back_to(tmp_path: Path) -> None:
+    """The replay at the end compares what was gone back to with what the log gives."""
+
+    async def story() -> None:
+        async with house(tmp_path, window_seconds=1, rule="paper:0.1", snapshot_every=45) as h:
+            await teach(h, "b", 60)
+            await h.engine.rollback(T, "c", 1, "first")
+            first = h.fold().version
+            await teach(h, "b", 60)
+            assert h.fold().version > first
+            assert len(await h.store.marks(1)) == 3  # by number of pages, by the rollback, and by number again
+            await h.engine.rollback(T, "c", first + 1, "between")
+
+    run(story())

@@ -1,0 +1,225 @@
+"""Everything at a glance, and the list of contexts, from a real engine."""
+
+from pathlib import Path
+
+import pytest
+
+from saferank.service.queries.all_contexts.standings import LOOK_SECONDS
+from saferank.service.wire.effect_views import OverviewView
+from saferank.service.wire.problems import Problem
+from saferank.store.contract import AlarmRow, StoreUnavailableError
+from tests.service.engine_harness import BASE, CANDIDATES, House, T, house, run
+
+DAY = 86400
+
+
+async def visits(h: House, context: str, pages: int, *wanted: str) -> None:
+    """Pages whose visitors click the wanted items where they are shown; all of them closed."""
+    for _ in range(pages):
+        page = await h.rank(context)
+        await h.accept(page, *(item for item in page.ranking if item in wanted))
+    await h.close()
+
+
+async def looked(h: House) -> OverviewView:
+    """The overview after what others saw is no longer good enough."""
+    await h.later(LOOK_SECONDS)
+    return await h.engine.overview(T)
+
+
+def test_nothing_yet(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            view = await h.engine.overview(T)
+            assert (view.pages, view.served_share, view.funnel.contexts, view.changes) == (0, None, 0, [])
+            assert view.sentence.startswith("No page has been closed yet")
+            assert "holdout_share" in (view.effect.why_not or "")
+
+    run(test())
+
+
+def test_the_numbers_of_all_contexts_of_a_tenant(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path, holdout_share=0.4) as h:
+            await visits(h, "busy", 60, "a")
+            await visits(h, "quiet", 3)
+            await h.rank("only open")
+            await h.rank("of others", tenant="other")
+            view, listed = await looked(h), {c.name: c for c in (await h.engine.contexts(T)).contexts}
+            assert view.pages == 63 == view.feedback.closed_pages
+            assert view.served_share == pytest.approx(1 - view.effect.holdout.pages / 63)
+            assert 0 < view.effect.holdout.pages == sum(c.holdout.pages for c in listed.values())
+            assert view.effect == await h.engine.effect(T, None) and view.effect.clicks is not None
+            (day,) = view.days
+            assert day.served == view.effect.served and day.holdout == view.effect.holdout
+            assert view.differing_share is not None and 0 < view.differing_share < 1
+            assert list(listed) == ["busy", "only open", "quiet"]
+            assert (listed["busy"].pages, listed["only open"].pages, listed["only open"].leader) == (60, 0, BASE[:3])
+            funnel = view.funnel
+            assert (funnel.contexts, funnel.with_evidence, funnel.changed_by_clicks, funnel.stopped) == (3, 1, 0, 0)
+            assert view.feedback.accepted == h.server.counts["feedback_accepted_total"] > 0
+            assert (await h.engine.overview("other")).funnel.contexts == 1
+
+    run(test())
+
+
+def test_changes_by_clicks_are_told_apart_from_others(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path, rule="anytime:0.4", certificate_days=1) as h:
+            await visits(h, "first", 60, "c")
+            await visits(h, "second", 60, "c")
+            await h.later(3 * DAY)
+            await h.engine.close_due()
+            view = await looked(h)
+            causes = {change.cause for change in (await h.engine.changes(T, "first")).changes}
+            assert {"page", "expired"} <= causes
+            assert {entry.context for entry in view.changes} == {"first", "second"}
+            assert all(entry.change.cause == "page" and entry.change.evidence for entry in view.changes)
+            times = [entry.change.at for entry in view.changes]
+            assert times == sorted(times, reverse=True)
+
+    run(test())
+
+
+def test_a_leader_that_clicks_moved_is_counted(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path, rule="anytime:0.4") as h:
+            await visits(h, "c", 60, "c")
+            view, (summary,) = await looked(h), (await h.engine.contexts(T)).contexts
+            assert summary.leader != BASE[:3] and summary.moved == sum(
+                item != old for item, old in zip(summary.leader, BASE, strict=False)
+            )
+            assert view.funnel.changed_by_clicks == 1
+
+    run(test())
+
+
+def test_switches_are_markers_and_stops(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            await visits(h, "c", 3)
+            await h.engine.kill(T, "c", True, "a fault")
+            await h.engine.rollback(T, "c", 1, "a mistake")
+            view, (summary,) = await looked(h), (await h.engine.contexts(T)).contexts
+            marks = [(mark.kind, mark.context, mark.text) for mark in view.markers]
+            assert marks == [("kill", "c", "a fault"), ("rollback", "c", "back to version 1: a mistake")]
+            assert (view.funnel.stopped, summary.killed, summary.why) == (1, True, "a fault")
+            await h.engine.kill(T, None, True, "a fire")
+            view = await looked(h)
+            assert (view.markers[-1].kind, view.markers[-1].context) == ("kill", None)
+            assert view.killed_everywhere.on and view.sentence.startswith("Switched off everywhere (a fire)")
+            assert (await h.engine.overview("other")).markers == []
+
+    run(test())
+
+
+def test_alarms_are_of_the_tenant_and_newest_first(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            await visits(h, "c", 1)
+            await h.rank("of others", tenant="other")
+            numbers = {row.name: row.id for row in await h.store.contexts()}
+            for at, name in ((h.now - 2 * DAY * 1000, "c"), (h.now, "of others"), (h.now, "c")):
+                await h.store.add_alarm(AlarmRow(at, numbers[name], "illegal_page", f"at {at}"))
+            view = await looked(h)
+            assert [(alarm.context, alarm.kind) for alarm in view.alarms] == [("c", "illegal_page")] * 2
+            assert view.alarms[0].at > view.alarms[1].at
+            assert "1 alarm in the last 24 hours." in view.sentence
+
+    run(test())
+
+
+def test_refusals_are_counted_by_reason(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            page = await h.rank("c")
+            await h.refuse(page, "nobody")
+            await h.refuse(page, page.ranking[0], shown=CANDIDATES)
+            await h.refuse("no token", "a")
+            await h.accept(page, page.ranking[0], event_id="e")
+            await h.refuse(page, page.ranking[1], event_id="e")
+            refused = (await looked(h)).feedback.refused
+            assert refused == {"item not shown": 1, "other page": 1, "bad token": 1, "other body": 1}
+            assert h.engine.counters()["feedback_refused_total"] == 4
+
+    run(test())
+
+
+def test_a_context_without_a_decision_in_sight_is_counted(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            await visits(h, "never clicked", 40)
+            assert (await looked(h)).funnel.undecided_for_long == 0, "not judged in its first day"
+            await h.later(2 * DAY)
+            assert (await looked(h)).funnel.undecided_for_long == 1
+
+    run(test())
+
+
+def test_contexts_that_were_put_away_and_those_of_other_servers_are_read_from_what_was_published(
+    tmp_path: Path,
+) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            await visits(h, "c", 20, "a")
+            before, listed = await looked(h), await h.engine.contexts(T)
+            await h.restart()
+            assert len(h.server.contexts) == 0
+            assert (await h.engine.overview(T)).model_copy(
+                update={"feedback": before.feedback, "now": before.now}
+            ) == before
+            assert await h.engine.contexts(T) == listed
+            assert len(h.server.contexts) == 0, "a list must not load knowledge"
+
+    run(test())
+
+
+def test_a_look_asks_the_store_a_few_questions_whatever_the_number_of_contexts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            for number in range(250):
+                await h.rank(f"c{number}")
+            await h.close()
+            asked: list[str] = []
+
+            def counting(name: str, plain: object) -> object:
+                async def call(*arguments: object) -> object:
+                    asked.append(name)
+                    return await plain(*arguments)  # type: ignore[operator]
+
+                return call
+
+            names = ("contexts", "published", "publications", "publication", "versions", "operations", "newest_alarms",
+                     "pages_between", "catalogue", "alarms", "count_pages")  # fmt: skip
+            for name in names:
+                monkeypatch.setattr(h.store, name, counting(name, getattr(h.store, name)))
+            assert (await looked(h)).pages == 250
+            assert sorted(asked) == sorted(
+                ["contexts", "published", "publications", "publications", "publications", "operations", "newest_alarms"]
+            )
+            asked.clear()
+            await h.engine.contexts(T)
+            assert asked == [], "a second has not passed"
+            await looked(h)
+            assert sorted(asked) == ["contexts", "newest_alarms", "operations", "published"], "nothing is new"
+            monkeypatch.undo()
+
+    run(test())
+
+
+def test_while_the_store_is_down_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+
+            async def down(*_: object) -> None:
+                raise StoreUnavailableError("gone")
+
+            monkeypatch.setattr(h.store, "contexts", down)
+            for question in (h.engine.overview, h.engine.contexts):
+                with pytest.raises(Problem, match="does not answer"):
+                    await question(T)
+            monkeypatch.undo()
+
+    run(test())

@@ -1,0 +1,64 @@
+"""Strict JSON: the same values as the standard library for good texts, sentences for bad ones."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from saferank.service.wire.problems import Problem
+from saferank.service.wire.strict_json import loads
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+numbers = st.integers(-(10**30), 10**30) | st.floats(allow_nan=False, allow_infinity=False)
+values = st.recursive(
+    st.none() | st.booleans() | numbers | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=30,
+)
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(values, st.booleans())
+def test_good_texts_mean_what_they_always_mean(value: Any, ascii_only: bool) -> None:
+    assert loads(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(st.binary(max_size=40))
+def test_any_bytes_give_a_value_or_a_problem(body: bytes) -> None:
+    try:
+        loads(body)
+    except Problem as problem:
+        assert problem.status == 400
+
+
+@pytest.mark.parametrize(
+    ("body", "saying"),
+    [
+        (b'{"a": 1, "b": 2, "a": 1}', "key 'a' is there twice"),
+        (b'{"x": NaN}', "found NaN"),
+        (b'{"x": [1e400]}', "out of range"),
+        (b'{"x": -' + b"1" * 5000 + b"}", "out of range"),
+        (b"\xff", "not UTF-8 (byte 0)"),
+        (b'{"x": 1', "line 1, column 8"),
+        (b"[" * 21 + b"]" * 21, "more than 20 deep"),
+        (b"[" * 200_000, "more than 20 deep"),
+        (b'{"x": ["a", "\\udc00"]}', "x[1] has half a surrogate pair"),
+        (b'{"\\udc00": 1}', "half a surrogate"),
+    ],
+)
+def test_bad_texts_are_refused_in_a_sentence(body: bytes, saying: str) -> None:
+    with pytest.raises(Problem) as caught:
+        loads(body)
+    assert saying in caught.value.detail
+
+
+def test_twenty_deep_is_not_too_deep() -> None:
+    assert loads(b"[" * 20 + b"1" + b"]" * 20)
+    assert loads(b'{"x": "' + b"[" * 30 + b'"}') == {"x": "[" * 30}
+
+
+def test_whole_pairs_of_surrogates_are_characters() -> None:
+    assert loads(b'"\\ud83d\\ude00"') == "\N{GRINNING FACE}"

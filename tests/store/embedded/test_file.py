@@ -1,0 +1,231 @@
+"""The file of the SQLite store: what cannot be used is refused in a sentence, what is gone is not written to."""
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from saferank.store.contract import DamagedStoreError, Group, Store, StoreError, StoreUnavailableError
+from saferank.store.embedded import file
+from saferank.store.embedded.file import FILE_NAME
+from saferank.store.embedded.store import SqliteStore
+from saferank.store.sql import migrations, statements
+from tests.store.stores import now_of, opened, page
+
+NEWEST = max(migrations("embedded"))
+
+
+async def nothing(store: Store) -> None:
+    """Open and close."""
+
+
+def using(folder: Path, act: Callable[[SqliteStore], Awaitable[None]] = nothing, *, readonly: bool = False) -> None:
+    async def within() -> None:
+        store = SqliteStore(folder, readonly=readonly)
+        await store.open()
+        try:
+            await act(store)
+        finally:
+            await store.close()
+
+    asyncio.run(within())
+
+
+def refused(folder: Path) -> str:
+    sentences = set()
+    for readonly in (False, True):
+        with pytest.raises(StoreError) as problem:
+            using(folder, readonly=readonly)
+        sentences.add(str(problem.value))
+    (sentence,) = sentences
+    assert sentence.startswith(str(folder / FILE_NAME))
+    return sentence
+
+
+def test_a_new_store_has_the_newest_schema_and_survives_a_power_cut(tmp_path: Path) -> None:
+    using(tmp_path)
+    with closing(file.for_writing(tmp_path / FILE_NAME)) as connection:
+        names = ("user_version", "journal_mode", "synchronous")
+        assert [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names] == [NEWEST, "wal", 2]
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 63, 64, 341, 1000])
+def test_groups_of_any_size_come_back(tmp_path: Path, size: int) -> None:
+    async def act(store: Store) -> None:
+        context, now = await opened(store), await now_of(store)
+        rows = [page(context, now) for _ in range(size)]
+        await store.write(Group(pages=rows))
+        assert list(await store.pages_between(context, now - 1, now)) == rows
+
+    using(tmp_path, act)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_store_of_the_first_edition_is_refused_and_left_as_it_is(tmp_path: Path, version: int) -> None:
+    path = tmp_path / FILE_NAME
+    with closing(sqlite3.connect(path)) as old:
+        old.executescript(f"CREATE TABLE event (a); CREATE TABLE delivery (a); PRAGMA user_version = {version}")
+    before = path.read_bytes()
+    assert f"of the first edition (schema {version}); `saferank migrate OLD NEW`" in refused(tmp_path)
+    assert path.read_bytes() == before
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    using(tmp_path)
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
+        connection.execute(f"PRAGMA user_version = {NEWEST + 1}")
+    assert refused(tmp_path).endswith(
+        f"has schema version {NEWEST + 1}; this saferank knows versions up to {NEWEST}: upgrade it"
+    )
+
+
+@pytest.mark.parametrize("version", [0, 2, NEWEST])
+def test_a_database_of_something_else_is_refused(tmp_path: Path, version: int) -> None:
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
+        connection.executescript(f"CREATE TABLE somebody (elses INTEGER); PRAGMA user_version = {version}")
+    assert refused(tmp_path).endswith("is a database of something else; name another folder")
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text("not a database, but long enough to look like a file with content" * 50)
+    assert "cannot be used as a store: file is not a database" in refused(tmp_path)
+
+
+def test_a_folder_without_a_store_is_not_read(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no such file; name the folder of a store"):
+        using(tmp_path, readonly=True)
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(StoreError, match="cannot be used as a store"):
+        using(tmp_path / "taken")
+
+
+@pytest.mark.parametrize("left", [0.3, 0.9])
+def test_a_file_that_was_cut_is_refused(tmp_path: Path, left: float) -> None:
+    async def act(store: Store) -> None:
+        context, now = await opened(store), await now_of(store)
+        await store.write(Group(pages=[page(context, now) for _ in range(500)]))
+
+    using(tmp_path, act)
+    path = tmp_path / FILE_NAME
+    path.write_bytes(path.read_bytes()[: int(left * path.stat().st_size)])
+    assert "malformed" in refused(tmp_path)
+
+
+def test_damage_inside_the_file_is_named_by_reads(tmp_path: Path) -> None:
+    async def fill(store: Store) -> None:
+        context, now = await opened(store), await now_of(store)
+        await store.write(Group(pages=[page(context, now) for _ in range(3000)]))
+
+    async def read(store: Store) -> None:
+        with pytest.raises(DamagedStoreError, match="damaged"):
+            assert [row async for row in store.all_pages()]
+
+    using(tmp_path, fill)
+    path = tmp_path / FILE_NAME
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2 // 4096 * 4096
+    content[middle : middle + 8 * 4096] = bytes(8 * 4096)  # leaves of the table and of its index take turns
+    path.write_bytes(content)
+    using(tmp_path, read)
+
+
+def test_the_second_server_of_a_store_is_refused_and_a_reader_is_not(tmp_path: Path) -> None:
+    async def act(store: Store) -> None:
+        with pytest.raises(StoreError, match="another server is using this store"):
+            await SqliteStore(tmp_path).open()
+        reader = SqliteStore(tmp_path, readonly=True)
+        await reader.open()
+        assert await reader.meta("session_key") == await store.meta("session_key")
+        with pytest.raises(StoreUnavailableError, match="not open for writing"):
+            await reader.write(Group())
+        await reader.close()
+
+    using(tmp_path, act)
+    using(tmp_path)
+
+
+def test_no_statement_of_the_hot_path_reads_a_whole_table(tmp_path: Path) -> None:
+    using(tmp_path)
+    keys = {"deliveries_in": "(VALUES (?, ?), (?, ?))", "clicks_in": "(VALUES (?), (?))"}
+    names = [*keys, "closed_through_in", "waiting", "ended_page", "first_page", "pages_between", "published", "page"]
+    with closing(file.for_writing(tmp_path / FILE_NAME)) as connection:
+        for name in names:
+            statement = statements("embedded")[name].replace("(?)", keys.get(name, "(VALUES (?), (?))"), 1)
+            plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", [None] * statement.count("?")).fetchall()
+            tables = {step.split()[1] for *_, step in plan if step.startswith("SCAN")}
+            assert tables <= {"k", "2", "3"}, (name, plan)  # the keys that were given
+
+
+def test_every_statement_can_be_prepared(tmp_path: Path) -> None:
+    using(tmp_path)
+    with closing(file.for_writing(tmp_path / FILE_NAME)) as connection:
+        for name, statement in statements("embedded").items():
+            complete = statement.replace("VALUES (?)", "VALUES (NULL)").replace("IN (?)", "IN (VALUES (NULL))")
+            complete = complete.replace("FROM (?)", "FROM (VALUES (NULL, NULL))")
+            try:
+                connection.execute(f"EXPLAIN {complete}", [None] * complete.count("?"))
+            except (sqlite3.OperationalError, sqlite3.ProgrammingError) as problem:
+                assert any(part in str(problem) for part in ("values for", "sub-select", "binding")), name
+
+
+def test_a_first_start_that_ends_halfway_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(file, "new_facts", lambda: [("session_key", None)])
+        with pytest.raises(StoreError, match="cannot be used as a store"):
+            using(tmp_path)
+    using(tmp_path)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_nothing_is_acknowledged_into_a_file_that_is_gone(tmp_path: Path, replaced: bool) -> None:
+    path = tmp_path / FILE_NAME
+
+    async def act(store: Store) -> None:
+        path.rename(tmp_path / "moved")
+        if replaced:
+            path.write_bytes(b"")
+        with pytest.raises(StoreUnavailableError, match="is another file" if replaced else "is gone"):
+            await store.open_context("t", "c", "{}", 9)
+        path.unlink(missing_ok=True)
+        (tmp_path / "moved").rename(path)
+        assert await store.open_context("t", "c", "{}", 9)
+
+    using(tmp_path, act)
+
+
+def test_a_full_disk_refuses_a_group_and_takes_it_later(tmp_path: Path) -> None:
+    async def act(store: SqliteStore) -> None:
+        context, now = await opened(store), await now_of(store)
+        group = Group(pages=[page(context, now) for _ in range(1000)])
+        assert store._writer is not None
+        await store._writer.run(lambda on: on.execute("SELECT 1"))
+        connection = store._writer._connection
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+        with pytest.raises(StoreUnavailableError, match="disk is full"):
+            await store.write(group)
+        assert list(await store.pages_between(context, 0, now)) == []
+        connection.execute("PRAGMA max_page_count = 1000000")
+        assert (await store.write(group)).left_out == 0
+
+    using(tmp_path, act)
+
+
+def test_the_clock_does_not_go_back_over_a_restart(tmp_path: Path) -> None:
+    async def at(moment: int) -> int:
+        store = SqliteStore(tmp_path, lambda: moment)
+        await store.open()
+        now = await now_of(store)
+        if now == 5000:
+            context = await opened(store)
+            await store.write(Group(pages=[page(context, 5007)]))
+        await store.close()
+        return now
+
+    assert [asyncio.run(at(moment)) for moment in (5000, 4000, 6000)] == [5000, 5007, 6000]

@@ -1,0 +1,144 @@
+"""What only PostgreSQL has to keep: transactions that run at the same time, seen in the middle."""
+
+import asyncio
+from typing import Any
+
+import psycopg
+
+from saferank.store.contract import Group, OperationKind, Outcome
+from saferank.store.postgres.columns import group_columns
+from saferank.store.postgres.connections import Connection, connect
+from saferank.store.postgres.store import PostgresStore
+from saferank.store.sql import statements
+from tests.store.stores import lease_of, now_of, opened, page, publication, report, said
+
+SQL = statements("postgres")
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+
+
+async def blocked(task: "asyncio.Task[Any]", watch: Connection) -> bool:
+    """True as soon as the task waits for a lock; False when it ended without."""
+    while not task.done():
+        row = await (await watch.execute(WAITING)).fetchone()
+        if row and row[0]:
+            return True
+        await asyncio.sleep(0.005)
+    return False
+
+
+async def between(address: str) -> tuple[PostgresStore, Connection, Connection]:
+    """A store, a transaction of another server that has begun, and somebody who watches."""
+    store = PostgresStore(address)
+    await store.open()
+    other = await connect(address)
+    await other.execute("BEGIN")
+    return store, other, await connect(address)
+
+
+def test_a_closing_waits_for_a_report_that_is_being_written(postgres_address: str) -> None:
+    async def within() -> None:
+        store, other, watch = await between(postgres_address)
+        context, now = await opened(store), await now_of(store)
+        row, lease = page(context, now), await lease_of(store, context)
+        await other.execute(SQL["write_group"], group_columns(Group(reports=[report(row, 5)])))
+        closing = asyncio.create_task(store.close_through(lease, context, now))
+        assert await blocked(closing, watch)
+        await other.execute("COMMIT")
+        assert await closing == now
+        assert list(await store.pages_between(context, now - 1, now)) == [row._replace(clicks=5)]
+        await asyncio.gather(other.close(), watch.close(), store.close())
+
+    asyncio.run(within())
+
+
+def test_a_report_waits_for_a_closing_and_is_late(postgres_address: str) -> None:
+    async def within() -> None:
+        store, other, watch = await between(postgres_address)
+        context, now = await opened(store), await now_of(store)
+        row, lease = page(context, now), await lease_of(store, context)
+        await other.execute(SQL["close_through"], (lease.shard, lease.epoch, context, now))
+        reporting = asyncio.create_task(said(store, report(row, 5, "e")))
+        assert await blocked(reporting, watch)
+        await other.execute("COMMIT")
+        assert await reporting == [Outcome.LATE]
+        assert await store.page(row.impression) is None
+        await asyncio.gather(other.close(), watch.close(), store.close())
+
+    asyncio.run(within())
+
+
+def test_a_publication_waits_for_pages_that_are_being_written_and_finds_them_due(postgres_address: str) -> None:
+    async def within() -> None:
+        store, other, watch = await between(postgres_address)
+        context, now = await opened(store), await now_of(store)
+        lease = await lease_of(store, context)
+        await store.write(Group(pages=[page(context, now)]))
+        await other.execute(SQL["write_group"], group_columns(Group(pages=[page(context, now + 5)])))
+        publishing = asyncio.create_task(store.publish(lease, publication(context, 1, now), []))
+        assert await blocked(publishing, watch)
+        await other.execute("COMMIT")
+        await publishing
+        assert list(await store.due([lease.shard], 0, now + 600_005)) == [context]
+        await asyncio.gather(other.close(), watch.close(), store.close())
+
+    asyncio.run(within())
+
+
+def test_an_event_id_that_is_being_written_is_waited_for(postgres_address: str) -> None:
+    async def within() -> None:
+        store, other, watch = await between(postgres_address)
+        context, now = await opened(store), await now_of(store)
+        row = page(context, now)
+        await other.execute(SQL["write_group"], group_columns(Group(reports=[report(row, 1, "e")])))
+        same = asyncio.create_task(said(store, report(row, 1, "e"), report(page(context, now), 1, "e")))
+        assert await blocked(same, watch)
+        await other.execute("COMMIT")
+        assert await same == [Outcome.DUPLICATE, Outcome.CONFLICT]
+        await asyncio.gather(other.close(), watch.close(), store.close())
+
+    asyncio.run(within())
+
+
+def test_a_takeover_waits_for_a_closing_under_the_old_lease(postgres_address: str) -> None:
+    async def within() -> None:
+        store, other, watch = await between(postgres_address)
+        context, now = await opened(store), await now_of(store)
+        lease = await lease_of(store, context)
+        await store.leave("closer")
+        await other.execute(SQL["close_through"], (lease.shard, lease.epoch, context, now))
+        taking = asyncio.create_task(lease_of(store, context, "next"))
+        assert await blocked(taking, watch)
+        await other.execute("COMMIT")
+        assert (await taking).epoch == lease.epoch + 1
+        await asyncio.gather(other.close(), watch.close(), store.close())
+
+    asyncio.run(within())
+
+
+def test_an_operation_waits_for_the_number_before_it(postgres_address: str) -> None:
+    async def within() -> None:
+        store, other, watch = await between(postgres_address)
+        await other.execute(SQL["lock_operations"])
+        adding = asyncio.create_task(store.add_operation("t", 0, OperationKind.KILL, "{}"))
+        assert await blocked(adding, watch)
+        await other.execute("COMMIT")
+        assert (await adding).number == 1
+        await asyncio.gather(other.close(), watch.close(), store.close())
+
+    asyncio.run(within())
+
+
+def test_commits_are_durable_even_where_the_database_says_otherwise(postgres_address: str) -> None:
+    with psycopg.connect(postgres_address, autocommit=True) as admin:
+        admin.execute("ALTER ROLE postgres SET synchronous_commit = off")
+        try:
+
+            async def within() -> str:
+                connection = await connect(postgres_address)
+                row = await (await connection.execute("SHOW synchronous_commit")).fetchone()
+                await connection.close()
+                return str((row or ("",))[0])
+
+            assert asyncio.run(within()) == "on"
+        finally:
+            admin.execute("ALTER ROLE postgres RESET synchronous_commit")

@@ -1,0 +1,84 @@
+"""A page record comes back as it was packed, and what is not as it was written is refused before it reaches kernels."""
+
+import random
+import struct
+import zlib
+
+import pytest
+
+from saferank.policies.safe_draw.renewals import TARGET
+from saferank.store.page_record import NO_LAW, DamagedRecordError, Law, PageRecord, glance, unpacked
+
+DRAWN = PageRecord(
+    impression=bytes(range(16)), tenant="t", context="shelf / ä", policy="safe-draw", form="SlotState", arm=0,
+    knowledge=3, round=2**41 + 12, window_ms=1_800_000, k=3, visitor=b"12345678", catalogue=b"d" * 16, coins=b"c" * 32,
+    row=("a", "ö", "c", "x"), law=Law(bytes([0, 0, 2, 2]), bytes([1, 2, 3, 4]), (1.0, 0.1, 0.3, 2e-300), (2, 1, 8, 4)),
+    challenger=3, request_id="request ü", share=0.1, source=b"87654321",
+)  # fmt: skip
+PAIRS = DRAWN._replace(policy="kl-ucb-br", form="KlUcbBrState", law=Law(bytes([0, 1, 1, 3]), bytes([1, 3, 3, 4])))
+PRODUCTION = DRAWN._replace(
+    row=(), instead=("p", "q", "r"), law=NO_LAW, challenger=None, visitor=b"", request_id=None, source=b""
+)
+RENEWING = DRAWN._replace(law=DRAWN.law._replace(exchanges=(2 | TARGET, 1, 8, 4 | TARGET)))
+SHADOW = PAIRS._replace(arm=3, instead=("p", "q", "r"))
+
+
+@pytest.mark.parametrize("record", [DRAWN, PAIRS, PRODUCTION, RENEWING, SHADOW])
+def test_records_are_packed_without_loss(record: PageRecord) -> None:
+    packed = record.packed()
+    assert unpacked(packed) == record
+    assert unpacked(packed).packed() == packed
+    facts = glance(packed)
+    assert (facts.arm, facts.knowledge, facts.window_ms, facts.k, facts.visitor, facts.catalogue, facts.share,
+            facts.source) == (
+        record.arm, record.knowledge, record.window_ms, record.k, record.visitor, record.catalogue,
+        record.share, record.source,
+    )  # fmt: skip
+
+
+def test_what_is_shown_and_hidden() -> None:
+    assert (DRAWN.shown, DRAWN.hidden) == (("a", "ö", "c"), ("x",))
+    assert (SHADOW.shown, SHADOW.row[:3]) == (("p", "q", "r"), ("a", "ö", "c"))
+    assert DRAWN.closes_at == DRAWN.issued_at + 1_800_000
+
+
+def test_a_page_of_pairs_is_small() -> None:
+    """A million pages are to stay in a few hundred MB with their index and clicks."""
+    names = tuple(f"item-{number}" for number in range(11))
+    ten = PAIRS._replace(row=names, k=10, law=Law(bytes(range(11)), bytes(range(1, 12))), request_id=None, source=b"")
+    assert len(ten.packed()) < 260
+
+
+@pytest.mark.parametrize("record", [DRAWN, PAIRS])
+def test_any_flipped_byte_and_any_cut_is_found(record: PageRecord) -> None:
+    packed, dice = record.packed(), random.Random(1)
+    for place in range(len(packed)):
+        damaged = packed[:place] + bytes([packed[place] ^ dice.randrange(1, 256)]) + packed[place + 1 :]
+        with pytest.raises(DamagedRecordError):
+            unpacked(damaged)
+        with pytest.raises(DamagedRecordError):
+            unpacked(packed[:place])
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        Law(bytes([0, 0, 2, 9]), bytes([1, 2, 3, 4])),
+        Law(bytes([0, 0, 2, 2]), bytes([1, 2, 3, 200])),
+        Law(bytes([0, 0, 2, 2]), bytes([0, 2, 3, 4])),
+        Law(bytes(4), bytes([4] * 4), (1.0, float("nan"), 1.0, 1.0), (0,) * 4),
+        Law(bytes(4), bytes([4] * 4), (1.0, -1.0, 1.0, 1.0), (0,) * 4),
+        Law(bytes(4), bytes([4] * 4), (1.0,) * 4, (0, 0, 0, 1 << 4)),
+        Law(bytes(4), bytes([4] * 4), (1.0,) * 4, (TARGET, 0, 0, 0)),
+    ],
+)
+def test_a_record_with_places_that_it_does_not_have_is_refused_even_with_its_checksum(law: Law) -> None:
+    with pytest.raises(DamagedRecordError, match="places"):
+        unpacked(DRAWN._replace(law=law).packed())
+
+
+def test_a_record_that_shows_more_than_it_has_is_refused() -> None:
+    body = bytearray(PAIRS.packed()[:-4])
+    body[35] = 5  # k
+    with pytest.raises(DamagedRecordError, match="places"):
+        unpacked(bytes(body) + struct.pack("<I", zlib.crc32(bytes(body))))

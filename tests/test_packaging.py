@@ -1,0 +1,112 @@
+"""The wheel: built once, complete, accepted by twine, usable without the source. ``make package`` installs it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from email.message import Message
+from email.parser import Parser
+from pathlib import Path
+
+import package_install
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from saferank import __version__
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+USE = """
+from saferank.client import Client
+from saferank.reporting.page import render
+from saferank.service.http.app import dashboard_files
+import saferank, saferank.store.embedded.store
+assert "/index.html" in dashboard_files()
+print(saferank.__file__)
+"""
+
+
+def run(*command: str, **environment: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy, so that nothing of an earlier build is in it."""
+    folder = tmp_path_factory.mktemp("package")
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder / "dist"), str(folder))
+    return next((folder / "dist").glob("*.whl"))
+
+
+def metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return Parser().parsestr(archive.read(name).decode())
+
+
+def test_it_has_every_file_of_the_package_and_no_other(wheel: Path) -> None:
+    files = {
+        path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / "saferank").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }  # fmt: skip
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert packed == files
+
+
+def test_its_metadata_are_ours(wheel: Path) -> None:
+    found = metadata(wheel)
+    assert (found["Name"], found["Version"], found["License-Expression"]) == ("saferank", __version__, "Apache-2.0")
+    assert set(found.get_all("Provides-Extra", [])) == set(PROJECT["optional-dependencies"])
+    assert "passed" in run(sys.executable, "-m", "twine", "check", "--strict", str(wheel)).lower()
+
+
+def test_it_works_without_the_source(wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    assert run(sys.executable, "-c", USE, PYTHONPATH=str(tmp_path)).startswith(str(tmp_path))
+    assert __version__ in run(sys.executable, "-m", "saferank.cli", "--version", PYTHONPATH=str(tmp_path))
+
+
+def test_every_extra_is_tried_by_make_package() -> None:
+    assert package_install.known_extras() == ["", *sorted(set(PROJECT["optional-dependencies"]) - {"dev"})]
+
+
+def test_extras_are_in_the_documentation_and_in_the_image() -> None:
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == set(PROJECT["optional-dependencies"])
+    image = re.search(r'"\.\[([\w,]+)\]"', (ROOT / "Dockerfile").read_text(encoding="utf-8"))
+    assert image is not None and set(image.group(1).split(",")) <= set(PROJECT["optional-dependencies"])
+
+
+def test_versions_agree() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    newest = re.search(r"^## (\S+) \((\S+)\)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest is not None
+    assert newest.groups() == (citation["version"], citation["date-released"])
+    assert citation["version"] == __version__
+
+
+def test_workflows_pin_their_actions_and_know_every_python() -> None:
+    text = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
+    assert re.findall(r"uses: (?!\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+$).*", text, re.MULTILINE) == []
+    pythons = yaml.safe_load(text)["jobs"]["test"]["strategy"]["matrix"]["python"]
+    named = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)]
+    assert pythons == named and PROJECT["requires-python"] == f">={pythons[0]}"
+
+
+def test_the_containers_are_as_the_documentation_says() -> None:
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    assert set(services) == {"saferank", "database"}
+    assert services["saferank"]["read_only"] and services["saferank"]["user"] == "10001"
+    assert all(port.startswith("127.0.0.1:") for port in services["saferank"]["ports"])
+    image = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert "\nUSER 10001\n" in image and "\nHEALTHCHECK " in image
