@@ -369,6 +369,18 @@ def test_the_kill_switch_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
         assert post(service, path, {"on": True, "why": "now"}).status_code == 200
 
 
+def test_the_kill_switch_is_not_refused_for_the_rate_of_its_tenant() -> None:
+    service, key = Service(tenants={"shop": SHOP}, tenant_rate=0.001, tenant_burst=1), {"x-api-key": "shop-rank"}
+    assert post(service, "/v1/rank", RANK, key).status_code == 200
+    refused(post(service, "/v1/rank", RANK, key), 429)
+    for path in ("/v1/kill", "/v1/contexts/home/kill"):
+        for on in (True, False):
+            assert post(service, path, {"on": on, "why": "now"}, key).status_code == 200
+        refused(post(service, path, {"on": True, "why": "now"}, {"x-api-key": "shop-feedback"}), 403)
+    refused(post(service, "/v1/contexts/home/reset", {"why": "now"}, key), 429)
+    assert [get(service, path).status_code for path in ("/healthz", "/readyz")] == [200] * 2
+
+
 def test_feedback_keys_send_small_bodies_and_are_charged_before_anything_is_read() -> None:
     service = Service(tenants={"shop": SHOP}, tenant_rate=0.001, tenant_burst=4)
     report = {"token": "token:a", "clicks": ["a"]}

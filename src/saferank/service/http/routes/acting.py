@@ -2,25 +2,26 @@
 
 from fastapi import APIRouter, Request
 
-from saferank.service.http.dependencies import ContextName, Operator, Tenant, TheHub
+from saferank.service.http.dependencies import ContextName, Operator, SwitchingTenant, Tenant, TheHub
 from saferank.service.http.openapi import refusals, request_body
 from saferank.service.wire.calls import KillCall, ResetCall, RollbackCall, SettingsCall
 from saferank.service.wire.views import ContextView, SwitchView
 
 router = APIRouter()
 _USUAL = refusals(400, 401, 403, 404, 408, 413, 415, 422, 429, 503)
-_EVERYWHERE = refusals(400, 401, 403, 408, 413, 415, 422, 429, 503)
+_SWITCH = refusals(400, 401, 403, 404, 408, 413, 415, 422, 503)
+_SWITCH_EVERYWHERE = refusals(400, 401, 403, 408, 413, 415, 422, 503)
 
 
 @router.post(
     "/v1/kill",
     summary="Serve production's ranking everywhere, or end that",
-    responses=_EVERYWHERE,
+    responses=_SWITCH_EVERYWHERE,
     openapi_extra=request_body("KillCall"),
     operation_id="kill_everywhere",
 )
-async def kill_everywhere(request: Request, hub: TheHub, tenant: Tenant) -> SwitchView:
-    """Durable: it holds after a restart as well."""
+async def kill_everywhere(request: Request, hub: TheHub, tenant: SwitchingTenant) -> SwitchView:
+    """Durable: it holds after a restart as well. No rate limit and no load refuses it."""
     call = await hub.call(KillCall, request.scope["headers"], request.receive)
     return await hub.engine.kill(tenant, None, call.on, call.why)
 
@@ -28,7 +29,7 @@ async def kill_everywhere(request: Request, hub: TheHub, tenant: Tenant) -> Swit
 @router.post(
     "/v1/operator/kill",
     summary="Serve production's ranking to all tenants, or end that",
-    responses=_EVERYWHERE,
+    responses=_SWITCH_EVERYWHERE,
     openapi_extra=request_body("KillCall"),
     operation_id="kill_all_tenants",
     dependencies=[Operator],
@@ -42,11 +43,11 @@ async def kill_all_tenants(request: Request, hub: TheHub) -> SwitchView:
 @router.post(
     "/v1/contexts/{context}/kill",
     summary="Serve production's ranking in a context, or end that",
-    responses=_USUAL,
+    responses=_SWITCH,
     openapi_extra=request_body("KillCall"),
     operation_id="kill",
 )
-async def kill(request: Request, hub: TheHub, tenant: Tenant, name: ContextName) -> SwitchView:
+async def kill(request: Request, hub: TheHub, tenant: SwitchingTenant, name: ContextName) -> SwitchView:
     """Durable: it holds after a restart as well."""
     call = await hub.call(KillCall, request.scope["headers"], request.receive)
     return await hub.engine.kill(tenant, name, call.on, call.why)
