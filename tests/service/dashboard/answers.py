@@ -68,12 +68,14 @@ def context_list(count: int, **more: Any) -> dict[str, Any]:
 
 
 def days(count: int, lift: float) -> list[DayView]:
-    found = []
+    found: list[DayView] = []
     for number in range(count):
         gain = lift * (1 - math.exp(-number / 9)) * (1 if number else 0.1)
         noise = 1 + 0.04 * math.sin(5 * number) / (1 + number / 6)
         day = (NOW - timedelta(days=count - 1 - number)).strftime("%Y-%m-%d")
-        found.append(DayView(day=day, served=arm(9000, 0.38 * (1 + gain) * noise), holdout=arm(1000, 0.38)))
+        served, holdout = arm(9000, 0.38 * (1 + gain) * noise), arm(1000, 0.38)
+        clicks = served.clicks + sum(each.served.clicks for each in found)
+        found.append(DayView(day=day, served=served, holdout=holdout, lift=clicks / (number + 1) / (9 * 380) - 1))
     return found
 
 

@@ -113,15 +113,21 @@ def test_the_picture_says_what_it_can(watched: Watched, view: dict[str, Any], wo
     assert words in watched.overview(4, view).locator("#lift").inner_text()
 
 
-def test_the_lift_is_that_of_all_days_so_far(watched: Watched) -> None:
-    """Two days: 30 clicks on 60 pages against 10 on 40, then 90 on 140 against 35 on 60."""
+def test_the_lift_is_the_estimate_of_the_service_and_not_a_ratio_of_plain_means(watched: Watched) -> None:
+    """On the second day plain means would say +33 %: nothing is worked out from clicks in the browser."""
     page = watched.overview(4)
     days = [
-        {"day": "2026-03-01", "served": {"pages": 60, "clicks": 30}, "holdout": {"pages": 40, "clicks": 10}},
-        {"day": "2026-03-02", "served": {"pages": 140, "clicks": 90}, "holdout": {"pages": 60, "clicks": 35}},
+        {"day": "2026-02-28", "served": {"pages": 4}, "holdout": {"pages": 0}, "lift": None},
+        {"day": "2026-03-01", "served": {"pages": 60, "clicks": 30}, "holdout": {"pages": 40, "clicks": 10}, "lift": 1},
+        {
+            "day": "2026-03-02",
+            "served": {"pages": 140, "clicks": 90},
+            "holdout": {"pages": 60, "clicks": 35},
+            "lift": -0.1,
+        },
     ]
-    script = f"async () => (await import('/overview/lift.js')).lifts({json.dumps(days)}).map((p) => p.lift)"
-    assert page.evaluate(script) == pytest.approx([1.0, (120 / 200) / (45 / 100) - 1])
+    script = f"async () => (await import('/overview/lift.js')).lifts({json.dumps(days)}).map((p) => [p.lift, p.pages])"
+    assert page.evaluate(script) == [[1, 104], [-0.1, 304]]
     marks = page.evaluate(
         "[...document.querySelectorAll('.mark-line')].map((e) => e.getAttribute('class').split(' ')[1])"
     )

@@ -153,8 +153,8 @@ class Fold:
         tally[1] += clicks > 0
         tally[2] += clicks
         if counted:
-            self.compared.count(CountedPage(issued_at, facts.arm != HOLDOUT, facts.share, clicks))
-            self.compared.differing += explored and differs_from_base(page.record)
+            differs = differs_from_base(page.record) if explored else None
+            self.compared.count(CountedPage(issued_at, facts.arm != HOLDOUT, facts.share, clicks, differs))
         if facts.arm == SHADOW:
             self.shadow = with_page(self.shadow, page)
         return counted and explored

@@ -15,6 +15,8 @@ from saferank.service.wire.views import ArmView
 from saferank.statistics.effect import ArmComparison, Guardrail, Interval, difference, merged, relative_difference
 from saferank.store.contract import ContextRow, StoreUnavailableError
 
+Contexts = Sequence[tuple[ContextRow, Standing]]
+
 
 class Effect:
     """Reads the comparisons of contexts: what is in memory here, and what was published of the rest."""
@@ -42,14 +44,19 @@ class Effect:
         except StoreUnavailableError as problem:
             raise unavailable(problem) from problem
 
-    def over(self, tenant: str, contexts: Sequence[tuple[ContextRow, Standing]]) -> EffectView:
+    def compared(self, contexts: Contexts) -> Contexts:
+        """Those of a tenant's contexts whose sums are in the comparison over all of them."""
+        restarts = self._server.switches.restarts
+        return [
+            (row, standing)
+            for row, standing in contexts
+            if not restarts(row, standing.operation, whole=True)  # nobody has emptied those yet
+        ]
+
+    def over(self, tenant: str, contexts: Contexts) -> EffectView:
         """These contexts of a tenant together."""
         settings, switches = self._server.settings, self._server.switches
-        arms = [
-            standing.compared
-            for row, standing in contexts
-            if not switches.restarts(row, standing.operation, whole=True)  # nobody has emptied those yet
-        ]
+        arms = [standing.compared for _, standing in self.compared(contexts)]
         most = max((part.most for part in arms), default=1)
         clicks, clicked = (merged(*(part.whole[place] for part in arms)) for place in (0, 1))
         rule = None

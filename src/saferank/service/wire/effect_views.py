@@ -48,11 +48,14 @@ class EffectView(Answer):
 
 
 class DayView(Answer):
-    """Counted pages of one day."""
+    """Pages of one day that were compared: counted, and issued with a holdout share above 0."""
 
     day: str = Field(description="UTC, like 2026-03-01.")
     served: ArmView
     holdout: ArmView
+    lift: float | None = Field(
+        description="clicks_relative's estimate from all days until the end of this one; null while it has none."
+    )
 
 
 class MarkerView(Answer):
@@ -111,7 +114,7 @@ class OverviewView(Answer):
     pages: int = Field(description="Closed pages of all arms.")
     served_share: float | None = Field(description="Share of closed pages that the policy chose; null without pages.")
     differing_share: float | None = Field(
-        description="Share of the policy's counted pages that differ from production's page; null without pages."
+        description="Of the policy's counted pages of the last 7 days, the share that differs from production's page."
     )
     effect: EffectView
     days: list[DayView] = Field(description="Oldest first.")

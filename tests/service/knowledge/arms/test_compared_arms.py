@@ -16,12 +16,13 @@ from saferank.service.knowledge.arms.compared_arms import (
     MOST_DAYS,
     ComparedArms,
     CountedPage,
+    Day,
     compared_arms,
 )
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.publications import pack, restored
-from saferank.statistics.effect import ArmComparison, difference
+from saferank.statistics.effect import ArmComparison, difference, merged, relative_difference
 from saferank.store.contract import PageRow, Publication
 from saferank.store.page_record import PageRecord
 
@@ -93,7 +94,7 @@ def test_pages_without_a_share_are_counted_and_not_compared() -> None:
     fold.fold([page(START, EXPLORE, b"", 1, share=0.0)], START)
     assert tallied(fold)[EXPLORE] == 1
     assert clicks_of(fold) == ArmComparison()
-    assert fold.compared.days == {0: [[1, 1, 1], [0, 0, 0]]}
+    assert fold.compared.days == {0: Day(chosen=[1, 0])}
 
 
 def test_a_page_that_failed_its_check_counts_as_served() -> None:
@@ -131,14 +132,64 @@ def test_clicks_beyond_the_bound_are_left_out() -> None:
     assert [ComparedArms.of_page_size(k).most for k in (1, 3, 10, 60)] == [1, 3, MOST_CLICKS, MOST_CLICKS]
     compared = ComparedArms.of_page_size(3)
     compared.count(CountedPage(START, True, 0.1, 7))  # a page of ten items in a context that was opened with three
-    assert compared.now[0].served.total == 3 and compared.days[0][0] == [1, 1, 7]
+    assert compared.now[0].served.total == 3 and compared.days[0].served == [1, 1, 3]
 
 
-def test_the_newest_days_are_kept() -> None:
+def test_the_newest_days_are_kept_and_the_oldest_of_them_holds_all_before() -> None:
     compared = ComparedArms(1)
     for day in range(MOST_DAYS + 5):
-        compared.count(CountedPage(day * DAY_MS, True, 0.0, 1))
+        compared.count(CountedPage(day * DAY_MS + 1, day % 3 > 0, 0.3, day % 2, differs=True))
     assert (min(compared.days), len(compared.days)) == (5, MOST_DAYS)
+    assert compared.days[5].chosen == [6, 6]
+    assert all_days(compared).lift == pytest.approx(relative_difference(compared.now[0]).estimate)
+
+
+def all_days(*compared: ComparedArms) -> Day:
+    total = Day()
+    for arms in compared:
+        for day in arms.days.values():
+            total.add(day)
+    return total
+
+
+def test_pages_from_before_there_was_a_holdout_are_not_in_the_sums_of_days() -> None:
+    """Equal arms; ten days without a holdout at 0.6 clicks a page, then ten with one at 0.3. The mean of all served
+    pages is 49 % above that of the holdout, which is no effect."""
+    compared, dice = ComparedArms.of_page_size(10), random.Random(1)
+    for day in range(20):
+        share, chance = (0.0, 0.6) if day < 10 else (0.1, 0.3)
+        for number in range(500):
+            served, clicks = dice.random() >= share, int(dice.random() < chance)
+            compared.count(CountedPage(day * DAY_MS + number + 1, served, share, clicks))
+    found = relative_difference(compared.now[0], 0.05, 10)
+    lift = all_days(compared).lift
+    assert lift is not None and lift == pytest.approx(found.estimate) and abs(lift) < 0.2
+    assert compared.days[3] == Day() and sum(compared.days[15].served[:1] + compared.days[15].holdout[:1]) == 500
+
+
+def test_days_and_contexts_with_other_shares_and_clicks_do_not_mix() -> None:
+    """Equal arms in both contexts; the one with more clicks has the larger holdout. Plain means say -25 %."""
+    many, few, dice = ComparedArms(1), ComparedArms(1), random.Random(3)
+    for number in range(8000):
+        for compared, share, chance in ((many, 0.5, 0.8), (few, 0.1, 0.4)):
+            served, clicks = dice.random() >= share, int(dice.random() < chance)
+            compared.count(CountedPage(DAY_MS + number, served, share, clicks))
+    total = all_days(many, few)
+    plain = total.served[2] / total.served[0] / (total.holdout[2] / total.holdout[0]) - 1
+    assert plain < -0.2 and total.lift is not None and abs(total.lift) < 0.05
+    merged_state = merged(many.now[0], few.now[0])
+    assert total.lift == pytest.approx(relative_difference(merged_state).estimate)
+
+
+def test_the_days_begin_again_with_the_comparison_of_the_tenant() -> None:
+    compared = ComparedArms(1)
+    for number in range(40):
+        compared.count(CountedPage(START + number, number % 4 > 0, 0.25, number % 2, differs=False))
+    before = all_days(compared)
+    compared.restart(START + 50, whole=False)
+    assert all_days(compared) == before
+    compared.restart(START + 60, whole=True)
+    assert all_days(compared) == Day(chosen=[40, 0]), "what exploring costs has not begun again"
 
 
 def test_a_restart_of_a_context_keeps_its_part_of_the_tenants_comparison() -> None:

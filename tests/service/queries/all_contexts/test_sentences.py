@@ -39,7 +39,7 @@ def test_the_whole_sentence() -> None:
     assert said(effect(0.012, 0.091)) == (
         "90 % of 10,000 pages were chosen by safe-draw. Its pages got 0.420 clicks a page against 0.400 in the "
         "holdout: better (+5.0 %; at every look between +1.2 % and +9.1 %). No alarm in the last 24 hours. "
-        "31.2 % of the pages that it chose differ from production's."
+        "31.2 % of the pages that it chose in the last 7 days differ from production's."
     )
 
 

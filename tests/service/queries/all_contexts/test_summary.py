@@ -52,6 +52,8 @@ def test_the_numbers_of_all_contexts_of_a_tenant(tmp_path: Path) -> None:
             assert view.effect == await h.engine.effect(T, None) and view.effect.clicks is not None
             (day,) = view.days
             assert day.served == view.effect.served and day.holdout == view.effect.holdout
+            assert view.effect.clicks_relative is not None
+            assert day.lift == pytest.approx(view.effect.clicks_relative.estimate)
             assert view.differing_share is not None and 0 < view.differing_share < 1
             assert list(listed) == ["busy", "only open", "quiet"]
             assert (listed["busy"].pages, listed["only open"].pages, listed["only open"].leader) == (60, 0, BASE[:3])
@@ -59,6 +61,30 @@ def test_the_numbers_of_all_contexts_of_a_tenant(tmp_path: Path) -> None:
             assert (funnel.contexts, funnel.with_evidence, funnel.changed_by_clicks, funnel.stopped) == (3, 1, 0, 0)
             assert view.feedback.accepted == h.server.counts["feedback_accepted_total"] > 0
             assert (await h.engine.overview("other")).funnel.contexts == 1
+
+    run(test())
+
+
+def test_what_exploring_costs_is_that_of_the_last_days(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            await visits(h, "c", 40, "a")
+            first = (await looked(h)).differing_share
+            assert first is not None and first > 0
+            await h.later(4 * DAY)
+            await h.engine.beat()
+            await visits(h, "d", 40)
+            both, total = (await looked(h)).differing_share, [0, 0]
+            for fold in (h.fold("c"), h.fold("d")):
+                for day in fold.compared.days.values():
+                    total = [total[0] + day.chosen[0], total[1] + day.chosen[1]]
+            assert total[0] == 80 and both == total[1] / 80
+            await h.later(4 * DAY)
+            (only,) = h.fold("d").compared.days.values()
+            assert (await looked(h)).differing_share == only.chosen[1] / 40
+            await h.later(7 * DAY)
+            view = await looked(h)
+            assert view.differing_share is None and "differ from production" not in view.sentence
 
     run(test())
 

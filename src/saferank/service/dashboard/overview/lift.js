@@ -16,14 +16,13 @@ const MARKS = {
   alarm: ["⚠", "alarm"],
 };
 
-// Relative lift by day, from everything counted until the end of that day; days without a click in the holdout have none.
+// The service's estimate by day, from everything compared until the end of that day: that of the interval, so contexts
+// and days with other shares or other clicks do not mix. Days on which nothing can be said have none.
 export function lifts(days) {
-  const sum = { served: { pages: 0, clicks: 0 }, holdout: { pages: 0, clicks: 0 } };
-  return days.flatMap((day) => {
-    for (const arm of ["served", "holdout"]) for (const what of ["pages", "clicks"]) sum[arm][what] += day[arm][what];
-    const { served, holdout } = sum;
-    if (!served.pages || !holdout.clicks) return [];
-    return [{ at: Date.parse(`${day.day}T00:00:00Z`) + DAY / 2, day: day.day, lift: served.clicks / served.pages / (holdout.clicks / holdout.pages) - 1, pages: served.pages + holdout.pages }];
+  let pages = 0;
+  return days.flatMap(({ day, served, holdout, lift }) => {
+    pages += served.pages + holdout.pages;
+    return lift === null ? [] : [{ at: Date.parse(`${day}T00:00:00Z`) + DAY / 2, day, lift, pages }];
   });
 }
 

@@ -44,7 +44,7 @@ function tiles(view) {
     ["Pages closed", count(view.pages), "their windows have ended", ""],
     ["Chosen by the policy", view.served_share === null ? "–" : percent(view.served_share), "the others are production's own", ""],
     effectTile(effect),
-    ["How much it explores now", view.differing_share === null ? "–" : percent(view.differing_share), view.differing_share === null ? "no page has been counted" : "of its pages differ from production's", ""],
+    ["How much it explores now", view.differing_share === null ? "–" : percent(view.differing_share), view.differing_share === null ? "no page has been counted in the last 7 days" : "of its pages of the last 7 days differ from production's", ""],
   ];
 }
 

@@ -4,9 +4,11 @@ Counted pages are compared when a coin could have put them into the holdout. All
 replay and whoever takes over come to the same numbers, bit for bit.
 """
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 from saferank.statistics.effect import ArmComparison, from_numbers, merged, new_comparison, with_page
+from saferank.statistics.effect.comparison import expected_outcome
 
 MOST_CLICKS = 10
 """Clicks of one page that are compared at most; those beyond are left out, in both arms alike.
@@ -31,6 +33,48 @@ class CountedPage(NamedTuple):
     served: bool  # False: it is in the holdout
     share: float  # its chance to be in the holdout when it was issued; 0: none
     clicks: int
+    differs: bool | None = None  # from production's page; None: the policy did not choose it
+
+
+@dataclass
+class Day:
+    """The counted pages of a UTC day: sums of those that were compared, and how often the policy's pages differed.
+
+    ``estimates`` are weight times the mean clicks of a page, served and holdout: their ratio over any days and contexts
+    is the estimate of ``relative_difference``. Plain means would compare pages that no coin has made comparable.
+    """
+
+    served: list[int] = field(default_factory=lambda: [0, 0, 0])  # compared: pages, those with clicks, clicks
+    holdout: list[int] = field(default_factory=lambda: [0, 0, 0])
+    estimates: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    chosen: list[int] = field(default_factory=lambda: [0, 0])  # by the policy: pages, those that are not production's
+
+    def facts(self) -> tuple[list[int], list[int], list[float], list[int]]:
+        """For a publication; ``Day(*facts)`` gives it back exactly."""
+        return self.served, self.holdout, self.estimates, self.chosen
+
+    def add(self, other: "Day") -> None:
+        """Add the sums of another day."""
+        self.served, self.holdout = _sums(self.served, other.served), _sums(self.holdout, other.holdout)
+        self.estimates = _sums(self.estimates, other.estimates)
+        self.chosen = _sums(self.chosen, other.chosen)
+
+    def compare_again(self) -> None:
+        """Forget what was compared."""
+        self.served, self.holdout, self.estimates = [0, 0, 0], [0, 0, 0], [0.0, 0.0]
+
+    @property
+    def lift(self) -> float | None:
+        """Clicks a page of the served relative to the holdout, minus 1; None while nothing can be said."""
+        served, holdout = self.estimates
+        return served / holdout - 1 if served > 0 and holdout > 0 else None
+
+
+Number = TypeVar("Number", int, float)
+
+
+def _sums(one: list[Number], other: list[Number]) -> list[Number]:
+    return [mine + theirs for mine, theirs in zip(one, other, strict=True)]
 
 
 class ComparedArms:
@@ -41,8 +85,7 @@ class ComparedArms:
         self.now: Outcomes = NO_PAGES  # since the context was switched on again after a stop, or from the beginning
         self.earlier: Outcomes = NO_PAGES  # before, but since the whole tenant was switched on again
         self.since = 0
-        self.days: dict[int, list[list[int]]] = {}  # by UTC day number: served and holdout [pages, clicked, clicks]
-        self.differing = 0  # counted explored pages that are not production's page
+        self.days: dict[int, Day] = {}  # by UTC day number; the oldest holds all before it
 
     @classmethod
     def of_page_size(cls, k: int) -> "ComparedArms":
@@ -58,31 +101,46 @@ class ComparedArms:
 
     def count(self, page: CountedPage) -> None:
         """Take a counted page in."""
-        tally = self._tally(page.issued_at // DAY_MS)[0 if page.served else 1]
-        tally[0] += 1
-        tally[1] += page.clicks > 0
-        tally[2] += page.clicks
+        day = self._day(page.issued_at // DAY_MS)
+        if page.differs is not None:
+            day.chosen[0] += 1
+            day.chosen[1] += page.differs
         if page.issued_at > self.since and 0.0 < page.share <= 0.5:
-            outcome = min(page.clicks, self.most)
-            self.now = (
-                with_page(self.now[0], served=page.served, outcome=outcome, share=page.share, most=self.most),
-                with_page(self.now[1], served=page.served, outcome=min(outcome, 1), share=page.share),
-            )
+            self._compare(page, day)
 
-    def _tally(self, day: int) -> list[list[int]]:
-        found = self.days.get(day)
+    def _compare(self, page: CountedPage, day: Day) -> None:
+        outcome, share = min(page.clicks, self.most), page.share
+        tally = day.served if page.served else day.holdout
+        tally[0] += 1
+        tally[1] += outcome > 0
+        tally[2] += outcome
+        mean = expected_outcome(self.now[0], self.most)  # as in with_page
+        common = share * (1 - share) * mean
+        day.estimates[0] += common + (share * (outcome - mean) if page.served else 0.0)
+        day.estimates[1] += common + (0.0 if page.served else (1 - share) * (outcome - mean))
+        self.now = (
+            with_page(self.now[0], served=page.served, outcome=outcome, share=share, most=self.most),
+            with_page(self.now[1], served=page.served, outcome=min(outcome, 1), share=share),
+        )
+
+    def _day(self, number: int) -> Day:
+        found = self.days.get(number)
         if found is None:
-            found = self.days[day] = [[0, 0, 0], [0, 0, 0]]
+            found = self.days[number] = Day()
             if len(self.days) > MOST_DAYS:
-                del self.days[min(self.days)]
+                oldest, next_oldest = sorted(self.days)[:2]
+                self.days[next_oldest].add(self.days.pop(oldest))
+                found = self.days[max(number, next_oldest)]
         return found
 
     def restart(self, at: int, whole: bool) -> None:
         """Begin again with pages issued after a time; ``whole``: the part in the tenant's comparison as well.
 
         The tenant's comparison keeps what a context had before its own restart: sums that are dropped at a moment that
-        depends on them would make its evidence worthless.
+        depends on them would make its evidence worthless. Days belong to the tenant's comparison.
         """
+        for day in self.days.values() if whole else ():
+            day.compare_again()
         self.earlier = NO_PAGES if whole else self.whole
         self.now, self.since = NO_PAGES, at
 
@@ -93,8 +151,7 @@ class ComparedArms:
             "now": [state.numbers() for state in self.now],
             "earlier": [state.numbers() for state in self.earlier],
             "since": self.since,
-            "days": [[day, *tallies] for day, tallies in sorted(self.days.items())],
-            "differing": self.differing,
+            "days": [[number, *day.facts()] for number, day in sorted(self.days.items())],
         }
 
 
@@ -102,8 +159,8 @@ def compared_arms(facts: dict[str, Any]) -> ComparedArms:
     """The comparison with these ``facts()``."""
     compared = ComparedArms(facts["most"])
     compared.now, compared.earlier = _outcomes(facts["now"]), _outcomes(facts["earlier"])
-    compared.since, compared.differing = facts["since"], facts["differing"]
-    compared.days = {day: tallies for day, *tallies in facts["days"]}
+    compared.since = facts["since"]
+    compared.days = {number: Day(*day) for number, *day in facts["days"]}
     return compared
 
 

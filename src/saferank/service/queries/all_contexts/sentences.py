@@ -67,7 +67,7 @@ def _alarms(today: int) -> str:
 def _cost(view: OverviewView) -> str:
     if view.differing_share is None:
         return ""
-    return f"{_percent(view.differing_share)} of the pages that it chose differ from production's."
+    return f"{_percent(view.differing_share)} of the pages that it chose in the last 7 days differ from production's."
 
 
 def _because(why: str | None) -> str:

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from typing import get_args
 
 from saferank.service.clock import moment
-from saferank.service.knowledge.arms import ARMS, EXPLORE
+from saferank.service.knowledge.arms import ARMS
+from saferank.service.knowledge.arms.compared_arms import Day
 from saferank.service.protocol.server import Server, unavailable
 from saferank.service.queries.all_contexts.newest_changes import NewestChanges
 from saferank.service.queries.all_contexts.prospects import DAY_MS, decides_nothing
 from saferank.service.queries.all_contexts.sentences import overview_sentence
-from saferank.service.queries.all_contexts.standings import Standing, Standings
-from saferank.service.queries.effect import Effect
+from saferank.service.queries.all_contexts.standings import Standings
+from saferank.service.queries.effect import Contexts, Effect
 from saferank.service.wire.effect_views import (
     AlarmView,
     ContextChangeView,
@@ -22,13 +23,13 @@ from saferank.service.wire.effect_views import (
     OverviewView,
 )
 from saferank.service.wire.views import ArmView
-from saferank.store.contract import EVERYBODY, ContextRow, OperationKind, OperationRow, StoreUnavailableError
-
-Contexts = Sequence[tuple[ContextRow, Standing]]
+from saferank.store.contract import EVERYBODY, OperationKind, OperationRow, StoreUnavailableError
 
 CHANGES = 20
 ALARMS = 20
 MARKERS = 200
+RECENT_DAYS = 7
+"""What exploring costs now is told from the pages of so many days, today included."""
 _ALARMS_READ = 1000
 """Alarms of all tenants that are looked through."""
 
@@ -81,9 +82,9 @@ class Summary:
             policy=server.settings.policy,
             pages=pages,
             served_share=(arms["explore"].pages + arms["repeat"].pages) / pages if pages else None,
-            differing_share=_differing_share(contexts),
+            differing_share=_differing_share(contexts, now),
             effect=self._effect.over(tenant, contexts),
-            days=_days(contexts),
+            days=_day_views(self._effect.compared(contexts)),
             markers=markers,
             funnel=self._funnel(contexts, now),
             changes=changes,
@@ -133,25 +134,31 @@ class Summary:
         return [_marker(row, names.get(row.context)) for row in rows[-MARKERS:] if _kind(row) in _MARKED]
 
 
-def _days(contexts: Contexts) -> list[DayView]:
-    """Counted pages of all contexts by day, oldest first."""
-    sums: dict[int, list[list[int]]] = {}
+def _day_views(contexts: Contexts) -> list[DayView]:
+    """Compared pages of all contexts by day, oldest first, with the estimate from all days so far."""
+    so_far, found = Day(), []
+    for number, day in sorted(_days(contexts).items()):
+        so_far.add(day)
+        if day.served[0] or day.holdout[0]:
+            served, holdout = arm_view(day.served), arm_view(day.holdout)
+            found.append(DayView(day=moment(number * DAY_MS)[:10], served=served, holdout=holdout, lift=so_far.lift))
+    return found
+
+
+def _days(contexts: Contexts) -> dict[int, Day]:
+    sums: dict[int, Day] = {}
     for _, standing in contexts:
-        for day, tallies in standing.compared.days.items():
-            total = sums.setdefault(day, [[0, 0, 0], [0, 0, 0]])
-            for mine, tally in zip(total, tallies, strict=True):
-                for place in range(3):
-                    mine[place] += tally[place]
-    return [
-        DayView(day=moment(day * DAY_MS)[:10], served=arm_view(served), holdout=arm_view(holdout))
-        for day, (served, holdout) in sorted(sums.items())
-    ]
+        for number, day in standing.compared.days.items():
+            sums.setdefault(number, Day()).add(day)
+    return sums
 
 
-def _differing_share(contexts: Contexts) -> float | None:
-    """Share of the policy's counted pages that differ from production's page."""
-    pages = sum(standing.tallies[EXPLORE][0] for _, standing in contexts)
-    return sum(standing.compared.differing for _, standing in contexts) / pages if pages else None
+def _differing_share(contexts: Contexts, now: int) -> float | None:
+    """Of the policy's counted pages of the last days, the share that differs from production's page."""
+    since = now // DAY_MS - RECENT_DAYS
+    recent = [day.chosen for number, day in _days(contexts).items() if number > since]
+    pages = sum(chosen for chosen, _ in recent)
+    return sum(differing for _, differing in recent) / pages if pages else None
 
 
 def _arms(contexts: Contexts) -> dict[str, ArmView]:
