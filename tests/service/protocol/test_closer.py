@@ -165,3 +165,29 @@ def test_a_start_reads_snapshots_and_the_tail_and_equals_the_whole_log(tmp_path:
             await fresh.stop_and_replay()
 
     run(test())
+
+
+@pytest.mark.parametrize("step", [0, 1], ids=["all in one millisecond", "a millisecond apart"])
+def test_a_closing_that_is_cancelled_between_two_chunks_counts_every_page_once(tmp_path: Path, step: int) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            pages = 250
+            for _ in range(pages):
+                page = await h.rank()
+                await h.accept(page, page.ranking[0])
+                h.now += step
+            await h.engine.flush()
+            h.now += 10_000 - step * 100  # some are due now, others in the next round
+            await h.engine.beat()
+            closing = asyncio.create_task(h.server.closer.close_due())
+            while not h.fold().pages:
+                await asyncio.sleep(0)
+            closing.cancel()
+            await asyncio.gather(closing, return_exceptions=True)
+            await h.later(10)
+            await h.engine.close_due()
+            view = await h.engine.context(T, "c")
+            assert view.arms["explore"].pages == view.arms["explore"].clicks == pages
+            assert h.server.closer.arms["arm_pages_total"]["explore"] == pages
+
+    run(test())

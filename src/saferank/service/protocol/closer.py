@@ -10,6 +10,7 @@ import itertools
 import json
 import logging
 from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from saferank.service.clock import Clock
 from saferank.service.json_logs import log
@@ -28,6 +29,7 @@ from saferank.store.contract import (
     Lease,
     OperationKind,
     OperationRow,
+    PageRow,
     Publication,
     StaleLeaseError,
     Store,
@@ -46,7 +48,7 @@ SEARCH_MS = 10_000
 ARM_COUNTS = ("arm_pages_total", "arm_clicked_pages_total", "arm_clicks_total")
 """Closed pages by arm: what the three numbers of a fold's tallies are called in the metrics."""
 _AT_ONCE = 100
-"""Pages that are folded before callers are let in: a few milliseconds."""
+"""Pages that are folded before callers are let in: a few milliseconds. Those of one millisecond stay together."""
 
 
 class Closer:
@@ -149,7 +151,7 @@ class Closer:
             context = self._contexts.numbered(number) or await self._load(number)
             if context is not None and context.shard in leases:
                 await self._close(context, leases[context.shard], now, everything)
-        except (StaleLeaseError, StoreUnavailableError) as problem:
+        except BaseException as problem:  # a cancelled call as well: nobody knows what the store has taken of it
             context = self._contexts.numbered(number)
             if context is not None:
                 self._let_go(context)
@@ -176,13 +178,10 @@ class Closer:
         closed = await self._store.close_through(lease, context.number, now - late - context.terms.window_ms)
         pages = await self._store.pages_between(context.number, context.fold.through, closed)
         before = [tally[:] for tally in context.fold.tallies]
-        for start in range(0, len(pages), _AT_ONCE):
-            chunk = pages[start : start + _AT_ONCE]
-            last = start + _AT_ONCE >= len(pages)
-            context.fold.fold(chunk, closed if last else issue_time(chunk[-1]) - 1)
+        for chunk in _chunks(pages):
+            context.fold.fold(chunk, issue_time(chunk[-1]))
             await self._clock.sleep(0)
-        if not pages:
-            context.fold.fold((), closed)
+        context.fold.fold((), closed)
         self.closed += len(pages)
         self._count(before, context.fold)
         context.dirty = context.dirty or bool(pages) or bool(context.fold.versions)
@@ -251,3 +250,18 @@ class Closer:
         for alarm in alarms:
             tenant, name = context.row.tenant, context.row.name
             log(logging.ERROR, "alarm", kind=alarm.kind, tenant=tenant, context=name, detail=alarm.detail)
+
+
+def _chunks(pages: Sequence[PageRow]) -> Iterator[Sequence[PageRow]]:
+    """Pages in runs of about ``_AT_ONCE``, cut only between two times of issue.
+
+    A fold stands for a time. Cut within a millisecond it would stand for pages that are not in it, or not for pages
+    that are, and whoever resumes from it would skip some or count some twice.
+    """
+    start = 0
+    while start < len(pages):
+        end = min(start + _AT_ONCE, len(pages))
+        while end < len(pages) and issue_time(pages[end]) == issue_time(pages[end - 1]):
+            end += 1
+        yield pages[start:end]
+        start = end
