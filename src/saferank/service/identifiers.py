@@ -58,11 +58,6 @@ def from_text(text: str) -> bytes:
     return data
 
 
-def signed_bytes(text: str) -> bytes:
-    """The bytes of a text that is known to be from ``to_text``, because it is signed."""
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
-
 def impression_id(text: str) -> bytes | None:
     """The bytes of an impression id, or None when the text is none."""
     try:

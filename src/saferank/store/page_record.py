@@ -10,8 +10,11 @@ what was shown, what was compared with it, by which law the page was drawn, and 
 Items are in it by name, so a page whose event was lost in a crash is re-created from its token alone.
 """
 
+import functools
 import struct
 import zlib
+from math import isfinite
+from operator import le, lt, or_
 from typing import NamedTuple
 
 TIME_BYTES, RANDOM_BYTES = 6, 10
@@ -138,9 +141,23 @@ def unpacked(data: bytes) -> PageRecord:
     return record
 
 
-def _check(data: bytes) -> None:
+def unsealed(data: bytes) -> PageRecord:
+    """The record of authenticated bytes, which are as this service packed them; DamagedRecordError for another format.
+
+    Reports need who, where and what was shown. They do not pay for the checks that compiled code relies on: whoever
+    folds the page unpacks it with ``unpacked``.
+    """
+    _check_format(data)
+    return _read(data)
+
+
+def _check_format(data: bytes) -> None:
     if len(data) < _HEAD.size + _CHECKSUM.size or data[0] != _FORMAT:
         raise DamagedRecordError(f"a page record of the unknown format {data[0] if data else None}")
+
+
+def _check(data: bytes) -> None:
+    _check_format(data)
     if zlib.crc32(data[: -_CHECKSUM.size]) != _CHECKSUM.unpack(data[-_CHECKSUM.size :])[0]:
         raise DamagedRecordError("the checksum of a page record is wrong: it is not as it was written")
 
@@ -177,22 +194,37 @@ def _source(data: bytes) -> bytes:
 def _check_law(record: PageRecord) -> None:
     """Ranges: what passes here can be handed to compiled code, which checks nothing."""
     law, places = record.law, len(record.row)
-    groups = len(law.start) == len(law.end) == places and all(
-        first <= place < last <= places for place, (first, last) in enumerate(zip(law.start, law.end, strict=True))
-    )
-    draw = all(0.0 <= weight < float("inf") for weight in law.weight) and _exchanges_fit(law.exchanges, places)
-    size = len(record.shown) == record.k and places in (0, *range(record.k, _NOBODY))
+    size = len(record.shown) == record.k and (places == 0 or record.k <= places < _NOBODY)
     challenger = record.challenger is None or record.challenger < places
-    if not (groups and draw and size and challenger and 0.0 <= record.share <= 1.0):
+    if not (
+        _groups_fit(law, places) and _draw_fits(law, places) and size and challenger and 0.0 <= record.share <= 1.0
+    ):
         raise DamagedRecordError("a page record names places that it does not have")
 
 
-def _exchanges_fit(exchanges: tuple[int, ...], places: int) -> bool:
-    """Bits of places that there are; a page that renews a certificate also marks the two places of its target."""
+def _groups_fit(law: Law, places: int) -> bool:
+    """A group begins at or before each of its places and ends after it, within the page."""
+    if not len(law.start) == len(law.end) == places:
+        return False
+    numbers = range(places)
+    return all(map(le, law.start, numbers)) and all(map(lt, numbers, law.end)) and max(law.end, default=0) <= places
+
+
+def _draw_fits(law: Law, places: int) -> bool:
+    """Weights are finite and not negative. Bits of exchanges name places that there are.
+
+    A page that renews a certificate also marks the two places of its target.
+    """
+    if not law.drawn:
+        return True
+    if not (isfinite(sum(law.weight)) and min(law.weight) >= 0.0):  # a sum with NaN is NaN, whatever the order
+        return False
+    everything = functools.reduce(or_, law.exchanges)
     if places > _TARGET_BIT:
-        return all(e >> places == 0 for e in exchanges)
-    target = sum(e >> _TARGET_BIT & 1 for e in exchanges)
-    return target in (0, 2) and all((e & ~(1 << _TARGET_BIT)) >> places == 0 for e in exchanges)
+        return everything >> places == 0
+    target = everything >> _TARGET_BIT & 1
+    marked = sum(exchange >> _TARGET_BIT for exchange in law.exchanges) if target else 0
+    return (everything & ~(1 << _TARGET_BIT)) >> places == 0 and marked == 2 * target
 
 
 class Glance(NamedTuple):
