@@ -27,6 +27,7 @@ from saferank.reporting.sections import (
     model_study_section,
     study_section,
 )
+from saferank.reporting.selection import ALL_ALIKE, Selection
 from saferank.reporting.sensitivity import sensitivity_tables
 from saferank.reporting.spread.by_query import ORIGINAL, finding, spreads
 from saferank.reporting.spread.clicks import click_tables
@@ -47,6 +48,7 @@ class Choices:
     figures: FigureOptions = USUAL
     model_study: Path | None = None
     names: Mapping[str, str] = field(default_factory=dict)  # by policy, instead of their titles
+    selection: Selection = ALL_ALIKE  # which combination of a sweep
 
     def check(self, run: Run) -> None:
         """An ``ArgumentError`` for choices that do not fit the results."""
@@ -85,7 +87,7 @@ class Report:
 def build_report(results: Path, out: Path, choices: Choices | None = None) -> Report:
     """Write the page, the figures and the tables of a results file into ``out``, which is made if need be."""
     choices = choices or Choices()
-    run = read_run(results, choices.without)
+    run = read_run(results, choices.without, choices.selection)
     choices.check(run)
     with labels(choices.names):
         return _build(run, out, choices)

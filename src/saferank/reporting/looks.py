@@ -23,6 +23,11 @@ _OTHERS = (
     Look("#9c1f5f", "#ff93c9", (0, (8, 1, 1, 1, 1, 1)), "H"),
     Look("#066a70", "#3fb8bf", (0, (2, 4)), "1"),
 )
+_LINES: tuple[str | tuple[int, tuple[float, ...]], ...] = (
+    "-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)),
+)  # fmt: skip
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "*", ">", "p")
+"""Lines and markers of curves that share a colour. Their numbers have no common divisor: 55 pairs differ."""
 
 
 _LABELS: ContextVar[Mapping[str, str]] = ContextVar("labels", default=MappingProxyType({}))
@@ -93,10 +98,38 @@ def shortened(text: str, length: int = 18) -> str:
 
 
 def looks_of(policies: list[str]) -> dict[str, Look]:
-    """The look with which a policy is registered; others take theirs in the order in which they come."""
-    known = _known_looks()
-    others = [policy for policy in policies if policy not in known]
-    return known | {policy: _OTHERS[place % len(_OTHERS)] for place, policy in enumerate(others)}
+    """The look with which a policy is registered; others take theirs in the order in which they come.
+
+    The rows of a sweep have the colour of their policy and differ in line and marker.
+
+    >>> looks = looks_of(["top-rank K=3", "top-rank K=5"])
+    >>> looks["top-rank K=3"].colour == looks["top-rank K=5"].colour == looks["top-rank"].colour
+    True
+    >>> looks["top-rank K=3"].marker, looks["top-rank K=5"].marker
+    ('^', 's')
+    """
+    looks = _known_looks()
+    taken: dict[str, int] = {}
+    free = 0
+    for policy in policies:
+        if policy in looks:
+            continue
+        base = policy.partition(" ")[0].partition(":")[0]
+        if base not in looks:
+            looks[policy] = _varied(_OTHERS[free % len(_OTHERS)], free // len(_OTHERS))
+            free += 1
+            continue
+        # The look itself belongs to the policy as it is; its first row may have it where that is not drawn.
+        place = taken.get(base, int(base in policies))
+        looks[policy], taken[base] = _varied(looks[base], place), place + 1
+    return looks
+
+
+def _varied(look: Look, place: int) -> Look:
+    """The look itself, and for places above 0 its colour with another line and another marker."""
+    if place == 0:
+        return look
+    return look._replace(line=_LINES[place % len(_LINES)], marker=_MARKERS[place % len(_MARKERS)])
 
 
 def dark_colours() -> dict[str, str]:

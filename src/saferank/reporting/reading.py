@@ -10,6 +10,7 @@ from typing import Any
 from saferank.errors import UsageError
 from saferank.files import on_one_line
 from saferank.reporting.looks import PAPER_MODELS
+from saferank.reporting.selection import ALL_ALIKE, Selection
 from saferank.simulation.results import Result, read_results
 
 
@@ -43,8 +44,11 @@ class Run:
         return facts if isinstance(facts, dict) else {}
 
 
-def read_run(path: Path, without: Collection[str] = ()) -> Run:
-    """The results of one experiment: every policy on the same queries, one rule, the same checkpoints."""
+def read_run(path: Path, without: Collection[str] = (), selection: Selection = ALL_ALIKE) -> Run:
+    """The results of one experiment: every policy on the same queries, with one rule, at the same checkpoints.
+
+    Of a sweep ``selection`` says which combination; an ``ArgumentError`` when it leaves several.
+    """
     run = read_checked(path)
     for policy in without:
         if policy not in run.policies:
@@ -52,8 +56,9 @@ def read_run(path: Path, without: Collection[str] = ()) -> Run:
     kept = Run(path, [result for result in run.results if result.policy not in without], run.provenance)
     if not kept.results:
         raise ReportError(f"{on_one_line(path)}: nothing is left of the results; leave out fewer policies")
-    _check_together(kept)
-    return kept
+    chosen = Run(path, selection.of(kept.results), run.provenance)
+    _check_together(chosen)
+    return chosen
 
 
 def read_checked(path: Path) -> Run:
@@ -125,8 +130,7 @@ def _instances(results: Sequence[Result], policy: str, name: str) -> set[str]:
             continue
         first = seen.setdefault(result.instance, result)
         if first is not result:
-            rules = f"rules {first.rule} and {result.rule}" if first.rule != result.rule else "the same rule"
             raise ReportError(
-                f"{name}: {policy} on instance {result.instance!r} ({result.model}) is there twice ({rules}); keep one"
+                f"{name}: {policy} on instance {result.instance!r} ({result.model}) is there twice; keep one"
             )
     return set(seen)

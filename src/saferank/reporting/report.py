@@ -34,6 +34,9 @@ def report(
     columns: int | None = None,
     first_round: int | None = None,
     names: Mapping[str, str] | None = None,
+    rule: str | None = None,
+    positions: int | None = None,
+    lifetime: int | str | None = None,
 ) -> "Report":
     """Make a page of results: figures, the paper's claims with verdicts, sensitivity, what was run.
 
@@ -41,6 +44,7 @@ def report(
     ``out``/report.html; ``out`` is the folder of the results file unless it is given. ``without`` names policies to
     leave out; ``optimal`` and ``none_of_best`` are the queries for the figures of the paper's two special queries.
     ``model_study`` is a results file with policies that were made for one click model, for the section about them.
+    ``rule``, ``positions`` and ``lifetime`` (a number or "none") choose one combination of a sweep.
 
     Figures: ``axes`` is log or linear; ``columns`` (1 or 2) makes the files fit one or two columns of a paper at full
     size; curves start at ``first_round``; ``names`` are other names for policies. Tables are written as LaTeX too.
@@ -50,13 +54,14 @@ def report(
     if missing:
         raise UsageError(f"a report needs {' and '.join(missing)}; to get them: pip install 'saferank[report]'")
     from saferank.reporting.build import Choices, build_report
+    from saferank.reporting.selection import Selection
 
     file = _results_file(results, out)
     special = {"optimal": optimal, "none_of_best": none_of_best}
     chosen = {key: query for key, query in special.items() if query is not None}
     figures = figure_options(axes, columns, first_round)
     study = None if model_study is None else _results_file(model_study, None)
-    choices = Choices(without, chosen, figures, study, names or {})
+    choices = Choices(without, chosen, figures, study, names or {}, Selection(rule, positions, lifetime))
     home = file.parent if out is None else Path(out)
     try:
         return build_report(file, home, choices)
@@ -86,6 +91,10 @@ def _results_file(results: "str | os.PathLike[str] | Savable", out: str | os.Pat
     if isinstance(results, str | os.PathLike):
         path = Path(results)
         return path / RESULTS if path.is_dir() else path
+    if not hasattr(results, "save"):
+        raise ArgumentError(
+            "results", f"found {type(results).__name__}, expected Results, a results file or its folder"
+        )
     if out is None:
         raise ArgumentError("out", "is needed for results that are not in a file")
     return results.save(Path(out))[0]

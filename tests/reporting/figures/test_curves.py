@@ -93,6 +93,13 @@ def test_every_look_differs_in_colour_line_and_marker() -> None:
         assert len({getattr(look, feature) for look in looks}) == len(looks)
 
 
+def test_the_rows_of_a_sweep_share_the_colour_of_their_policy_and_no_look() -> None:
+    rows = [f"{policy} K={k}" for k in range(40) for policy in ("kl-ucb-br", "top-rank", "mine")]
+    looks = looks_of(["kl-ucb-br", *rows])
+    assert len({looks[row] for row in ("kl-ucb-br", *rows)}) == len(rows) + 1
+    assert {looks[row].colour for row in rows if row.startswith("top-rank")} == {looks["top-rank"].colour}
+
+
 def _contrast(one: str, other: str) -> float:
     """The contrast ratio of WCAG 2."""
 

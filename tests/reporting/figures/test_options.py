@@ -1,5 +1,6 @@
 """Figures as a reader wants them: axes, width, first round, names."""
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from saferank.errors import ArgumentError
 from saferank.reporting.figures.curves import curves_figure
 from saferank.reporting.figures.options import FigureOptions
 from saferank.reporting.looks import labels, policy_name
-from saferank.reporting.pooling import pooled
+from saferank.reporting.pooling import Pooled, pooled
 from saferank.reporting.report import report
 from tests.reporting.planted import curve, true_results, write
 
@@ -81,3 +82,36 @@ def test_options_that_cannot_be(options: dict[str, object], message: str, tmp_pa
         report(path, tmp_path / "out", **options)  # type: ignore[arg-type]
     assert str(problem.value).startswith(message)
     assert not (tmp_path / "out").exists()
+
+
+def _sweep(count: int, models: tuple[str, ...] = ("pbm",)) -> list[Pooled]:
+    names = [f"kl-ucb-br rule=anytime:1e-5 K={place}" for place in range(count)]
+    return pooled([curve(name, model, regret=10.0 * (n + 1)) for n, name in enumerate(names) for model in models])
+
+
+@pytest.mark.parametrize("count", [1, 6, 7, 30])
+@pytest.mark.parametrize("columns", [None, 1])
+def test_all_names_are_inside_the_figure(count: int, columns: int | None) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # matplotlib warns when a layout leaves no room
+        figure = curves_figure(_sweep(count), FigureOptions(columns=columns))
+    figure.draw_without_rendering()  # legends find their places when they are drawn
+    width, height = figure.get_size_inches() * figure.dpi
+    legends = [text for legend in figure.legends for text in legend.get_texts()]
+    texts = [text for panel in figure.axes for text in panel.texts if text.get_text() != "0"]
+    assert len(legends or texts) == (count if legends else 2 * count)
+    for text in (*legends, *texts):
+        box = text.get_window_extent()
+        assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
+
+
+def test_many_names_are_below_the_figure_and_few_beside_the_curves() -> None:
+    few, many = curves_figure(_sweep(6)), curves_figure(_sweep(7))
+    assert not few.legends and len(many.legends) == 1
+    assert few.axes[0].texts and not many.axes[0].texts
+
+
+def test_panels_keep_their_size_beside_long_names() -> None:
+    short, long = curves_figure(CURVES), curves_figure(_sweep(5, ("pbm", "cm")))
+    widths = [figure.axes[0].get_position().width * figure.get_size_inches()[0] for figure in (short, long)]
+    assert widths[1] >= 0.9 * widths[0]

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from saferank.cli.terminal.options import number
+
 
 def command(
     results: Annotated[
@@ -63,6 +65,21 @@ def command(
             show_default="their titles",
         ),
     ] = None,
+    rule: Annotated[
+        str | None, typer.Option(metavar="RULE", help="Of a sweep: this decision rule.", show_default="the only one")
+    ] = None,
+    positions: Annotated[
+        int | None,
+        typer.Option(
+            parser=number, metavar="K", help="Of a sweep: pages of this many items.", show_default="the only ones"
+        ),
+    ] = None,
+    lifetime: Annotated[
+        str | None,
+        typer.Option(
+            metavar="D", help="Of a sweep: this lifetime of certificates, or `none`.", show_default="the only one"
+        ),
+    ] = None,
 ) -> None:
     """Make a page of results: the paper's figures, its claims with verdicts, sensitivity, what was run.
 
@@ -74,6 +91,8 @@ def command(
 
     Figures for one column of a paper, from round 1,000 on linear axes, with names of your own:
     `saferank report out/results.json --out paper --columns 1 --axes linear --from 1000 --names "kl-ucb-br=Ours"`
+
+    Of a sweep, one combination: `saferank report out/results.json --out k3 --rule paper:1e-5 --positions 3`
 
     When the model is wrong:
     `saferank simulate embedded --policies cascade-kl-ucb,pbm-ucb,top-rank,kl-ucb-br,original --out study`, then
@@ -101,6 +120,9 @@ def command(
             columns=columns,
             first_round=first_round,
             names=_labels(names),
+            rule=rule,
+            positions=positions,
+            lifetime=lifetime,
         )
     show_report(made)
 

@@ -1,7 +1,7 @@
 """The paper's figure: regret above, safety violations below, one column per click model."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,13 @@ from matplotlib.figure import Figure
 from saferank.policies import Look
 from saferank.reporting.figures.files import arranged, drawing, write_figure
 from saferank.reporting.figures.options import USUAL, FigureOptions
-from saferank.reporting.figures.panels import Line, draw_panel
+from saferank.reporting.figures.panels import Line, draw_panel, legend_entry
 from saferank.reporting.looks import INK, looks_of, model_name, policy_name
 from saferank.reporting.pooling import Pooled, pooled
 from saferank.simulation.results import Result
+
+_LEGEND_ROW = 0.17
+"""Inches of a row of the legend."""
 
 
 def regret_figure(results: Sequence[Result], path: Path) -> None:
@@ -25,19 +28,37 @@ def regret_figure(results: Sequence[Result], path: Path) -> None:
 def curves_figure(curves: Sequence[Pooled], options: FigureOptions = USUAL) -> Figure:
     """The figure of some curves; equal policies look the same in every figure."""
     models = list(dict.fromkeys(curve.model for curve in curves))
-    looks = looks_of(list(dict.fromkeys(curve.policy for curve in curves)))
+    policies = list(dict.fromkeys(curve.policy for curve in curves))
+    looks, names = looks_of(policies), [policy_name(policy) for policy in policies]
     with drawing():
         beside = options.panels_beside(len(models))
         rows = math.ceil(len(models) / beside)
-        figure = Figure(figsize=(options.panel_inches * beside, options.pair_inches * rows), layout="constrained")
+        width = options.inches_with_names(names) * beside
+        figure = Figure(figsize=(width, options.pair_inches * rows), layout="constrained")
+        named = options.names_beside(names)
         panels = figure.subplots(2 * rows, beside, squeeze=False)
         for place, model in enumerate(models):
             row, column = divmod(place, beside)
             of_model = [curve for curve in curves if curve.model == model]
-            _draw_column(panels[2 * row, column], panels[2 * row + 1, column], of_model, looks, options)
+            _draw_column(panels[2 * row, column], panels[2 * row + 1, column], of_model, looks, options, named)
         _name_axes(panels, len(models))
+        if not named:
+            _add_legend(figure, dict(zip(names, map(looks.__getitem__, policies), strict=True)), options)
         figure.align_ylabels()
         return arranged(figure)
+
+
+def _add_legend(figure: Figure, looks: Mapping[str, Look], options: FigureOptions) -> None:
+    """The names below all panels, in as many columns as fit; the figure becomes higher by as much as they need."""
+    width, height = figure.get_size_inches()
+    columns = options.legend_columns(list(looks), width)
+    figure.set_size_inches(width, height + 0.2 + _LEGEND_ROW * math.ceil(len(looks) / columns))
+    entries = [legend_entry(name, look) for name, look in looks.items()]
+    made = figure.legend(
+        handles=entries, loc="outside lower center", ncols=columns, frameon=False, labelcolor=INK, handlelength=3.2
+    )
+    for text in made.get_texts():
+        text.set_parse_math(False)
 
 
 def _name_axes(panels: Any, models: int) -> None:
@@ -53,12 +74,12 @@ def _name_axes(panels: Any, models: int) -> None:
 
 
 def _draw_column(
-    above: Axes, below: Axes, curves: list[Pooled], looks: dict[str, Look], options: FigureOptions
+    above: Axes, below: Axes, curves: list[Pooled], looks: dict[str, Look], options: FigureOptions, beside: bool
 ) -> None:
     shown = [(policy_name(curve.policy), looks[curve.policy], curve) for curve in curves]
     regret = [Line(name, look, c.rounds, c.regret, c.regret_stderr) for name, look, c in shown]
     violations = [Line(name, look, c.rounds, c.violations, c.violations_stderr) for name, look, c in shown]
-    draw_panel(above, regret, options)
-    draw_panel(below, violations, options)
+    draw_panel(above, regret, options, beside)
+    draw_panel(below, violations, options, beside)
     above.set_title(model_name(curves[0].model), color=INK, parse_math=False)
     below.set_xlabel("round", color=INK)

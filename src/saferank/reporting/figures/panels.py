@@ -26,7 +26,9 @@ _DECADES = 3
 _NOTHING = 1e-6
 """What stays below is zero, up to the rounding of sums."""
 _LANE = 0.085
-"""Height of a lane and distance of names, as shares of the panel."""
+"""Height of a lane and distance of names, as shares of the panel; lanes are lower where there are many."""
+_HIGHEST_STRIP = 0.6
+"""What the strip of zeros leaves to the other curves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +47,11 @@ class Line:
         return bool(self.mean[-1] < _NOTHING)
 
 
-def draw_panel(panel: Axes, lines: Sequence[Line], options: FigureOptions = USUAL) -> None:
-    """Draw the curves, the axes that suit them, and the names."""
+def draw_panel(panel: Axes, lines: Sequence[Line], options: FigureOptions = USUAL, names_beside: bool = True) -> None:
+    """Draw the curves, the axes that suit them and, if they stand beside the ends, the names."""
     zeros, others = [line for line in lines if line.is_zero], [line for line in lines if not line.is_zero]
-    strip = min(0.9, _LANE * (len(zeros) + 0.5)) if zeros else 0.0
+    lane_height = min(_LANE, (_HIGHEST_STRIP if others else 1.0) / (len(zeros) + 0.5))
+    strip = lane_height * (len(zeros) + 0.5) if zeros else 0.0
     first, last = _range_of_rounds(lines, options)
     panel.set_xscale(options.axes)
     panel.set_xlim(first, last)
@@ -64,11 +67,12 @@ def draw_panel(panel: Axes, lines: Sequence[Line], options: FigureOptions = USUA
     low, high = panel.transScale.transform([(1.0, bound) for bound in panel.get_ylim()])[:, 1]
     heights = {name: (end - low) / (high - low) for name, end in ends.items()}
     for lane, line in enumerate(zeros):
-        heights[line.name] = strip - _LANE * (lane + 0.75)
+        heights[line.name] = strip - lane_height * (lane + 0.75)
         places = _marker_places(line.rounds, (lane + 0.5) / len(zeros), first, options)
         _draw_lane(panel, line, heights[line.name], places)
     _draw_strip(panel, strip)
-    _write_names(panel, lines, heights)
+    if names_beside:
+        _write_names(panel, lines, heights)
     _finish(panel)
 
 
@@ -155,8 +159,16 @@ def _draw_lane(panel: Axes, line: Line, height: float, places: list[int]) -> Non
     panel.add_artist(lane)
 
 
+def legend_entry(name: str, look: Look) -> Line2D:
+    """What stands for a curve in a legend."""
+    return Line2D([], [], **_look_style(look), label=name)
+
+
 def _style(line: Line) -> dict[str, Any]:
-    look = line.look
+    return _look_style(line.look)
+
+
+def _look_style(look: Look) -> dict[str, Any]:
     return {
         "color": look.colour, "linestyle": look.line, "marker": look.marker, "markersize": 4.2, "linewidth": 1.5,
         "markeredgewidth": 0,

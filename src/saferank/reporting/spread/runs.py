@@ -1,7 +1,6 @@
 """Single runs for a report: the Parquet file beside the results, by query, click model and policy."""
 
 import importlib.util
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,9 @@ from saferank.simulation.results import Result
 from saferank.simulation.runs import MEASURES, Runs
 
 FILE = "runs.parquet"
-_KEYS = ("instance", "model", "policy")
+_NAMES = ("instance", "model", "policy")
+_KEYS = (*_NAMES, "rule", "positions", "lifetime")
+"""What tells the runs of a sweep apart; older files have fewer of these columns."""
 Key = tuple[str, str, str]
 
 
@@ -26,9 +27,13 @@ def runs_of(run: Run) -> dict[Key, Runs] | str:
     import polars
 
     try:
-        frame = polars.read_parquet(path, columns=[*_KEYS, "repetition", "round", *MEASURES])
-        parts = frame.partition_by(*_KEYS, as_dict=True, maintain_order=True)
-        return {_key(result): _runs(parts, result) for result in run.results}
+        there = polars.read_parquet_schema(path)
+        keys = [key for key in _KEYS if key in there or key in _NAMES]
+        frame = polars.read_parquet(path, columns=[*keys, "repetition", "round", *MEASURES])
+        parts = frame.partition_by(*keys, as_dict=True, maintain_order=True)
+        return {
+            _key(result): _runs(parts[tuple(getattr(result, key) for key in keys)], result) for result in run.results
+        }
     except (polars.exceptions.PolarsError, OSError, KeyError, ValueError) as problem:
         reason = str(problem).partition("\n")[0]
         raise ReportError(f"{on_one_line(path)}: does not hold the runs of the results beside it: {reason}") from None
@@ -38,8 +43,7 @@ def _key(result: Result) -> Key:
     return result.instance, result.model, result.policy
 
 
-def _runs(parts: Mapping[Any, Any], result: Result) -> Runs:
-    part = parts[_key(result)]
+def _runs(part: Any, result: Result) -> Runs:
     rounds = part["round"].to_numpy()[: len(part) // result.repetitions]
     columns = [part[measure].cast(float).fill_null(0.0).to_numpy() for measure in MEASURES]
     return Runs(rounds, np.stack(columns, axis=1).reshape(result.repetitions, len(rounds), len(MEASURES)))
