@@ -159,6 +159,9 @@ class MemoryStore:
         rows = [context.row for context in self.of_id.values()]
         return next((row for row in rows if (row.tenant, row.name) == (tenant, name)), None)
 
+    async def context(self, number: int) -> ContextRow | None:
+        return self.of_id[number].row if number in self.of_id else None
+
     async def contexts(self) -> Sequence[ContextRow]:
         return [context.row for context in self.of_id.values()]
 

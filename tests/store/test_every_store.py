@@ -47,6 +47,7 @@ async def test_a_context_is_opened_once_and_not_beyond_the_bound_of_its_tenant(s
     assert [first, second, other] == list(await store.contexts())
     assert [row.id for row in await store.contexts()] == [1, 2, 3]
     assert await store.find_context("u", "two") is None
+    assert [await store.context(number) for number in (1, 3, 4)] == [first, other, None]
 
 
 @over_store

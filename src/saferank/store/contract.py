@@ -235,6 +235,9 @@ class Store(Protocol):
     async def find_context(self, tenant: str, name: str) -> ContextRow | None:
         """A context by name."""
 
+    async def context(self, number: int) -> ContextRow | None:
+        """A context by number."""
+
     async def contexts(self) -> Sequence[ContextRow]:
         """All contexts, by id."""
 

@@ -2,11 +2,16 @@
 
 import asyncio
 import random
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from saferank.service.knowledge.arms import EXPLORE, OFF
+from saferank.service.protocol.closer import RETRY_MS
 from saferank.service.wire.calls import RankAnswer
+from saferank.store.embedded.file import FILE_NAME
 from tests.service.engine_harness import BASE, CANDIDATES, House, T, house, run
 
 
@@ -189,5 +194,66 @@ def test_a_closing_that_is_cancelled_between_two_chunks_counts_every_page_once(t
             view = await h.engine.context(T, "c")
             assert view.arms["explore"].pages == view.arms["explore"].clicks == pages
             assert h.server.closer.arms["arm_pages_total"]["explore"] == pages
+
+    run(test())
+
+
+def change(h: House, statement: str) -> None:
+    with closing(sqlite3.connect(h.folder / FILE_NAME)) as connection:
+        assert connection.execute(statement).rowcount > 0
+        connection.commit()
+
+
+async def closed_clicks(h: House, context: str) -> int:
+    return (await h.engine.context(T, context)).arms["explore"].clicks
+
+
+@pytest.mark.parametrize("started_again", [False, True])
+def test_a_context_that_cannot_be_closed_gets_production_and_stops_no_other(
+    tmp_path: Path, started_again: bool
+) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            for name in ("damaged", "whole"):
+                page = await h.rank(name)
+                await h.accept(page, page.ranking[0])
+            await h.engine.flush()
+            change(h, "UPDATE page SET closes_at = closes_at - 1 WHERE context = 1")
+            if started_again:
+                await h.stop()
+                await h.later(10)
+                await h.start()
+            else:
+                await h.close()
+            await h.engine.beat()
+            assert (await closed_clicks(h, "damaged"), await closed_clicks(h, "whole")) == (0, 1)
+            (alarm,) = await h.store.alarms(1)
+            assert alarm.kind == "not_closed" and "table page is damaged" in alarm.detail
+            assert h.engine.counters()["alarms_total"] == 1
+            assert [h.record(await h.rank(name)).arm for name in ("damaged", "whole")] == [OFF, EXPLORE]
+
+            change(h, "UPDATE page SET closes_at = closes_at + 1 WHERE context = 1 AND number = 1")
+            await h.later(RETRY_MS / 1000)
+            await h.engine.beat()
+            await h.engine.close_due()
+            assert await closed_clicks(h, "damaged") == 1
+            assert h.record(await h.rank("damaged")).arm == EXPLORE
+            assert len(await h.store.alarms(1)) == 1
+
+    run(test())
+
+
+def test_a_context_of_another_server_by_now_is_no_longer_set_aside(tmp_path: Path) -> None:
+    async def test() -> None:
+        h = House(tmp_path)
+        await h.start()
+        await h.accept(await h.rank())
+        change(h, "UPDATE page SET closes_at = closes_at - 1")
+        await h.close()
+        assert h.server.contexts.set_aside
+        h.server.heart.leases = {}
+        await h.server.closer.close_due()
+        assert not h.server.contexts.set_aside
+        await h.stop()
 
     run(test())

@@ -1,6 +1,8 @@
 """Old pages go, what they taught stays, and a replay begins where they end."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from saferank.service.queries.replay import Report, verify
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import OperationKind
+from saferank.store.embedded.file import FILE_NAME
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.page_record import unpacked
 from tests.service.commands.test_operations import teach
@@ -162,3 +165,22 @@ def test_a_version_between_a_rollback_and_a_snapshot_can_be_gone_back_to(tmp_pat
             await h.engine.rollback(T, "c", first + 1, "between")
 
     run(story())
+
+
+def test_a_damaged_context_keeps_its_pages_and_holds_up_no_other(tmp_path: Path) -> None:
+    async def test() -> None:
+        h = House(tmp_path, **KEEP)
+        await h.start()
+        for name in ("damaged", "whole"):
+            await h.accept(await h.rank(name))
+        await h.close()
+        with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
+            connection.execute("UPDATE publication SET through = through + 1 WHERE context = 1")
+            connection.commit()
+        await h.later(9 * DAY)
+        await h.engine.beat()
+        await h.server.retention.delete_old()
+        assert [page.context async for page in h.store.all_pages()] == [1]
+        await h.stop()
+
+    run(test())

@@ -11,6 +11,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from saferank.service.clock import Clock
 from saferank.service.json_logs import log
@@ -33,6 +34,7 @@ from saferank.store.contract import (
     Publication,
     StaleLeaseError,
     Store,
+    StoreError,
     StoreUnavailableError,
 )
 
@@ -45,6 +47,8 @@ GRACE_MS = 1000
 """With several servers: pages without clicks that others have not written yet are waited for so long."""
 SEARCH_MS = 10_000
 """So often due pages are looked for from the beginning."""
+RETRY_MS = 60_000
+"""A context that could not be closed is tried again after so long."""
 ARM_COUNTS = ("arm_pages_total", "arm_clicked_pages_total", "arm_clicks_total")
 """Closed pages by arm: what the three numbers of a fold's tallies are called in the metrics."""
 _AT_ONCE = 100
@@ -68,6 +72,7 @@ class Closer:
         self._writer, self._guard, self._snapshot_every = writer, guard, snapshot_every
         self._looked_at: dict[int, tuple[int, int]] = {}  # by shard: epoch of the lease, and the time of the last look
         self._searched_at = 0
+        self._retry_at: dict[int, int] = {}  # by number of a context that could not be closed
         self._closing = asyncio.Lock()
         self.closed = 0
         self.arms: dict[str, Counter[str]] = {name: Counter(dict.fromkeys(ARMS, 0)) for name in ARM_COUNTS}
@@ -75,7 +80,7 @@ class Closer:
         self.alarms = 0
 
     async def run(self) -> None:
-        """Close for ever."""
+        """Close until cancelled."""
         took = 0.0
         while True:
             pause = took * (1 - CLOSING_SHARE) / CLOSING_SHARE
@@ -85,7 +90,7 @@ class Closer:
                 await self.close_due()
             except StoreUnavailableError:
                 pass  # the heartbeat says so
-            except Exception as problem:  # it must go on: whatever is wrong with one context, others have due pages
+            except Exception as problem:  # the store as a whole; what is wrong with one context ends in _set_aside
                 log(logging.ERROR, "closing failed", error=problem)
             took = self._clock.monotonic() - began
 
@@ -100,7 +105,7 @@ class Closer:
         now, leases = self._heart.now(), dict(self._heart.leases)
         due = await self._due(leases, now)
         ahead = {*self._to_undo(leases), *self._aged(leases, now), *self._unpublished(now, everything)}
-        for number in sorted(due | ahead):
+        for number in sorted((due | ahead | self._retry_at.keys()) - self._resting(leases, now)):
             await self._attempt(number, leases, now, everything)
             await self._clock.sleep(0)
         await self._guard.look_at_tenants()
@@ -146,6 +151,12 @@ class Closer:
             if context.dirty and (everything or now - context.published_at >= PUBLISH_MS)
         ]
 
+    def _resting(self, leases: dict[int, Lease], now: int) -> set[int]:
+        """Contexts that could not be closed a moment ago. Those of other servers by now are forgotten."""
+        for number in [number for number in self._retry_at if number % SHARDS not in leases]:
+            del self._retry_at[number], self._contexts.set_aside[number]
+        return {number for number, at in self._retry_at.items() if now < at}
+
     async def _attempt(self, number: int, leases: dict[int, Lease], now: int, everything: bool) -> None:
         try:
             context = self._contexts.numbered(number) or await self._load(number)
@@ -155,8 +166,31 @@ class Closer:
             context = self._contexts.numbered(number)
             if context is not None:
                 self._let_go(context)
-            if not isinstance(problem, StaleLeaseError):
+            if isinstance(problem, StaleLeaseError):
+                return
+            if isinstance(problem, StoreUnavailableError) or not isinstance(problem, Exception):
                 raise
+            await self._set_aside(number, context, problem, now)
+        else:
+            self._take_back(number)
+
+    async def _set_aside(self, number: int, context: Context | None, problem: Exception, now: int) -> None:
+        """A context that cannot be closed gets production's ranking and is tried again later; others are closed."""
+        new = number not in self._contexts.set_aside
+        detail = f"cannot be closed ({type(problem).__name__}): {problem}"
+        self._contexts.set_aside[number], self._retry_at[number] = detail, now + RETRY_MS
+        who = {} if context is None else {"tenant": context.row.tenant, "context": context.row.name}
+        bug = None if isinstance(problem, StoreError) else problem
+        log(logging.ERROR, "alarm", error=bug, kind="not_closed", number=number, **who, detail=detail)
+        if new:
+            self.alarms += 1
+            with suppress(StoreError, StoreUnavailableError):  # it is in the logs
+                await self._store.add_alarm(AlarmRow(now, number, "not_closed", detail))
+
+    def _take_back(self, number: int) -> None:
+        if self._retry_at.pop(number, None) is not None:
+            del self._contexts.set_aside[number]
+            log(logging.WARNING, "a context that could not be closed is closed again", number=number)
 
     def _let_go(self, context: Context) -> None:
         """Somebody else may go on with it: what is ahead of the publication is forgotten, and looked for again."""
@@ -165,8 +199,8 @@ class Closer:
         self._looked_at.pop(context.shard, None)
 
     async def _load(self, number: int) -> Context | None:
-        rows = {row.id: row for row in await self._store.contexts()}
-        return await self._contexts.load(rows[number]) if number in rows else None
+        row = await self._store.context(number)
+        return None if row is None else await self._contexts.load(row)
 
     # --- one context ---
 

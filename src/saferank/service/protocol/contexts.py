@@ -72,6 +72,7 @@ class Contexts:
         self._store, self._catalogues, self._most = store, catalogues, most
         self._by_name: OrderedDict[tuple[str, str], Context] = OrderedDict()
         self._by_number: dict[int, Context] = {}
+        self.set_aside: dict[int, str] = {}  # by number: why a context cannot be closed; it gets production's ranking
 
     def __len__(self) -> int:
         return len(self._by_number)
@@ -134,6 +135,10 @@ class Contexts:
             body = await self._store.catalogue(digest)
             lists = None if body is None else unpack_catalogue(body)
         return lists
+
+    def is_set_aside(self, context: Context) -> bool:
+        """True when a context cannot be closed here: production's ranking is to be served."""
+        return context.number in self.set_aside
 
     def forget(self, context: Context) -> None:
         """Put a context away; it is read again when it is asked for."""

@@ -1,14 +1,16 @@
 """Served pages beside the holdout over many contexts: what each adds, as far as this server knows it."""
 
+import logging
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from saferank.service.json_logs import log
 from saferank.service.knowledge.arms.compared_arms import ComparedArms, compared_arms
 from saferank.service.knowledge.publications import read_head
 from saferank.service.protocol.contexts import Context, Contexts
 from saferank.service.protocol.switches import Switches
 from saferank.statistics.effect import ArmComparison, Interval, difference, merged
-from saferank.store.contract import ContextRow, Publication, Store
+from saferank.store.contract import ContextRow, Publication, Store, StoreError
 
 EFFECT_ERROR = 0.05
 """Probability with which an interval may ever fail to cover the truth."""
@@ -79,7 +81,10 @@ class Effects:
             self._unread.discard(number)
             context = self._contexts.numbered(number)
             if context is None or context.held_in < 0:
-                await self._read_one(number)
+                try:
+                    await self._read_one(number)
+                except StoreError as problem:  # damage: the other contexts are compared without this one
+                    log(logging.ERROR, "a context cannot be compared", context_number=number, detail=str(problem))
 
     async def _read_one(self, number: int) -> None:
         publication = await self._store.publication(number)
@@ -93,8 +98,11 @@ class Effects:
 
     async def _row(self, number: int) -> ContextRow | None:
         if number not in self._rows:
-            self._rows = {row.id: row for row in await self._store.contexts()}
-        return self._rows.get(number)
+            row = await self._store.context(number)
+            if row is None:
+                return None
+            self._rows[number] = row
+        return self._rows[number]
 
     def interval(self, now: int) -> Interval | None:
         """Clicks a page, served minus holdout, over everything known here, for the metrics; None without pages.

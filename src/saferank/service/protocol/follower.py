@@ -1,9 +1,12 @@
 """Following: what other servers publish and what operators do is known here within a second, mostly at once."""
 
+import logging
+
 from saferank.service.clock import Clock
+from saferank.service.json_logs import log
 from saferank.service.protocol.contexts import Context, Contexts
 from saferank.service.protocol.heart import Heart
-from saferank.store.contract import Store, StoreUnavailableError
+from saferank.store.contract import Store, StoreError, StoreUnavailableError
 
 WAIT_SECONDS = 1.0
 
@@ -31,7 +34,10 @@ class Follower:
         for number, newest in (await self._store.published(self._since)).items():
             context = self._contexts.numbered(number)
             if context is not None and context.held_in < 0 and context.published < newest:
-                await self._read(context)
+                try:
+                    await self._read(context)
+                except StoreError as problem:  # damage: the context stays as it is, others must not wait for it
+                    log(logging.ERROR, "a publication cannot be read", context=context.row.name, detail=str(problem))
         self._since = now
 
     async def _read(self, context: Context) -> None:

@@ -21,6 +21,7 @@ from saferank.store.contract import (
     Mark,
     StaleLeaseError,
     Store,
+    StoreError,
     StoreUnavailableError,
 )
 
@@ -61,13 +62,21 @@ class Retention:
         ageing = await self._store.contexts_with_pages_before(
             list(leases), limit + self._keep_ms - self._keep_ms // SNAPSHOTS
         )
-        rows = {row.id: row for row in await self._store.contexts()} if ageing else {}
         for number in ageing:
-            with suppress(StaleLeaseError):  # another server has the shard by now
-                await self._keep_snapshot(number, leases[number % SHARDS], limit)
-                await self._delete_pages(rows[number], leases[number % SHARDS], limit)
+            try:
+                await self._delete_of(number, leases[number % SHARDS], limit)
+            except StaleLeaseError:
+                pass  # another server has the shard by now
+            except StoreError as problem:  # damage: the pages of this context stay, those of others must go
+                log(logging.ERROR, "old pages cannot be deleted", context_number=number, detail=str(problem))
         if _EVENTS_SHARD in leases:
             await self._delete_events(limit)
+
+    async def _delete_of(self, number: int, lease: Lease, limit: int) -> None:
+        row = await self._store.context(number)
+        if row is not None:
+            await self._keep_snapshot(number, lease, limit)
+            await self._delete_pages(row, lease, limit)
 
     async def _delete_pages(self, row: ContextRow, lease: Lease, limit: int) -> None:
         mark = await self._mark(row.id, limit)

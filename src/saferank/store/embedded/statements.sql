@@ -62,6 +62,9 @@ INSERT OR IGNORE INTO shard (shard) VALUES (?)
 -- name: find_context
 SELECT id, tenant, name, terms, opened_at, sum FROM context WHERE tenant = ? AND name = ?
 
+-- name: context
+SELECT id, tenant, name, terms, opened_at, sum FROM context WHERE id = ?
+
 -- name: contexts
 SELECT id, tenant, name, terms, opened_at, sum FROM context ORDER BY id
 

@@ -125,6 +125,10 @@ class SqliteStore:
     async def find_context(self, tenant: str, name: str) -> ContextRow | None:
         return await self._read(lambda on: publishing.find_context(on, tenant, name, self.name))
 
+    async def context(self, number: int) -> ContextRow | None:
+        rows = await self._rows("context", number)
+        return ContextRow(*unsealed(self.name, "context", rows[0])) if rows else None
+
     async def contexts(self) -> Sequence[ContextRow]:
         return [ContextRow(*unsealed(self.name, "context", row)) for row in await self._rows("contexts")]
 

@@ -62,6 +62,9 @@ SELECT (SELECT coalesce(max(id), 0) + 1 FROM saferank.context),
 -- name: find_context
 SELECT id, tenant, name, terms, opened_at, sum FROM saferank.context WHERE tenant = %s AND name = %s
 
+-- name: context
+SELECT id, tenant, name, terms, opened_at, sum FROM saferank.context WHERE id = %s
+
 -- name: contexts
 SELECT id, tenant, name, terms, opened_at, sum FROM saferank.context ORDER BY id
 

@@ -114,6 +114,10 @@ class PostgresStore:
         rows = await self._rows("find_context", tenant, name)
         return ContextRow(*unsealed(self.name, "context", rows[0])) if rows else None
 
+    async def context(self, number: int) -> ContextRow | None:
+        rows = await self._rows("context", number)
+        return ContextRow(*unsealed(self.name, "context", rows[0])) if rows else None
+
     async def contexts(self) -> Sequence[ContextRow]:
         return [ContextRow(*unsealed(self.name, "context", row)) for row in await self._rows("contexts")]
 
