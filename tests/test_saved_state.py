@@ -1,11 +1,12 @@
 """Saved bytes: whatever is done to them, loading gives the ranker back or a sentence, never anything else."""
 
+import hashlib
 import json
 import mmap
 import struct
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saferank import Ranker, SavedStateError
-from saferank.saved_state import FORMAT_VERSION, MAGIC, from_bytes, to_bytes
+from saferank.saved_state import FORMAT_VERSION, MAGIC, Arrays, bytes_in_use, from_bytes, thinned, to_bytes
 
 
 def saved() -> bytes:
@@ -99,8 +100,6 @@ def test_an_array_listed_longer_than_the_data_is_refused() -> None:
     header = json.dumps({"facts": {}, "arrays": [["x", "int64", [10**12]]]}).encode()
     forged = to_bytes({}, {})
     body = zlib.compress(struct.pack("<I", len(header)) + header)
-    import hashlib
-
     head = forged[:10]
     data = head + body + hashlib.sha256(head + body).digest()
     with pytest.raises(SavedStateError, match="longer than the data"):
@@ -145,3 +144,80 @@ def test_arrays_of_every_size_come_back(size: int) -> None:
     assert facts == {"size": size}
     for name, array in arrays.items():
         assert np.array_equal(loaded[name], array) and loaded[name].dtype == array.dtype
+
+
+def sealed(version: int, facts: dict[str, object], listing: list[list[object]], contents: bytes) -> bytes:
+    """Bytes with a right checksum, whatever is in them."""
+    header = json.dumps({"facts": facts, "arrays": listing}).encode()
+    body = zlib.compress(struct.pack("<I", len(header)) + header + contents)
+    head = MAGIC + struct.pack("<H", version)
+    return head + body + hashlib.sha256(head + body).digest()
+
+
+def in_format_1(facts: dict[str, object], arrays: Arrays) -> bytes:
+    """As it was saved before only parts of large arrays were."""
+    listing: list[list[object]] = [[name, str(array.dtype), list(array.shape)] for name, array in arrays.items()]
+    return sealed(1, facts, listing, b"".join(array.tobytes() for array in arrays.values()))
+
+
+def test_a_ranker_that_was_saved_in_format_1_is_loaded() -> None:
+    facts, arrays = from_bytes(SAVED)
+    again = Ranker.load(in_format_1(facts, arrays))
+    assert again.save() == SAVED
+
+
+def test_what_is_saved_grows_with_what_is_not_zero() -> None:
+    table = np.zeros((200 * 200, 2, 8))
+    empty = len(to_bytes({}, {"table": table}))
+    assert empty < 300
+    generator = np.random.default_rng(1)
+    table[generator.integers(0, len(table), 50)] = generator.normal(size=(50, 2, 8))
+    data = to_bytes({}, {"table": table})
+    assert 50 * 100 < len(data) - empty < 50 * 150
+    assert from_bytes(data)[1]["table"].tobytes() == table.tobytes()
+
+
+def test_numbers_that_equal_zero_and_are_another_number_come_back() -> None:
+    table = np.zeros(100_000)
+    table[[3, 50_000, 99_999]] = -0.0, np.nan, -0.0
+    assert from_bytes(to_bytes({}, {"table": table}))[1]["table"].tobytes() == table.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers", "problem"),
+    [
+        (1, [64], "not there"),
+        (2, [5, 5], "not there"),
+        (2, [6, 5], "not there"),
+        (65, list(range(65)), "65 cells of 64"),
+        (-1, [], "-1 cells"),
+        (1, [], "longer than the data"),
+        ("1", [1], "impossible content"),
+    ],
+)
+def test_cells_that_cannot_be_are_refused(cells: object, numbers: list[int], problem: str) -> None:
+    contents = np.array(numbers, np.uint32).tobytes() + bytes(64 * len(numbers))
+    with pytest.raises(SavedStateError, match=problem):
+        from_bytes(sealed(2, {}, [["x", "uint8", [4096], cells]], contents))
+
+
+def test_an_array_that_is_left_out_has_a_largest_size() -> None:
+    with pytest.raises(SavedStateError, match="longer than the data"):
+        from_bytes(sealed(2, {}, [["x", "int64", [10**12], 0]], b""))
+
+
+class Tables(NamedTuple):
+    many: Any
+    few: Any
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system does not tell")
+def test_a_thinned_state_takes_memory_only_where_it_is_not_zero() -> None:
+    """Eight tables of 32 MB in which everything was written, as when an epoch begins."""
+    table = np.full(4 * 2**20 + 3, 0, np.int64)
+    table[[12345, -1]] = 7, 8
+    before = resident()
+    kept = [thinned(Tables(Tables(table, np.arange(5)), np.ones(3))) for _ in range(8)]
+    assert resident() - before < 64 * 2**20
+    assert all(np.array_equal(state.many.many, table) and np.array_equal(state.few, np.ones(3)) for state in kept)
+    assert 4096 <= bytes_in_use(kept[0]) < 3 * 4096

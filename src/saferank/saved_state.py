@@ -2,8 +2,12 @@
 
     8 bytes "SAFERANK" | 2 bytes format version | body, compressed | 32 bytes SHA-256 of all before
 
-The body is a JSON header, which lists the arrays with type and shape, followed by their raw contents. The digest
-detects damage, not malice: load only what you saved yourself.
+The body is a JSON header, which lists the arrays with type and shape, followed by their contents. Tables of pairs are
+mostly 0. So a large array is cut into cells of 64 bytes, and only the cells that are not 0 are saved: their numbers
+(uint32, ascending), the cells, and what is left at the end of the array. Saving costs one pass that looks for them, and
+the rest in proportion to what was learnt. Format 1 saved every array as a whole; it can be loaded.
+
+The digest detects damage, not malice: load only what you saved yourself.
 """
 
 import hashlib
@@ -18,12 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAGIC = b"SAFERANK"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _TYPES = ("int64", "uint32", "uint64", "float64", "bool", "uint8")
 
 _BLOCK = 4096
 """Bytes that the operating system gives out at a time."""
+_CELL = 64
+"""Bytes that are saved or left out together: a power of two that divides a block."""
+_CELLS = _BLOCK // _CELL
+_LEVEL = 1
+"""Of zlib. What is not 0 is mostly logarithms: higher levels take longer and save hardly anything."""
+_LARGEST = 1 << 30
+"""An array that is mostly left out may have so many bytes, however short the saved data are."""
 _PIECE = 65536
 _MAPPED = 32768
 """Arrays from this size on have memory of their own."""
@@ -75,12 +86,52 @@ def _fits(shape: tuple[int, ...], model: tuple[int, ...], key: str) -> bool:
 
 def to_bytes(facts: dict[str, Any], arrays: Arrays) -> bytes:
     """Pack facts (JSON) and arrays."""
-    listing = [[name, str(array.dtype), list(array.shape)] for name, array in arrays.items()]
+    listing: list[list[Any]] = []
+    contents: list[bytes] = []
+    for name, array in arrays.items():
+        raw = _raw(array)
+        cells = _cells_in_use(raw)
+        if cells is None:
+            listing.append([name, str(array.dtype), list(array.shape)])
+            contents.append(raw.tobytes())
+        else:
+            listing.append([name, str(array.dtype), list(array.shape), len(cells)])
+            contents += [cells.tobytes(), _as_cells(raw)[cells].tobytes(), raw[len(raw) // _BLOCK * _BLOCK :].tobytes()]
     header = json.dumps({"facts": facts, "arrays": listing}).encode()
-    raw = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values())
-    body = zlib.compress(struct.pack("<I", len(header)) + header + raw, level=3)
+    body = zlib.compress(b"".join((struct.pack("<I", len(header)), header, *contents)), level=_LEVEL)
     head = MAGIC + struct.pack("<H", FORMAT_VERSION)
     return head + body + hashlib.sha256(head + body).digest()
+
+
+def _raw(array: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _as_cells(raw: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The cells of the whole blocks."""
+    return raw[: len(raw) // _BLOCK * _BLOCK].reshape(-1, _CELL)
+
+
+def _blocks_in_use(raw: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """By whole block: it is not 0. Bits are looked at, so that a number that equals 0 and is another one stays."""
+    return np.asarray(_as_words(raw).max(axis=1) > 0)
+
+
+def _as_words(raw: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """The whole blocks, by block."""
+    return raw[: len(raw) // _BLOCK * _BLOCK].view(np.uint64).reshape(-1, _BLOCK // 8)
+
+
+def _cells_in_use(raw: NDArray[np.uint8]) -> NDArray[np.uint32] | None:
+    """The numbers of the cells that are not 0; None for an array that is short, or of which most are not."""
+    if len(raw) < _BLOCK:
+        return None
+    blocks = np.flatnonzero(_blocks_in_use(raw))
+    cells = np.flatnonzero(_as_words(raw)[blocks]) // (_CELL // 8)
+    cells = cells[np.diff(cells, prepend=-1) > 0]
+    if 2 * len(cells) * _CELL > len(raw):
+        return None
+    return np.asarray(blocks[cells // _CELLS] * _CELLS + cells % _CELLS, np.uint32)
 
 
 def from_bytes(data: bytes) -> tuple[dict[str, Any], Arrays]:
@@ -89,12 +140,12 @@ def from_bytes(data: bytes) -> tuple[dict[str, Any], Arrays]:
     try:
         (length,) = struct.unpack("<I", body.read(4))
         header = json.loads(body.read(length))
-        arrays = {name: _read_array(body, name, kind, shape) for name, kind, shape in header["arrays"]}
+        arrays = {name: _read_array(body, name, *form) for name, *form in header["arrays"]}
         body.end()
         return header["facts"], arrays
     except zlib.error as problem:
         raise SavedStateError(f"the saved ranker cannot be unpacked: {problem}") from problem
-    except (struct.error, ValueError, KeyError, TypeError) as problem:
+    except (struct.error, ValueError, KeyError, TypeError, IndexError) as problem:
         raise SavedStateError(f"the saved ranker has an impossible content: {problem}") from problem
 
 
@@ -128,13 +179,14 @@ class _Body:
 
     def read(self, size: int) -> bytes:
         """So many bytes, or fewer at the end."""
-        found = self._ready[self._place : self._place + size]
-        self._place += len(found)
-        while len(found) < size and self._unpack():
-            more = self._ready[: size - len(found)]
-            self._place = len(more)
-            found += more
-        return found
+        pieces, missing = [self._ready[self._place : self._place + size]], size
+        self._place += len(pieces[0])
+        missing -= len(pieces[0])
+        while missing and self._unpack():
+            pieces.append(self._ready[:missing])
+            self._place = len(pieces[-1])
+            missing -= len(pieces[-1])
+        return b"".join(pieces)
 
     def end(self) -> None:
         """ValueError unless everything was read."""
@@ -154,26 +206,51 @@ class _Body:
         return bool(self._ready)
 
 
-def _read_array(body: _Body, name: str, kind: str, shape: list[int]) -> NDArray[Any]:
-    """An array. Parts of it that are 0 are not written to.
+def _read_array(body: _Body, name: str, kind: str, shape: list[int], cells: int | None = None) -> NDArray[Any]:
+    """An array, of which so many cells were saved (None: all of it). Parts of it that are 0 are not written to.
 
     The operating system gives memory out when it is written to. Tables for hundreds of items are mostly 0: a plain copy
     took twenty times the memory of the state that was saved.
     """
     if kind not in _TYPES or any(size < 0 for size in shape):
         raise ValueError(f"array {name} of type {kind}, shape {shape}")
-    if np.prod(shape, dtype=np.float64) * np.dtype(kind).itemsize > body.most:
+    size = np.prod(shape, dtype=np.float64) * np.dtype(kind).itemsize
+    if size > (body.most if cells is None else max(body.most, _LARGEST)):
         raise ValueError(f"array {name} is longer than the data")
     array = _zeros(shape, kind)
     target = array.reshape(-1).view(np.uint8)
+    if cells is None:
+        _read_blocks(body, name, target)
+    else:
+        _read_cells(body, name, target, cells)
+    return array
+
+
+def _read_blocks(body: _Body, name: str, target: NDArray[np.uint8]) -> None:
     for start in range(0, len(target), _BLOCK):
         place = target[start : start + _BLOCK]
-        block = body.read(len(place))
-        if len(block) < len(place):
-            raise ValueError(f"array {name} is longer than the data")
+        block = _read_all(body, name, len(place))
         if block.count(0) < len(block):
             place[:] = np.frombuffer(block, np.uint8)
-    return array
+
+
+def _read_cells(body: _Body, name: str, target: NDArray[np.uint8], cells: int) -> None:
+    places = _as_cells(target)
+    if not 0 <= cells <= len(places):
+        raise ValueError(f"array {name} has {cells} cells of {len(places)}")
+    numbers = np.frombuffer(_read_all(body, name, 4 * cells), np.uint32)
+    if cells and (int(numbers[-1]) >= len(places) or (numbers[1:] <= numbers[:-1]).any()):
+        raise ValueError(f"array {name} has cells that are not there")
+    places[numbers] = np.frombuffer(_read_all(body, name, _CELL * cells), np.uint8).reshape(-1, _CELL)
+    rest = target[len(target) // _BLOCK * _BLOCK :]
+    rest[:] = np.frombuffer(_read_all(body, name, len(rest)), np.uint8)
+
+
+def _read_all(body: _Body, name: str, size: int) -> bytes:
+    data = body.read(size)
+    if len(data) < size:
+        raise ValueError(f"array {name} is longer than the data")
+    return data
 
 
 def _zeros(shape: list[int], kind: str) -> NDArray[Any]:
@@ -189,3 +266,32 @@ def _zeros(shape: list[int], kind: str) -> NDArray[Any]:
     except OSError:  # too many of them
         return np.zeros(shape, kind)
     return np.frombuffer(memory, kind).reshape(shape)
+
+
+def thinned(state: Any) -> Any:
+    """The same state in memory that is taken only where an array is not 0.
+
+    A new table is given memory that was used before, or is written to as a whole when an epoch begins.
+    """
+    parts = (thinned(part) if isinstance(part, tuple) else _thinned(part) for part in state)
+    return type(state)(*parts)
+
+
+def _thinned(array: NDArray[Any]) -> NDArray[Any]:
+    if array.nbytes < _MAPPED:
+        return array
+    raw, copy = _raw(array), _zeros(list(array.shape), str(array.dtype))
+    target, used = _raw(copy), _blocks_in_use(raw)
+    _as_words(target)[used] = _as_words(raw)[used]
+    rest = len(raw) // _BLOCK * _BLOCK
+    target[rest:] = raw[rest:]
+    return copy
+
+
+def bytes_in_use(state: Any) -> int:
+    """About how much memory a state takes that was loaded or ``thinned``."""
+    return sum(bytes_in_use(part) if isinstance(part, tuple) else _in_use(part) for part in state)
+
+
+def _in_use(array: NDArray[Any]) -> int:
+    return array.nbytes if array.nbytes < _MAPPED else _BLOCK * int(_blocks_in_use(_raw(array)).sum())
