@@ -163,6 +163,11 @@ class Settings(BaseModel):
     tenant_burst: int = Field(
         default=1000, ge=1, description="Requests that a tenant may send at once under tenant_rate."
     )
+    max_connections: int = Field(
+        default=2000,
+        ge=1,
+        description="Connections of a process; one more closes the one that has waited the longest for its client.",
+    )
     backlog: int = Field(default=2048, ge=1, description="Connections that the system keeps waiting.")
     keep_alive_seconds: int = Field(default=30, ge=1, description="How long an idle connection stays open.")
     stop_seconds: float = Field(

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from saferank.service.keys import hashed
+from saferank.service.wire.calls import RankAnswer, RankCall
 from tests.service.http.service_in_process import BANK, RANK, SHOP, Service
 
 KEYS: dict[str, Any] = {"tenants": {"shop": SHOP, "bank": BANK}}
@@ -334,31 +335,92 @@ def test_a_tenant_that_sends_too_much_is_told_when_to_come_back() -> None:
     assert post(service, "/v1/rank", RANK, {"x-api-key": "bank-rank"}).status_code == 200
 
 
-def test_more_at_a_time_than_allowed_is_refused() -> None:
+def test_more_at_a_time_than_allowed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     service = Service(max_in_flight=2)
 
     async def dialogue(client: httpx.AsyncClient) -> list[int]:
-        gate = asyncio.Event()
-
-        async def body() -> Any:
-            await gate.wait()
-            yield json.dumps(RANK).encode()
-
-        async def slow() -> int:
-            headers = {"content-type": "application/json"}
-            return (await client.post("/v1/rank", content=body(), headers=headers)).status_code
-
-        held = [asyncio.create_task(slow()) for _ in range(2)]
+        gate = _held_rank_calls(service, monkeypatch)
+        held = [asyncio.create_task(client.post("/v1/rank", json=RANK)) for _ in range(2)]
         while service.app.in_flight() < 2:
             await asyncio.sleep(0)
         over = (await client.post("/v1/rank", json=RANK)).status_code
         other = (await client.get("/v1/contexts")).status_code
         alive = (await client.get("/healthz")).status_code
         gate.set()
-        after = [await task for task in held]
+        after = [(await task).status_code for task in held]
         return [over, other, alive, *after, (await client.get("/v1/contexts")).status_code]
 
     assert talk(service, dialogue) == [503, 200, 200, 200, 200, 200]
+
+
+def _held_rank_calls(service: Service, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Rank calls are answered when the event is set."""
+    gate, rank = asyncio.Event(), service.engine.rank
+
+    async def held(tenant: str, call: RankCall) -> RankAnswer:
+        await gate.wait()
+        return await rank(tenant, call)
+
+    monkeypatch.setattr(service.engine, "rank", held)
+    return gate
+
+
+@pytest.mark.parametrize("path", ["/v1/rank", "/v1/feedback", "/v1/beacon", "/v1/kill", "/personalizer/v1.0/rank"])
+def test_bodies_that_do_not_end_keep_nobody_out(path: str) -> None:
+    service = Service(max_in_flight=1)
+
+    async def dialogue(client: httpx.AsyncClient) -> list[int]:
+        gate = asyncio.Event()
+
+        async def body() -> Any:
+            yield b"{"
+            await gate.wait()
+            yield b"}"
+
+        async def slow() -> int:
+            headers = {"content-type": "application/json"}
+            return (await client.post(path, content=body(), headers=headers)).status_code
+
+        tasks = [asyncio.create_task(slow()) for _ in range(20)]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert service.app.in_flight() == 0
+        found = [(await client.get("/v1/contexts")).status_code, (await client.post("/v1/rank", json=RANK)).status_code]
+        found += [(await client.post(each, json=FEEDBACK)).status_code for each in ("/v1/feedback", "/v1/beacon")]
+        gate.set()
+        assert {await task for task in tasks} <= {400, 422}  # the body lacks everything
+        assert service.app.in_flight() == 0
+        return found
+
+    assert talk(service, dialogue) == [200, 200, 200, 200]
+
+
+def test_a_body_that_is_whole_needs_a_place_unless_it_is_a_kill_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service(max_in_flight=1)
+
+    async def dialogue(client: httpx.AsyncClient) -> list[int]:
+        gate, sent = _held_rank_calls(service, monkeypatch), asyncio.Event()
+
+        async def late(content: Any) -> Any:
+            await sent.wait()
+            yield json.dumps(content).encode()
+
+        def post_late(path: str, content: Any) -> "asyncio.Task[httpx.Response]":
+            headers = {"content-type": "application/json"}
+            return asyncio.create_task(client.post(path, content=late(content), headers=headers))
+
+        tasks = [post_late("/v1/rank", RANK), post_late("/v1/kill", {"on": True, "why": "now"})]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        working = asyncio.create_task(client.post("/v1/rank", json=RANK))
+        while service.app.in_flight() < 1:
+            await asyncio.sleep(0)
+        sent.set()
+        found = [(await task).status_code for task in tasks]
+        gate.set()
+        return [*found, (await working).status_code]
+
+    assert talk(service, dialogue) == [503, 200, 200]
 
 
 def test_the_kill_switch_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:

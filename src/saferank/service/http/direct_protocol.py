@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from saferank.service.http.bodies import WholeBody
 from saferank.service.http.bounded_protocol import BoundedProtocol
-from saferank.service.http.gate import SECURITY, Exchange, Gate, RawHeaders, as_body, problem_headers, too_busy
+from saferank.service.http.gate import SECURITY, Exchange, RawHeaders, as_body, problem_headers, too_busy
 from saferank.service.wire.problems import MEDIA_TYPE
 
 PATHS = {b"/v1/rank": "/v1/rank", b"/v1/feedback": "/v1/feedback"}
@@ -65,7 +65,6 @@ class DirectProtocol(BoundedProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._gate = self.app if isinstance(self.app, Gate) else None
         self._pieces: list[bytes] | None = None  # of the body of a hot call
 
     def data_received(self, data: bytes) -> None:
@@ -98,6 +97,7 @@ class DirectProtocol(BoundedProtocol):
             return
         body, self._pieces = b"".join(self._pieces), None
         self.cycle = cycle = _Cycle(bool(self.parser.should_keep_alive()))  # type: ignore[assignment]
+        self._stop_waiting()
         scope, path = self._own_scope(), PATHS[self.url]
         busy = self._gate is not None and self._gate.enter(path)
         task = self.loop.create_task(self._answer(scope, body, cycle, busy))
@@ -117,9 +117,6 @@ class DirectProtocol(BoundedProtocol):
         return not (self.expect_100_continue or self.flow.write_paused or self.parser.should_upgrade()) and (
             self._is_idle() and self.parser.get_http_version() == "1.1"
         )
-
-    def _is_idle(self) -> bool:
-        return self.cycle is None or self.cycle.response_complete
 
     def _hand_over(self) -> None:
         """The rest of the body is still to come."""
@@ -169,6 +166,7 @@ class DirectProtocol(BoundedProtocol):
 
     def _send_busy(self) -> None:
         self._unset_keepalive_if_required()
+        self._end_head()
         name = b"x-request-id: %b\r\n\r\n" % os.urandom(8).hex().encode()
         self.transport.write(b"".join((_BUSY, _lines(self.server_state.default_headers), name, _BUSY_BODY)))
         self.on_response_complete()

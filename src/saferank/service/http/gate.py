@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from saferank.service.http.bodies import Receive
+from saferank.service.http.connections import Connections
 from saferank.service.http.cross_origin import CrossOrigin
 from saferank.service.http.hub import Hub
 from saferank.service.http.openapi import OPEN_PATHS, OPEN_TO_THIS_MACHINE
@@ -42,6 +43,9 @@ _OTHER, FEEDBACK = "other", "/v1/feedback"
 WAITING = 4
 """So many times more reports than rank calls may be worked on: nearly all of their time they wait for the disk."""
 
+LARGEST_UNFINISHED = 64_000_000
+"""Bytes of bodies that are still arriving, or four of the largest that one may be."""
+
 _REQUEST_ID = re.compile(rb"[!-~]{1,128}")
 
 
@@ -51,7 +55,11 @@ class Gate:
     def __init__(self, app: App, hub: Hub, hot: dict[str, Hot]) -> None:
         self.app, self._hub, self._hot = app, hub, hot
         self._in_flight = dict.fromkeys([*hot, _OTHER], 0)
-        hub.metrics.in_flight.set_function(self.in_flight)
+        settings, metrics = hub.settings, hub.metrics
+        unfinished = max(LARGEST_UNFINISHED, 4 * settings.max_body_bytes)
+        self.connections = Connections(settings.max_connections, unfinished, metrics.connections_closed.inc)
+        metrics.in_flight.set_function(self.in_flight)
+        metrics.connections.set_function(lambda: len(self.connections))
         self._cross_origin = CrossOrigin(hub.settings.cors_origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,7 +73,7 @@ class Gate:
         kind = path if path in self._hot else _OTHER  # rank must not be refused because feedback waits for the disk
         exchange = Exchange(scope, send, self.own_headers(scope))
         exchange.is_refused = self.enter(kind)
-        await self.serve(scope, receive, exchange, kind)
+        await self.serve(scope, ArrivingBody(self, scope, receive, kind), exchange, kind)
 
     def own_headers(self, scope: Scope) -> RawHeaders:
         """What an answer to a web page of another origin has besides."""
@@ -73,15 +81,25 @@ class Gate:
 
     def is_busy(self, kind: str) -> bool:
         """True when one request more of this kind could not be answered in time."""
-        hub = self._hub
-        most = hub.settings.max_in_flight * (WAITING if kind == FEEDBACK else 1)
-        return hub.stopping or self._in_flight[kind] >= most or hub.pulse.is_behind()
+        return self._hub.stopping or self.is_full(kind) or self._hub.pulse.is_behind()
+
+    def is_full(self, kind: str) -> bool:
+        """True when as many requests of this kind are worked on as may be."""
+        return self._in_flight[kind] >= self._hub.settings.max_in_flight * (WAITING if kind == FEEDBACK else 1)
 
     def enter(self, kind: str) -> bool:
         """Count a request that ``serve`` will answer; True when it is one too many."""
         busy = self.is_busy(kind)
         self._in_flight[kind] += 1
         return busy
+
+    def step_out(self, kind: str) -> None:
+        """The request waits for its body: it is not worked on until ``step_in``."""
+        self._in_flight[kind] -= 1
+
+    def step_in(self, kind: str) -> None:
+        """The opposite of ``step_out``."""
+        self._in_flight[kind] += 1
 
     def count_refused(self, path: str) -> None:
         """Count a request that was refused without being read."""
@@ -176,6 +194,36 @@ class Exchange:
         if self.started:
             return
         await self.respond(problem.status, MEDIA_TYPE.encode(), as_body(problem), problem_headers(problem))
+
+
+class ArrivingBody:
+    """The body of a request, which may come in pieces.
+
+    While it is waited for the request has no place among those that are worked on: otherwise a few bodies that never
+    end would keep everybody else out. How many may be waited for is bounded by ``Connections``.
+    """
+
+    __slots__ = ("_gate", "_is_switch", "_is_whole", "_kind", "_receive")
+
+    def __init__(self, gate: Gate, scope: Scope, receive: Receive, kind: str) -> None:
+        self._gate, self._receive, self._kind = gate, receive, kind
+        self._is_switch, self._is_whole = _is_switch(scope), False
+
+    async def __call__(self) -> MutableMapping[str, Any]:
+        """The next message; Problem 503 when the body is whole and there is no place for the request."""
+        if self._is_whole:
+            return await self._receive()
+        self._gate.step_out(self._kind)
+        full = False
+        try:
+            message = await self._receive()
+            self._is_whole = not message.get("more_body")
+            full = self._is_whole and self._gate.is_full(self._kind)
+        finally:
+            self._gate.step_in(self._kind)
+        if full and not self._is_switch:
+            raise too_busy()
+        return message
 
 
 def _is_switch(scope: Scope) -> bool:

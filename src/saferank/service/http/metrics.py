@@ -64,6 +64,12 @@ class Metrics:
             "saferank_request_seconds", "Time to answer.", ["endpoint"], registry=self._registry, buckets=_SECONDS
         )
         self.in_flight = Gauge("saferank_requests_in_flight", "Requests being worked on.", registry=self._registry)
+        self.connections = Gauge("saferank_connections", "Connections that are open.", registry=self._registry)
+        self.connections_closed = Counter(
+            "saferank_connections_closed_total",
+            "Connections closed while they waited for their clients, because others needed the room.",
+            registry=self._registry,
+        )
         self.lag = Gauge(
             "saferank_event_loop_lag_seconds", "How far the event loop is behind.", registry=self._registry
         )

@@ -33,6 +33,10 @@ ACCEPTED_A_TURN = 64
 single socket new connections would wait for half a minute behind 200 busy ones, so it is listened on so many times."""
 
 
+OTHER_FILES = ACCEPTED_A_TURN + 136
+"""Open files of a process besides its connections, at most: sockets that are listened on, the store."""
+
+
 class StopError(RuntimeError):
     """The service ended before everything was put away; what was acknowledged is on disk."""
 
@@ -60,6 +64,7 @@ def run(
     settings: Settings, engine: EngineInterface, bound: socket.socket, ready: Ready, companion: Companion | None = None
 ) -> None:
     """Serve until SIGTERM or SIGINT; StopError when the end was not clean."""
+    _allow_open_files(settings.max_connections + OTHER_FILES)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(settings, engine, bound, ready, companion))
 
@@ -161,6 +166,21 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
         return uvloop.new_event_loop
     return None
+
+
+def _allow_open_files(wanted: int) -> None:
+    """Raise the limit of open files of this process, which is often 1,024, as far as the system allows."""
+    with suppress(ImportError):  # not there on Windows, which has no such limit
+        import resource
+
+        allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if allowed == resource.RLIM_INFINITY or allowed >= wanted:
+            return
+        reachable = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (reachable, most))
+        if reachable < wanted:
+            detail = "fewer than max_connections and the store may need; raise the limit, or lower max_connections"
+            log(logging.WARNING, "few open files", allowed=reachable, wanted=wanted, detail=detail)
 
 
 def _listen_to_signals(hub: Hub, server: Server, company: _Company) -> None:
