@@ -204,7 +204,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--title", default="a click log", help="what tables and figures call the log")
     parser.add_argument("--rounds", type=int, default=100_000)
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--rule", default="paper:1/T")
+    parser.add_argument("--rule", help="by default paper:1/T, and anytime:1/T for safe-draw")
     parser.add_argument("--iterations", type=int, default=50, help="of EM")
     parser.add_argument("--fewest", type=int, default=20, help="pages of a pair in each order")
     parser.add_argument("--seed", type=int, default=0)

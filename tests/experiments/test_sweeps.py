@@ -99,3 +99,37 @@ def test_values_that_are_there_twice_or_not_at_all_are_refused() -> None:
         simulate(INSTANCES, ["original"], rule=[], **SMALL)
     with pytest.raises(ArgumentError, match="positions: found 0, expected at least 1"):
         simulate(INSTANCES, ["original"], positions=[5, 0], **SMALL)
+
+
+def test_of_several_rules_a_policy_is_played_with_those_that_it_takes() -> None:
+    rules = ["paper:0.3", "anytime:0.3"]
+    swept = simulate(INSTANCES[:1], ["safe-draw", "bubble-rank"], rule=rules, **SMALL)
+    assert [(curve.policy, curve.rule) for curve in swept.curves] == [
+        ("bubble-rank", "paper:0.3"),
+        ("safe-draw", "anytime:0.3"),
+        ("bubble-rank", "anytime:0.3"),
+    ]
+    sentence = "safe-draw is not played with paper:0.3, which it does not take"
+    assert swept.left_out == [sentence]
+    assert sentence in repr(swept)
+    assert not simulate(INSTANCES[:1], ["bubble-rank"], rule=rules, **SMALL).left_out
+
+
+def test_what_is_left_out_is_kept_with_the_results(tmp_path: Path) -> None:
+    swept = simulate(INSTANCES[:1], ["safe-draw"], rule=["paper:0.3", "anytime:0.3"], out=tmp_path, **SMALL)
+    assert [curve.rule for curve in swept.curves] == ["anytime:0.3"]
+    assert Results.load(tmp_path).left_out == swept.left_out != []
+
+
+def test_a_policy_that_takes_none_of_the_rules_is_refused() -> None:
+    for rule in ("paper:1/T", "paper:0.3", ["paper:0.3", "paper:1/T"]):
+        with pytest.raises(ArgumentError, match="rule: safe-draw takes the rule anytime:ALPHA, not paper:"):
+            simulate(INSTANCES[:1], ["safe-draw", "bubble-rank"], rule=rule, **SMALL)
+
+
+def test_without_a_rule_every_policy_has_its_own_kind() -> None:
+    played = simulate(INSTANCES[:1], ["safe-draw", "bubble-rank"], **SMALL)
+    assert [(curve.policy, curve.rule) for curve in played.curves] == [
+        ("safe-draw", "anytime:1/T"),
+        ("bubble-rank", "paper:1/T"),
+    ]

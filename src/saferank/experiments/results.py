@@ -51,6 +51,11 @@ class Results:
         return list(dict.fromkeys(curve.instance for curve in self.curves))
 
     def to_polars(self, *, mean: bool = False) -> "polars.DataFrame":
+    @property
+    def left_out(self) -> list[str]:
+        """What was asked for and is not among the results, in sentences: rules that a policy does not take."""
+        return list(self.provenance.get("left_out", ()))
+
         """Long form: one row per instance, model, policy, rule, repetition and checkpoint.
 
         With ``mean`` one row per checkpoint with means and standard errors over repetitions, at all checkpoints.
@@ -127,7 +132,8 @@ class Results:
         return cls(curves, read_runs(file.with_name(RUNS), curves), provenance)
 
     def __repr__(self) -> str:
-        return f"{self._headline()}\n{tables.text(labelled(self.curves))}" if self.curves else self._headline()
+        head = "\n".join([self._headline(), *self.left_out])
+        return f"{head}\n{tables.text(labelled(self.curves))}" if self.curves else head
 
     def _repr_html_(self) -> str:
         return tables.html(labelled(self.curves), self._headline()) if self.curves else f"<p>{self._headline()}</p>"

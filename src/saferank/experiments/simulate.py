@@ -34,7 +34,7 @@ def simulate(
     positions: int | Sequence[int] = 5,
     rounds: float = 100_000,
     repetitions: float = 100,
-    rule: str | Sequence[str] = "paper:1/T",
+    rule: str | Sequence[str] | None = None,
     seed: int = 0,
     jobs: int | None = None,
     *,
@@ -64,8 +64,10 @@ def simulate(
     ``jobs`` is the number of threads (None: all cores); ``cluster`` the address of a Dask scheduler to use instead.
     ``drift`` says how attraction changes during a run, as a text like ``"step:50000:reversed"`` or an object of
     ``saferank.simulation.drift``; ``lifetime`` is that of certificates, in rounds (docs/drift.md).
+    ``rule`` is ``paper:DELTA`` or ``anytime:ALPHA``; None stands for the kind that each policy takes first, at 1/T.
     Several ``positions``, rules or lifetimes are all played, in every combination (a sweep). So are several values of
-    hyper-parameters: ``settings={"bubble-rank.hidden_duels": [True, False]}``.
+    hyper-parameters: ``settings={"bubble-rank.hidden_duels": [True, False]}``. Of several rules a policy is played with
+    those that it takes; ``Results.left_out`` names the others.
     ``delay``, ``lost_pages``, ``lost_clicks``, ``layout``, ``examination`` (given to policies that need it) and
     ``reward`` make a world that is not the paper's (docs/worlds.md).
     ``models`` and ``queries`` take only these click models and the first queries of a file or the embedded set.
@@ -81,7 +83,7 @@ def simulate(
     """
     from saferank.experiments.engines import engine_of
     from saferank.experiments.sources import Sources
-    from saferank.experiments.sweeps import sweep_of, swept_cells, swept_policies
+    from saferank.experiments.sweeps import left_out, sweep_of, swept_cells, swept_policies
     from saferank.progress import progress_of
 
     chosen = chosen_instances(instances, models, queries)
@@ -98,7 +100,7 @@ def simulate(
     )
     cells = swept_cells(chosen, plan, sweep)
     check_plugins(cells)
-    sources = Sources.of(instances, cells)
+    sources = Sources.of(instances, cells, left_out(plan, sweep))
     folder = _folder(out, resume, overwrite)
     with engine_of(jobs, cluster, classes_of(cells)) as engine:
         if folder is None:
@@ -212,14 +214,14 @@ def plan_of(
     positions: int,
     rounds: float,
     repetitions: float,
-    rule: str,
+    rule: str | None,
     seed: int,
     checkpoints: Sequence[int] = (),
 ) -> "Plan":
     """What to play, every argument checked."""
     from saferank.policies import policy_kind
     from saferank.policies.registry import PAPER, policies_of
-    from saferank.simulation.experiment import Plan
+    from saferank.simulation.experiment import DEFAULT_RULE, Plan
 
     given = policies_of(PAPER) if policies is None else [policies] if _is_one(policies) else list(policies)  # type: ignore[arg-type]
     return Plan(
@@ -227,7 +229,8 @@ def plan_of(
         n_positions=positions,
         rounds=whole_number(rounds, "rounds"),
         repetitions=whole_number(repetitions, "repetitions"),
-        rule=rule,
+        rule=DEFAULT_RULE if rule is None else rule,
+        rule_is_given=rule is not None,
         seed=seed,
         checkpoints=tuple(whole_number(checkpoint, "checkpoints", at_least=0) for checkpoint in checkpoints),
     )

@@ -27,8 +27,9 @@ class Sources:
     instances: dict[str, Any]
     plugins: dict[str, str | None]
 
+    left_out: Sequence[str] = ()  # what was asked for and is not played, in sentences
     @classmethod
-    def of(cls, given: object, cells: Sequence[Cell]) -> "Sources":
+    def of(cls, given: object, cells: Sequence[Cell], left_out: Sequence[str] = ()) -> "Sources":
         """Those of these cells, whose instances were ``given`` as a name, a path or a list."""
         read = read_facts(given, cells)
         instances, plugins = read["instances"], read["plugins"]
@@ -47,11 +48,12 @@ class Sources:
             "lifetime": _one_or_all([cell.plan.lifetime for cell in cells]),
             "world": plan.world,
         }
-        return cls(asked, instances, plugins)
+        return cls(asked, instances, plugins, left_out)
 
     def facts(self) -> dict[str, Any]:
         """The part of the provenance that says what was read and what was asked for."""
-        return {"source": ours()["source"], "instances": self.instances, "plugins": self.plugins, "asked": self.asked}
+        read = {"source": ours()["source"], "instances": self.instances, "plugins": self.plugins}
+        return {**read, "asked": self.asked, **({"left_out": list(self.left_out)} if self.left_out else {})}
 
 
 def read_facts(given: object, cells: Sequence[Cell]) -> dict[str, Any]:

@@ -10,14 +10,15 @@ from saferank.instances import Instance, positions_problem
 from saferank.policies import PolicyKind, policy_kind
 from saferank.policies.registry import with_settings
 from saferank.policies.shared.settings import parse_settings
-from saferank.simulation.experiment import Cell, Plan, cells_of
+from saferank.simulation.experiment import DEFAULT_RULE, Cell, Plan, cells_of
+from saferank.statistics.decision import decision_rule
 
 
 class Point(NamedTuple):
     """One combination."""
 
     positions: int
-    rule: str
+    rule: str | None  # None: none was given, every policy decides by its own kind of rule
     lifetime: int | None
 
 
@@ -77,13 +78,54 @@ def _several(values: Any, name: str) -> Sequence[Any]:
 
 
 def swept_cells(instances: Sequence[Instance], plan: Plan, sweep: Sequence[Point]) -> list[Cell]:
-    """The cells of all combinations; a policy without a rule or lifetime is played once for all of them."""
-    plans = [
-        replace(plan, n_positions=whole_number(at.positions, "positions"), rule=at.rule, lifetime=at.lifetime)
-        for at in sweep
+    """The cells of all combinations; a policy without a rule or lifetime is played once for all of them.
+
+    A policy is played with those of several rules that it takes (``left_out`` names the others); one that takes none
+    of them is an ``ArgumentError``.
+    """
+    plans = [_plan_at(plan, at) for at in sweep]
+    for policy in plan.policies:
+        if not any(_takes(policy, each) for each in plans):
+            _refuse(policy, plans[0])
+    played = [(each, tuple(policy for policy in plan.policies if _takes(policy, each))) for each in plans]
+    cells = [
+        cell
+        for each, policies in played
+        if policies
+        for cell in _checked_cells(instances, replace(each, policies=policies))
     ]
-    cells = [cell for each in plans for cell in _checked_cells(instances, each)]
     return list({_key(cell): cell for cell in reversed(cells)}.values())[::-1]
+
+
+def left_out(plan: Plan, sweep: Sequence[Point]) -> list[str]:
+    """A sentence for every policy and rule of a sweep that are not played because the policy does not take the rule."""
+    plans = [_plan_at(plan, at) for at in sweep]
+    pairs = [(each, policy) for each in plans for policy in plan.policies if not _takes(policy, each)]
+    sentences = [
+        f"{policy_kind(policy).name} is not played with {each.rule}, which it does not take" for each, policy in pairs
+    ]
+    return list(dict.fromkeys(sentences))
+
+
+def _plan_at(plan: Plan, at: Point) -> Plan:
+    return replace(
+        plan,
+        n_positions=whole_number(at.positions, "positions"),
+        rule=DEFAULT_RULE if at.rule is None else at.rule,
+        rule_is_given=at.rule is not None,
+        lifetime=at.lifetime,
+    )
+
+
+def _takes(policy: str | PolicyKind, plan: Plan) -> bool:
+    """True when the policy can decide by the rule that was given; without one every policy has its own."""
+    return not plan.rule_is_given or decision_rule(plan.rule, plan.rounds).kind in policy_kind(policy).rules
+
+
+def _refuse(policy: str | PolicyKind, plan: Plan) -> None:
+    """An ``ArgumentError``: the policy does not take the rule of the plan."""
+    with argument("rule"):
+        policy_kind(policy).check_rule(decision_rule(plan.rule, plan.rounds))
 
 
 def _checked_cells(chosen: Sequence[Instance], plan: Plan) -> list[Cell]:

@@ -82,6 +82,7 @@ class Plan:
     layout: tuple[int, ...] | None = None  # by place of the screen: the policy's position shown there, from 1
     examination: tuple[float, ...] | None = None  # given to policies that need it; None: the true one
     reward: str = CLICKS  # by which regret is measured, see ``rewards.py``
+    rule_is_given: bool = False  # every policy must take ``rule``; else the default stands for each one's own kind
 
     def __post_init__(self) -> None:
         whole_number(self.n_positions, "positions")
@@ -206,8 +207,8 @@ class Cell:
 
 
 def rule_of(kind: PolicyKind, plan: Plan) -> str:
-    """The rule by which a policy decides: the plan's, or where none was chosen its own kind at the level 1/T."""
-    return kind.default_rule("1/T") if plan.rule == DEFAULT_RULE else plan.rule
+    """The rule by which a policy decides: the plan's, or where none was given its own kind at the level 1/T."""
+    return kind.default_rule("1/T") if plan.rule == DEFAULT_RULE and not plan.rule_is_given else plan.rule
 
 
 def cells_of(instances: Sequence[Instance], plan: Plan) -> list[Cell]:

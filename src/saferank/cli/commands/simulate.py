@@ -46,8 +46,8 @@ def command(
         typer.Option(
             metavar="RULE",
             help="Decision rule: paper:DELTA or anytime:ALPHA; 1/T is one over --rounds. May be given several times: "
-            "then all are played.",
-            show_default="paper:1/T",
+            "then all are played, each by the policies that take it.",
+            show_default="paper:1/T, for safe-draw anytime:1/T",
         ),
     ] = None,
     seed: Seed = 0,
@@ -158,7 +158,7 @@ def command(
             numbers_in(positions, "--positions"),
             rounds,
             repetitions,
-            rule or "paper:1/T",
+            rule,
             seed,
             jobs,
             checkpoints=() if checkpoints is None else numbers_in(checkpoints, "--checkpoints"),

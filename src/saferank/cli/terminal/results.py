@@ -17,6 +17,8 @@ NO_FIGURE = "no figure without matplotlib; to get it: pip install 'saferank[repo
 def show_results(results: Results, file: Path) -> None:
     """Print the table, what was played, and the path of the results file."""
     STDOUT.print(results_table(labelled(results.curves)))
+    for sentence in results.left_out:
+        typer.echo(sentence)
     source = in_words(results.provenance)
     if source is not None:
         typer.echo(source)
