@@ -18,6 +18,7 @@ from saferank.store.contract import (
     CatalogueRow,
     ContextRow,
     Deleted,
+    Fault,
     Group,
     Heartbeat,
     Lease,
@@ -34,6 +35,7 @@ from saferank.store.contract import (
     VersionRow,
     Written,
 )
+from saferank.store.faults import time_faults
 from saferank.store.page_record import TIME_BYTES
 
 META = {"session_key": bytes(range(32)), "token_keys": json.dumps({"k1": "5a" * 32}).encode()}
@@ -375,7 +377,8 @@ class MemoryStore:
     def _sound(self, alarms: Sequence[AlarmRow]) -> None:
         self.alarm_rows += alarms
         for alarm in alarms:
-            self.of_id[alarm.context].alarms.append(alarm)
+            if alarm.context:
+                self.of_id[alarm.context].alarms.append(alarm)
 
     # --- the past ---
 
@@ -404,6 +407,14 @@ class MemoryStore:
 
     async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
         return self.alarm_rows[::-1][:most]
+
+    async def faults(self) -> Sequence[Fault]:
+        rows = [(number, known, known.publication) for number, known in self.of_id.items()]
+        times = [
+            (number, known.closed_through, known.pruned_through, newest.through if newest else 0, 1)
+            for number, known, newest in rows
+        ]
+        return time_faults("memory", times, self.clock())
 
     async def meta(self, name: str) -> bytes | None:
         return self._meta.get(name)

@@ -17,6 +17,7 @@ _TABLES = [
     "version",
     "operation",
     "alarm",
+    "tally",
 ]
 
 

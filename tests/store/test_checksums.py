@@ -13,7 +13,7 @@ from saferank.store.contract import CatalogueRow, DamagedStoreError, Group, Oper
 from saferank.store.embedded.file import FILE_NAME
 from saferank.store.opening import open_store
 from tests.store.postgres_database import without_store
-from tests.store.stores import lease_of, now_of, opened, page, publication, report, version
+from tests.store.stores import lease_of, now_of, opened, page, publication, report, said, version
 
 Change = Callable[[str], None]
 Read = Callable[[Store], Awaitable[object]]
@@ -33,6 +33,10 @@ async def consumed(rows: AsyncIterator[object]) -> list[object]:
     return [row async for row in rows]
 
 
+async def close(store: Store) -> int:
+    return await store.close_through(await lease_of(store, 1), 1, 1)
+
+
 DAMAGE: dict[str, tuple[str, Read]] = {
     "the record of a page": ("UPDATE {}page SET record = {blob}", lambda store: consumed(store.all_pages())),
     "when a page closes": ("UPDATE {}page SET closes_at = 7", lambda store: store.page(PAGES[1].impression)),
@@ -45,6 +49,18 @@ DAMAGE: dict[str, tuple[str, Read]] = {
     "a version": ("UPDATE {}version SET leader = '[]'", lambda store: store.versions(1)),
     "an operation": ("UPDATE {}operation SET kind = 2", lambda store: store.operations(0)),
     "a context": ("UPDATE {}context SET terms = '[]'", lambda store: store.contexts()),
+    "through when a context is closed, at a report": (
+        "UPDATE {}context SET closed_through = 1 << 41",
+        lambda store: said(store, report(PAGES[1], 1)),
+    ),
+    "through when a context is closed, at the next closing": (
+        "UPDATE {}context SET closed_through = 1 << 41",
+        close,
+    ),
+    "through when pages were deleted": (
+        "UPDATE {}context SET pruned_through = 1",
+        lambda store: store.pruned_through(1),
+    ),
     "a catalogue": ("UPDATE {}catalogue SET body = {blob}", lambda store: store.catalogue(b"d" * 16)),
     "a secret": ("UPDATE {}meta SET value = {blob}", lambda store: store.meta("session_key")),
 }

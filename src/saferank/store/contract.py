@@ -193,6 +193,13 @@ class AlarmRow(NamedTuple):
     detail: str
 
 
+class Fault(NamedTuple):
+    """Damage that no single row shows."""
+
+    context: int  # 0: the store as a whole
+    detail: str
+
+
 class Heartbeat(NamedTuple):
     """What a server learns from a heartbeat."""
 
@@ -365,6 +372,9 @@ class Store(Protocol):
 
     async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
         """Alarms of all contexts, newest first, at most so many."""
+
+    async def faults(self) -> Sequence[Fault]:
+        """Look for damage that no single row shows: pages that are missing, and impossible times of contexts."""
 
     async def meta(self, name: str) -> bytes | None:
         """A fact about the store: ``session_key`` and ``token_keys`` are made when it is."""

@@ -7,7 +7,7 @@ are written, so they are not part of it. Servers, leases and waiting contexts ar
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, NamedTuple, Protocol
 
-from saferank.store.checksums import sealed, unsealed
+from saferank.store.checksums import damaged, sealed, unsealed
 from saferank.store.past import LoadableStore
 
 CHUNK = 1000
@@ -46,7 +46,8 @@ TABLES = {
 """In the order in which they are written."""
 
 _UNSUMMED = {"context": 2, "publication": 1}
-"""So many of the last columns of a table change by themselves and are not in the checksum of a row."""
+"""So many of the last columns of a table change by themselves and are not in the checksum of a row. Those of a context
+are kept a second time, inverted."""
 
 
 class Chunk(NamedTuple):
@@ -72,6 +73,13 @@ def checked(name: str, table: str, row: Row) -> Row:
         return row
     summed, rest = _cut(table, row)
     return (*unsealed(name, table, summed, TABLES[table].key), *rest)
+
+
+def checked_context(name: str, row: Row) -> Row:
+    """A neutral row of table context, from one that ends with whether its times are as they were written."""
+    if not row[-1]:
+        raise damaged(name, "context", row[:1])
+    return checked(name, "context", row[:-1])
 
 
 def summed(table: str, row: Row) -> Row:

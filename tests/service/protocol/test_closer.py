@@ -3,12 +3,16 @@
 import asyncio
 import random
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from saferank.service.knowledge.arms import EXPLORE, OFF
+from saferank.service.knowledge.fold import Fold
+from saferank.service.knowledge.publications import pack
+from saferank.service.protocol import closer
 from saferank.service.protocol.closer import RETRY_MS
 from saferank.service.wire.calls import RankAnswer
 from saferank.store.embedded.file import FILE_NAME
@@ -255,5 +259,56 @@ def test_a_context_of_another_server_by_now_is_no_longer_set_aside(tmp_path: Pat
         await h.server.closer.close_due()
         assert not h.server.contexts.set_aside
         await h.stop()
+
+    run(test())
+
+
+def test_knowledge_is_packed_beside_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large context takes milliseconds: calls must not wait for it."""
+
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            threads = []
+
+            def noted(fold: Fold) -> bytes:
+                threads.append(threading.current_thread())
+                return pack(fold)
+
+            monkeypatch.setattr(closer, "pack", noted)
+            await h.accept(await h.rank(session_id="s"), "b")
+            await h.close()
+            assert threads and threading.current_thread() not in threads
+
+    run(test())
+
+
+def test_publishing_waits_longer_the_longer_packing_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with house(tmp_path, window_seconds=1) as h:
+            packed = []
+
+            def slow(fold: Fold) -> bytes:
+                packed.append(h.now)
+                h.now += 4000
+                return pack(fold)
+
+            async def visit(number: int, seconds: float) -> None:
+                await h.accept(await h.rank(session_id=f"s{number}"), "b")
+                await h.later(seconds)
+                await h.server.closer.close_due()
+
+            await visit(0, 12)
+            monkeypatch.setattr(closer, "pack", slow)
+            await visit(1, 12)
+            assert len(packed) == 1
+            for number in (2, 3):  # 4 seconds of packing are a tenth of 40
+                await visit(number, 12)
+                assert len(packed) == 1
+            await visit(4, 12)
+            assert len(packed) == 2
+            await h.accept(await h.rank(session_id="s5"), "b")
+            await h.later(2)
+            await h.server.closer.close_due()
+        assert len(packed) == 3  # a stop publishes everything
 
     run(test())

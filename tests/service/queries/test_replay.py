@@ -65,6 +65,8 @@ DAMAGES = {
     "a publication": (BYTE.format("publication", "body"), "of table publication is damaged"),
     "a snapshot": (BYTE.format("snapshot", "body"), "of table snapshot is damaged"),
     "a context": ("UPDATE context SET terms = '{}'", "of table context is damaged"),
+    "through when a context is closed": ("UPDATE context SET closed_through = 7", "of table context is damaged"),
+    "through when pages were deleted": ("UPDATE context SET pruned_through = 7", "of table context is damaged"),
     "no catalogue": ("DELETE FROM catalogue", "does not hold"),
     "a page less": (
         "DELETE FROM page WHERE impression = (SELECT MIN(impression) FROM page WHERE length(clicks) > 4)",
@@ -152,6 +154,23 @@ def test_a_cut_tail_is_noticed(tmp_path: Path, pages: int) -> None:
     change(path, f"DELETE FROM page WHERE impression IN ({newest})", pages)
     with pytest.raises(DifferenceError, match=r"version|differs"):
         verified(path)
+
+
+def test_pages_that_were_acknowledged_and_are_not_published_are_missed(tmp_path: Path) -> None:
+    async def make() -> None:
+        h = House(tmp_path)
+        await h.start()
+        for _ in range(8):
+            page = await h.rank()
+            await h.accept(page, page.ranking[0])
+        await h.stop()
+
+    run(make())
+    newest = "SELECT impression FROM page ORDER BY impression DESC LIMIT 3"
+    assert verified(tmp_path / FILE_NAME).pages == 8
+    change(tmp_path / FILE_NAME, f"DELETE FROM page WHERE impression IN ({newest})")
+    with pytest.raises(DifferenceError, match="3 pages are missing: 8 were written, the log has 5"):
+        verified(tmp_path / FILE_NAME)
 
 
 def test_pages_that_a_crash_took_are_counted(tmp_path: Path) -> None:

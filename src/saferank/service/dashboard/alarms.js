@@ -5,6 +5,7 @@ const KINDS = {
   contradiction: "Decided pairs contradicted each other and were dropped; the world may have changed",
   exchange_share: "Clicked pages have items where they were not drawn to: reports are chosen by order",
   not_closed: "Pages of this context cannot be learnt from; production's ranking is served",
+  damage: "The store is damaged: restore it from a backup",
   guardrail: "Served pages lost more than allowed against the holdout; production's ranking is served",
 };
 

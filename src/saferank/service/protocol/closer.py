@@ -43,6 +43,8 @@ CLOSING_SHARE = 0.2
 """Closing takes at most this share of the time: with many contexts it comes round less often, for more pages each."""
 PUBLISH_MS = 10_000
 """What changes no certificate is published after so long."""
+PUBLISH_SHARE = 0.1
+"""Packing takes at most about this share of the time: with many or large contexts they are published less often."""
 GRACE_MS = 1000
 """With several servers: pages without clicks that others have not written yet are waited for so long."""
 SEARCH_MS = 10_000
@@ -72,6 +74,7 @@ class Closer:
         self._writer, self._guard, self._snapshot_every = writer, guard, snapshot_every
         self._looked_at: dict[int, tuple[int, int]] = {}  # by shard: epoch of the lease, and the time of the last look
         self._searched_at = 0
+        self._publish_after: float = PUBLISH_MS
         self._retry_at: dict[int, int] = {}  # by number of a context that could not be closed
         self._closing = asyncio.Lock()
         self.closed = 0
@@ -104,6 +107,7 @@ class Closer:
             await self._writer.write_once(with_pages=True)
         now, leases = self._heart.now(), dict(self._heart.leases)
         due = await self._due(leases, now)
+        self._publish_after = self._publish_interval(due)
         ahead = {*self._to_undo(leases), *self._aged(leases, now), *self._unpublished(now, everything)}
         for number in sorted((due | ahead | self._retry_at.keys()) - self._resting(leases, now)):
             await self._attempt(number, leases, now, everything)
@@ -144,11 +148,16 @@ class Closer:
             if context.shard in leases and context.terms.epoch_at(now - context.terms.window_ms) > context.fold.epoch
         ]
 
+    def _publish_interval(self, due: set[int]) -> float:
+        """Milliseconds between two publications of a context, as long as its certificates stay the same."""
+        seconds = sum(context.packing for context in self._contexts if context.dirty or context.number in due)
+        return max(PUBLISH_MS, 1000 * seconds / PUBLISH_SHARE)
+
     def _unpublished(self, now: int, everything: bool) -> list[int]:
         return [
             context.number
             for context in self._contexts
-            if context.dirty and (everything or now - context.published_at >= PUBLISH_MS)
+            if context.dirty and (everything or now - context.published_at >= self._publish_after)
         ]
 
     def _resting(self, leases: dict[int, Lease], now: int) -> set[int]:
@@ -223,7 +232,7 @@ class Closer:
         for operation in operations:
             await self._carry_out(context, operation)
         news = context.fold.versions or context.fold.alarm_rows or operations
-        if news or (context.dirty and (everything or now - context.published_at >= PUBLISH_MS)):
+        if news or (context.dirty and (everything or now - context.published_at >= self._publish_after)):
             await self._publish(context, lease, now, bool(operations))
         await self._guard.look(context)
 
@@ -274,7 +283,10 @@ class Closer:
     async def _publish(self, context: Context, lease: Lease, now: int, keep: bool) -> None:
         fold = context.fold
         keep = keep or fold.pages - context.kept_at >= self._snapshot_every
-        publication = Publication(context.number, context.published + 1, fold.through, fold.operation, pack(fold))
+        began = self._clock.monotonic()
+        body = await asyncio.to_thread(pack, fold)  # only closing changes a fold, and it waits
+        context.packing = self._clock.monotonic() - began
+        publication = Publication(context.number, context.published + 1, fold.through, fold.operation, body)
         await self._store.publish(lease, publication, list(fold.versions), list(fold.alarm_rows), keep)
         versions, alarms = fold.take_news()
         context.published, context.published_at, context.dirty = publication.number, now, False

@@ -25,6 +25,7 @@ class Context:
         self.kept_at = 0  # pages of the newest kept snapshot
         self.held_in = -1  # the epoch of the lease under which the fold is carried on here; -1: it is not
         self.dirty = False  # the fold is ahead of what was published
+        self.packing = 0.0  # seconds that packing it took when it was published last
         self.asked: set[int] = set()  # page sizes
         self.blank: dict[int, Knowledge] = {}  # by page size of which nothing was learnt
         self._known: dict[int, Knowledge] = {}  # what stands in for the knowledge of the fold, if anything does

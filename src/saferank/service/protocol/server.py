@@ -18,6 +18,7 @@ from saferank.service.protocol.effects import Effects
 from saferank.service.protocol.follower import Follower
 from saferank.service.protocol.guard import Guard
 from saferank.service.protocol.heart import Heart
+from saferank.service.protocol.inspection import Inspection
 from saferank.service.protocol.retention import Retention
 from saferank.service.protocol.switches import Switches
 from saferank.service.protocol.writer import Writer
@@ -52,6 +53,7 @@ class Server:
         self.closer = Closer(store, clock, self.heart, self.contexts, self.writer, self.guard, settings.snapshot_every)
         self.follower = Follower(store, clock, self.heart, self.contexts)
         self.retention = Retention(store, clock, self.heart, settings.keep_days)
+        self.inspection = Inspection(store, clock, self.heart)
         self._alarms: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
 
@@ -91,7 +93,7 @@ class Server:
             await self.store.close()
             raise
         if loops:
-            parts = (self.heart, self.writer, self.closer, self.follower, self.retention)
+            parts = (self.heart, self.writer, self.closer, self.follower, self.retention, self.inspection)
             self._loops = [asyncio.create_task(self._guarded(part.run)) for part in parts]
 
     async def _begin(self) -> None:

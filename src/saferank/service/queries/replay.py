@@ -67,7 +67,7 @@ class Report:
         lost = (
             f"{self.lost} issued pages without clicks are missing: a crash took them"
             if self.lost
-            else ("no page is missing")
+            else "no page is missing"
         )
         foreign = (
             f"; {self.foreign} pages came back after the restore from a backup and name later versions"
@@ -84,6 +84,7 @@ class Report:
             f"folded {self.pages} pages of {self.contexts} contexts, {begin}: "
             f"{self.explored} explored, clicks of {self.learnt} learnt",
             f"every page record has its checksum and names a version of the knowledge that was there; {lost}{foreign}",
+            "every page that was written is there, unless it was deleted by keep_days or forget",
             f"{self.legal} explored pages were checked again: each was legal under the version that it names",
             f"all {self.versions} versions follow from the log, with their leaders and certificates "
             f"({self.rollbacks} rollbacks, {self.resets} resets, {self.alarms} contradictions)",
@@ -134,6 +135,8 @@ async def _verified(store: Store, progress: Callable[[int], None], every: int) -
         report.contexts += 1
         mine = switches.to_carry_out(row, 0)
         await _Comparison(store, row, mine, report, numbers, progress, restored_at, since, every).compare()
+    for fault in await store.faults():
+        raise DifferenceError(fault.detail)
     for seen in numbers.values():
         report.lost += max(seen) - len(seen) - (min(seen) - 1 if report.pruned else 0)
     return report

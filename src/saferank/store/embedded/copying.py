@@ -8,9 +8,10 @@ from pathlib import Path
 from saferank.store.checksums import checked_page, page_sum, sealed_clicks, unsealed_clicks
 from saferank.store.contract import PageRow, StoreError
 from saferank.store.embedded.file import for_reading, insert
+from saferank.store.faults import check_pages
 from saferank.store.page_record import first_id
 from saferank.store.sql import statements
-from saferank.store.tables import CHUNK, TABLES, Chunk, Row, checked, summed
+from saferank.store.tables import CHUNK, TABLES, Chunk, Row, checked, checked_context, summed
 
 
 def dumped(path: Path, name: str) -> Iterator[Chunk]:
@@ -18,6 +19,7 @@ def dumped(path: Path, name: str) -> Iterator[Chunk]:
     sql = statements("embedded")
     with closing(for_reading(path)) as connection:
         connection.execute("BEGIN")
+        check_pages(name, *connection.execute(sql["written_and_found"]).fetchone())
         for table in TABLES:
             cursor, found = connection.execute(sql[f"copy_{table}"]), True
             while found:
@@ -33,6 +35,8 @@ def fill(connection: sqlite3.Connection, chunks: Iterable[Chunk], name: str) -> 
         raise StoreError(f"{name}: is not empty; restore into a new folder")
     for table, rows in chunks:
         insert(connection, sql[f"put_{table}"], [_stored(table, row) for row in rows])
+        if table == "page":
+            connection.execute(sql["count_written"], (len(rows),))
     for context, through in connection.execute(sql["published_through"]).fetchall():
         following = connection.execute(sql["first_page"], (context, first_id(through + 1))).fetchone()
         if following is not None:
@@ -45,6 +49,8 @@ def _neutral(name: str, table: str, row: Row) -> Row:
         *fields, clicks, found = row
         page = PageRow._make((*fields, unsealed_clicks(name, fields[0], clicks)))
         return checked_page(name, page, found)
+    if table == "context":
+        return checked_context(name, row)
     return checked(name, table, row)
 
 
@@ -53,4 +59,4 @@ def _stored(table: str, row: Row) -> Row:
     if table == "page":
         page = PageRow._make(row)
         return (*page[:-1], sealed_clicks(page.impression, page.clicks), page_sum(page))
-    return summed(table, row)
+    return (*summed(table, row), *(~time for time in row[-2:])) if table == "context" else summed(table, row)

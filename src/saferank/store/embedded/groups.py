@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from saferank.store.checksums import page_sum, sealed, sealed_clicks, unsealed_clicks
+from saferank.store.checksums import damaged, page_sum, sealed, sealed_clicks, unsealed_clicks
 from saferank.store.contract import Group, Outcome, PageRow, Report, Written
 from saferank.store.embedded.file import insert, select_in
 from saferank.store.page_record import TIME_BYTES
@@ -28,6 +28,7 @@ def load(connection: sqlite3.Connection, past: Past, now: int) -> None:
     sql = statements("embedded")
     insert(connection, sql["add_context"], [sealed(row) for row in past.contexts])
     insert(connection, sql["add_page"], [_page_row(page) for page in past.pages])
+    connection.execute(sql["count_written"], (len(past.pages),))
     insert(connection, sql["add_waiting"], [(page.context, page.closes_at) for page in past.pages])
     insert(connection, sql["add_delivery"], [(*event, now) for event in past.deliveries])
     insert(connection, sql["add_meta"], [sealed(row) for row in past.meta])
@@ -39,11 +40,12 @@ class _Merge:
     def __init__(self, connection: sqlite3.Connection, group: Group, now: int, name: str) -> None:
         pages = [*(report.page for report in group.reports), *group.pages]
         self._now = now
-        self._closed = _closed(connection, pages)
+        self._closed = _closed(connection, pages, name)
         self._clicks = _clicks(connection, pages, name)
         self._events = _events(connection, group)
         self._changed: dict[bytes, PageRow] = {}
         self._new: dict[int, int] = {}  # context: the earliest end of a window of a new page
+        self._added = 0
         self._delivered: list[tuple[str, str, bytes, int]] = []
 
     def report(self, report: Report) -> Outcome:
@@ -75,6 +77,8 @@ class _Merge:
         insert(connection, sql["add_delivery"], self._delivered)
         insert(connection, sql["add_page"], [_page_row(page) for page in self._changed.values()])
         insert(connection, sql["add_waiting"], list(self._new.items()))
+        if self._added:
+            connection.execute(sql["count_written"], (self._added,))
 
     def _is_open(self, page: PageRow) -> bool:
         issued_at = int.from_bytes(page.impression[:TIME_BYTES], "big")
@@ -87,6 +91,7 @@ class _Merge:
         if clicks == known:
             return False
         if known is None:
+            self._added += 1
             self._new[page.context] = min(page.closes_at, self._new.get(page.context, page.closes_at))
         self._clicks[page.impression] = clicks
         self._changed[page.impression] = page._replace(clicks=clicks)
@@ -97,12 +102,15 @@ def _page_row(page: PageRow) -> tuple[Any, ...]:
     return (*page[:-1], sealed_clicks(page.impression, page.clicks), page_sum(page))
 
 
-def _closed(connection: sqlite3.Connection, pages: list[PageRow]) -> Mapping[int, int]:
+def _closed(connection: sqlite3.Connection, pages: list[PageRow], name: str) -> Mapping[int, int]:
     contexts = {page.context for page in pages}
-    found = dict(select_in(connection, statements("embedded")["closed_through_in"], [(number,) for number in contexts]))
-    for number in contexts - found.keys():
+    rows = select_in(connection, statements("embedded")["closed_through_in"], [(number,) for number in contexts])
+    for number, _, whole in rows:
+        if not whole:
+            raise damaged(name, "context", (number,))
+    for number in contexts - {number for number, _, _ in rows}:
         raise KeyError(f"there is no context {number}")
-    return found
+    return {number: closed for number, closed, _ in rows}
 
 
 def _clicks(connection: sqlite3.Connection, pages: list[PageRow], name: str) -> dict[bytes, int]:

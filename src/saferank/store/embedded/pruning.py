@@ -25,7 +25,9 @@ def prune(
     if connection.execute(sql["newer_operation"], (context, seen)).fetchone()[0]:
         return 0
     _stand_for(connection, context, mark)
-    return connection.execute(sql["forget_pages"], (context, first_id(before), most)).rowcount
+    gone = connection.execute(sql["forget_pages"], (context, first_id(before), most)).rowcount
+    connection.execute(sql["count_written"], (-gone,))
+    return gone
 
 
 def delete_pages(
@@ -42,11 +44,12 @@ def delete_pages(
     _stand_for(connection, context, mark)
     rows = [(impression, context, behind) for impression in impressions]
     pages = connection.executemany(sql["delete_page"], rows).rowcount if rows else 0
+    connection.execute(sql["count_written"], (-pages,))
     return Deleted(pages, len(select_in(connection, sql["delete_events_in"], [(digest,) for digest in digests])))
 
 
 def _stand_for(connection: sqlite3.Connection, context: int, mark: Mark) -> None:
     """From now on the log of a context begins with a snapshot."""
     sql = statements("embedded")
-    connection.execute(sql["set_pruned"], (mark.through, context, mark.through))
+    connection.execute(sql["set_pruned"], {"through": mark.through, "context": context})
     connection.execute(sql["forget_snapshots"], (context, mark.number))

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 
-from saferank.store.checksums import sealed, unsealed
+from saferank.store.checksums import damaged, sealed, unsealed
 from saferank.store.contract import (
     SHARDS,
     AlarmRow,
@@ -32,11 +32,14 @@ def due(connection: sqlite3.Connection, shards: Sequence[int], after: int, now: 
     ]
 
 
-def close_through(connection: sqlite3.Connection, lease: Lease, context: int, through: int) -> int:
+def close_through(connection: sqlite3.Connection, lease: Lease, context: int, through: int, name: str) -> int:
     """Close pages; the newest time that was given holds."""
     fence(connection, lease, context)
-    (closed,) = connection.execute(statements("embedded")["close_through"], (through, context)).fetchone()
-    return int(closed)
+    facts = {"through": through, "context": context}
+    row = connection.execute(statements("embedded")["close_through"], facts).fetchone()
+    if row is None:
+        raise damaged(name, "context", (context,))
+    return int(row[0])
 
 
 def publish(

@@ -86,7 +86,7 @@ INSERT OR IGNORE INTO catalogue (digest, body, sum) VALUES (?)
 -- --- pages ---
 
 -- name: closed_through_in
-SELECT id, closed_through FROM context WHERE id IN (?)
+SELECT id, closed_through, closed_inverse = ~ closed_through FROM context WHERE id IN (?)
 
 -- name: clicks_in
 SELECT impression, clicks FROM page WHERE impression IN (?)
@@ -102,6 +102,17 @@ INSERT INTO delivery (tenant, event_id, digest, at) VALUES (?)
 -- name: add_page
 INSERT INTO page (impression, context, closes_at, record, server, number, clicks, sum) VALUES (?)
 ON CONFLICT (impression) DO UPDATE SET clicks = excluded.clicks
+
+-- name: count_written
+UPDATE tally SET pages = pages + ?
+
+-- name: written_and_found
+SELECT (SELECT SUM(pages) FROM tally), (SELECT COUNT(*) FROM page)
+
+-- name: times
+SELECT c.id, c.closed_through, c.pruned_through, COALESCE(p.through, 0),
+       c.closed_inverse = ~ c.closed_through AND c.pruned_inverse = ~ c.pruned_through
+FROM context AS c LEFT JOIN publication AS p ON p.context = c.id ORDER BY c.id
 
 -- name: add_waiting
 INSERT OR IGNORE INTO waiting (context, closes_at) VALUES (?)
@@ -137,7 +148,8 @@ SELECT 1 FROM page WHERE context = ? AND impression >= ? AND closes_at <= ? LIMI
 SELECT closes_at FROM page WHERE context = ? AND impression >= ? ORDER BY impression LIMIT 1
 
 -- name: close_through
-UPDATE context SET closed_through = MAX(closed_through, ?) WHERE id = ? RETURNING closed_through
+UPDATE context SET closed_through = MAX(closed_through, :through), closed_inverse = ~ MAX(closed_through, :through)
+WHERE id = :context AND closed_inverse = ~ closed_through RETURNING closed_through
 
 -- name: set_publication
 INSERT INTO publication (context, number, through, operation, body, sum, published_at) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -182,7 +194,8 @@ SELECT number, through, operation FROM snapshot WHERE context = ? ORDER BY numbe
 SELECT EXISTS (SELECT 1 FROM operation WHERE context = ? AND number > ?)
 
 -- name: set_pruned
-UPDATE context SET pruned_through = ? WHERE id = ? AND pruned_through < ?
+UPDATE context SET pruned_through = :through, pruned_inverse = ~ :through
+WHERE id = :context AND pruned_through < :through
 
 -- name: forget_snapshots
 DELETE FROM snapshot WHERE context = ? AND number < ?
@@ -198,7 +211,7 @@ DELETE FROM page WHERE impression = ? AND context = ? AND impression < ?
 DELETE FROM delivery WHERE digest IN (?) RETURNING event_id
 
 -- name: pruned_through
-SELECT pruned_through FROM context WHERE id = ?
+SELECT pruned_through, pruned_inverse = ~ pruned_through FROM context WHERE id = ?
 
 -- name: forget_events
 DELETE FROM delivery WHERE (tenant, event_id) IN
@@ -243,7 +256,8 @@ WHERE context = ? AND through <= ? ORDER BY number DESC LIMIT 1
 SELECT name, value, sum FROM meta ORDER BY name
 
 -- name: copy_context
-SELECT id, tenant, name, terms, opened_at, sum, closed_through, pruned_through FROM context ORDER BY id
+SELECT id, tenant, name, terms, opened_at, sum, closed_through, pruned_through,
+       closed_inverse = ~ closed_through AND pruned_inverse = ~ pruned_through FROM context ORDER BY id
 
 -- name: copy_catalogue
 SELECT digest, body, sum FROM catalogue ORDER BY digest
@@ -280,7 +294,8 @@ LEFT JOIN publication ON publication.context = context.id ORDER BY context.id
 INSERT OR REPLACE INTO meta (name, value, sum) VALUES (?)
 
 -- name: put_context
-INSERT INTO context (id, tenant, name, terms, opened_at, sum, closed_through, pruned_through) VALUES (?)
+INSERT INTO context (id, tenant, name, terms, opened_at, sum, closed_through, pruned_through, closed_inverse, pruned_inverse)
+VALUES (?)
 
 -- name: put_catalogue
 INSERT INTO catalogue (digest, body, sum) VALUES (?)

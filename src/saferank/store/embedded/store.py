@@ -7,12 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from saferank.store.checksums import checked_page, unsealed, unsealed_clicks
+from saferank.store.checksums import checked_page, damaged, unsealed, unsealed_clicks
 from saferank.store.contract import (
     SHARDS,
     AlarmRow,
     ContextRow,
     Deleted,
+    Fault,
     Group,
     Heartbeat,
     Lease,
@@ -31,6 +32,7 @@ from saferank.store.embedded.clock import Clock, not_before, wall_clock
 from saferank.store.embedded.file import FILE_NAME, check, insert, make_folder
 from saferank.store.embedded.groups import load, write_group
 from saferank.store.embedded.threads import Readers, Writer, sentences
+from saferank.store.faults import page_faults, time_faults
 from saferank.store.lock import StoreLock
 from saferank.store.page_record import TIME_BYTES, first_id
 from saferank.store.past import Past
@@ -156,7 +158,7 @@ class SqliteStore:
         return await self._read(lambda on: publishing.due(on, shards, after, now))
 
     async def close_through(self, lease: Lease, context: int, through: int) -> int:
-        return await self._write(lambda on: publishing.close_through(on, lease, context, through))
+        return await self._write(lambda on: publishing.close_through(on, lease, context, through, self.name))
 
     async def pages_between(self, context: int, after: int, through: int) -> Sequence[PageRow]:
         return [
@@ -216,8 +218,11 @@ class SqliteStore:
         return await self._write(lambda on: pruning.delete_pages(on, lease, context, mark, impressions, digests))
 
     async def pruned_through(self, context: int) -> int:
-        rows = await self._rows("pruned_through", context)
-        return int(rows[0][0]) if rows else 0
+        for through, whole in await self._rows("pruned_through", context):
+            if not whole:
+                raise damaged(self.name, "context", (context,))
+            return int(through)
+        return 0
 
     async def prune_events(self, before: int, most: int) -> int:
         sql = statements("embedded")["forget_events"]
@@ -269,6 +274,11 @@ class SqliteStore:
 
     async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
         return [AlarmRow(*row) for row in await self._rows("newest_alarms", most)]
+
+    async def faults(self) -> Sequence[Fault]:
+        ((written, found),) = await self._rows("written_and_found")
+        times = time_faults(self.name, await self._rows("times"), self._clock())
+        return [*page_faults(self.name, written, found), *times]
 
     async def meta(self, name: str) -> bytes | None:
         rows = await self._rows("meta", name)

@@ -10,11 +10,12 @@ import psycopg
 from psycopg import AsyncCursor, IsolationLevel
 
 from saferank.store.checksums import checked_page, damaged
-from saferank.store.contract import Group, PageRow, StoreError, StoreUnavailableError
+from saferank.store.contract import Fault, Group, PageRow, StoreError, StoreUnavailableError
+from saferank.store.faults import check_pages, page_faults, time_faults
 from saferank.store.postgres.columns import group_columns
 from saferank.store.postgres.connections import Connection, connect, first_line
 from saferank.store.sql import statements
-from saferank.store.tables import CHUNK, TABLES, Chunk, Row, checked, summed
+from saferank.store.tables import CHUNK, TABLES, Chunk, Row, checked, checked_context, summed
 
 
 async def dumped(address: str, name: str) -> AsyncIterator[Chunk]:
@@ -24,6 +25,7 @@ async def dumped(address: str, name: str) -> AsyncIterator[Chunk]:
         await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
         await connection.set_read_only(True)
         async with connection.transaction():
+            check_pages(name, *await _row(connection, "written_and_found"))
             for table in TABLES:
                 async with connection.cursor(name=f"copy_{table}") as cursor:
                     await cursor.execute(sql[f"copy_{table}"])
@@ -32,6 +34,21 @@ async def dumped(address: str, name: str) -> AsyncIterator[Chunk]:
                         rows = await cursor.fetchmany(CHUNK)
                         yield Chunk(table, [_neutral(name, table, row) for row in rows])
                         found = len(rows) == CHUNK
+
+
+async def faults(address: str, name: str) -> list[Fault]:
+    """Damage that no single row shows. Counting the pages of a large store takes longer than a call may."""
+    async with _unlimited(address, name) as connection:
+        written, found = await _row(connection, "written_and_found")
+        (now,) = await _row(connection, "now")
+        times = await (await connection.execute(statements("postgres")["times"])).fetchall()
+    return [*page_faults(name, written, found), *time_faults(name, times, now)]
+
+
+async def _row(connection: Connection, statement: str) -> Row:
+    row = await (await connection.execute(statements("postgres")[statement])).fetchone()
+    assert row is not None
+    return row
 
 
 async def fill(address: str, name: str, chunks: Iterable[Chunk]) -> None:
@@ -66,6 +83,9 @@ async def _put(cursor: AsyncCursor[Row], table: str, rows: Sequence[Row]) -> Non
     sql = statements("postgres")
     if table == "page":
         await cursor.execute(sql["load_pages"], group_columns(Group(pages=[PageRow._make(row) for row in rows]))[1:9])
+        await cursor.execute(sql["count_written"], (len(rows),))
+    elif table == "context":
+        await cursor.executemany(sql["put_context"], [(*summed(table, row), *(~t for t in row[-2:])) for row in rows])
     else:
         await cursor.executemany(sql[f"put_{table}"], [summed(table, row) for row in rows])
 
@@ -77,4 +97,6 @@ def _neutral(name: str, table: str, row: Row) -> Row:
         if not whole:
             raise damaged(name, "clicks", fields[:1])
         return checked_page(name, PageRow._make((*fields, int(clicks, 2))), found)
+    if table == "context":
+        return checked_context(name, row)
     return checked(name, table, row)

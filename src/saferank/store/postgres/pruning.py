@@ -24,7 +24,9 @@ async def prune(on: Connection, lease: Lease, context: int, mark: Mark, before: 
         if await (await on.execute(sql["newer_operation"], (context, seen))).fetchone():
             return 0
         await _stand_for(on, context, mark)
-        return (await on.execute(sql["forget_pages"], (context, first_id(before), most))).rowcount
+        gone = (await on.execute(sql["forget_pages"], (context, first_id(before), most))).rowcount
+        await on.execute(sql["count_written"], (-gone,))
+        return gone
 
 
 async def delete_pages(
@@ -37,13 +39,14 @@ async def delete_pages(
         await _stand_for(on, context, mark)
         pages = await on.execute(sql["delete_pages"], (context, behind, list(impressions)))
         events = await on.execute(sql["delete_events"], (list(digests),))
+        await on.execute(sql["count_written"], (-pages.rowcount,))
         return Deleted(pages.rowcount, events.rowcount)
 
 
 async def _stand_for(on: Connection, context: int, mark: Mark) -> None:
     """From now on the log of a context begins with a snapshot."""
     sql = statements("postgres")
-    await on.execute(sql["set_pruned"], (mark.through, context, mark.through))
+    await on.execute(sql["set_pruned"], {"through": mark.through, "context": context})
     await on.execute(sql["forget_snapshots"], (context, mark.number))
 
 

@@ -82,9 +82,23 @@ ON CONFLICT DO NOTHING
 -- --- pages ---
 
 -- name: write_group
-SELECT outcomes, now_ms, left_out, missing FROM saferank.write_group(
+SELECT outcomes, now_ms, left_out, missing, damaged FROM saferank.write_group(
     %s, %b::bytea[], %s::integer[], %s::bigint[], %b::bytea[], %s::text[], %s::bigint[], %s::bigint[],
     %s::text[]::bit(128)[], %s::text[], %s::text[], %b::bytea[])
+
+-- name: count_written
+SELECT saferank.count_pages(%s)
+
+-- name: written_and_found
+SELECT (SELECT coalesce(sum(pages), 0)::bigint FROM saferank.tally), (SELECT count(*) FROM saferank.page)
+
+-- name: times
+SELECT c.id, c.closed_through, c.pruned_through, coalesce(p.through, 0),
+       c.closed_inverse = ~ c.closed_through AND c.pruned_inverse = ~ c.pruned_through
+FROM saferank.context c LEFT JOIN saferank.publication p ON p.context = c.id ORDER BY c.id
+
+-- name: now
+SELECT saferank.clock()
 
 -- name: page
 SELECT impression, context, closes_at, record, server, number, sum, clicks::text, inverse = ~ clicks
@@ -153,7 +167,8 @@ SELECT number, through, operation FROM saferank.snapshot WHERE context = %s ORDE
 SELECT 1 FROM saferank.operation WHERE context = %s AND number > %s LIMIT 1
 
 -- name: set_pruned
-UPDATE saferank.context SET pruned_through = %s WHERE id = %s AND pruned_through < %s
+UPDATE saferank.context SET pruned_through = %(through)s, pruned_inverse = ~ %(through)s::bigint
+WHERE id = %(context)s AND pruned_through < %(through)s
 
 -- name: forget_snapshots
 DELETE FROM saferank.snapshot WHERE context = %s AND number < %s
@@ -169,7 +184,7 @@ DELETE FROM saferank.page WHERE context = %s AND impression < %b AND impression 
 DELETE FROM saferank.delivery WHERE digest = ANY (%b::bytea[])
 
 -- name: pruned_through
-SELECT pruned_through FROM saferank.context WHERE id = %s
+SELECT pruned_through, pruned_inverse = ~ pruned_through FROM saferank.context WHERE id = %s
 
 -- name: forget_events
 DELETE FROM saferank.delivery WHERE (tenant, event_id) IN
@@ -242,7 +257,8 @@ SELECT set_config('statement_timeout', '0', false), set_config('idle_in_transact
 SELECT name, value, sum FROM saferank.meta ORDER BY name
 
 -- name: copy_context
-SELECT id, tenant, name, terms, opened_at, sum, closed_through, pruned_through FROM saferank.context ORDER BY id
+SELECT id, tenant, name, terms, opened_at, sum, closed_through, pruned_through,
+       closed_inverse = ~ closed_through AND pruned_inverse = ~ pruned_through FROM saferank.context ORDER BY id
 
 -- name: copy_catalogue
 SELECT digest, body, sum FROM saferank.catalogue ORDER BY digest
@@ -286,8 +302,9 @@ INSERT INTO saferank.meta (name, value, sum) VALUES (%s, %b, %s)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value, sum = excluded.sum
 
 -- name: put_context
-INSERT INTO saferank.context (id, tenant, name, terms, opened_at, sum, closed_through, pruned_through)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+INSERT INTO saferank.context (
+    id, tenant, name, terms, opened_at, sum, closed_through, pruned_through, closed_inverse, pruned_inverse)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 
 -- name: put_catalogue
 INSERT INTO saferank.catalogue (digest, body, sum) VALUES (%b, %b, %s)

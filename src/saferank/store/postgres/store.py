@@ -9,6 +9,7 @@ from saferank.store.contract import (
     AlarmRow,
     ContextRow,
     Deleted,
+    Fault,
     Group,
     Heartbeat,
     Lease,
@@ -143,7 +144,9 @@ class PostgresStore:
     async def _written(self, on: Connection, arguments: Sequence[Any]) -> Written:
         row = await (await on.execute(statements("postgres")["write_group"], arguments, binary=True)).fetchone()
         assert row is not None
-        outcomes, now, left_out, missing = row
+        outcomes, now, left_out, missing, broken = row
+        if broken is not None:
+            raise damaged(self.name, "context", (broken,))
         if missing is not None:
             raise KeyError(f"there is no context {missing}")
         return Written(tuple(_OUTCOMES[outcome] for outcome in outcomes), now, left_out)
@@ -174,6 +177,8 @@ class PostgresStore:
         ((closed,),) = await self._rows("close_through", lease.shard, lease.epoch, context, through)
         if closed is None:
             raise _stale(lease, context)
+        if closed < 0:
+            raise damaged(self.name, "context", (context,))
         return int(closed)
 
     async def pages_between(self, context: int, after: int, through: int) -> Sequence[PageRow]:
@@ -246,8 +251,11 @@ class PostgresStore:
         )
 
     async def pruned_through(self, context: int) -> int:
-        rows = await self._rows("pruned_through", context)
-        return int(rows[0][0]) if rows else 0
+        for through, whole in await self._rows("pruned_through", context):
+            if not whole:
+                raise damaged(self.name, "context", (context,))
+            return int(through)
+        return 0
 
     async def prune_events(self, before: int, most: int) -> int:
         sql = statements("postgres")["forget_events"]
@@ -313,6 +321,9 @@ class PostgresStore:
     async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
         return [AlarmRow(*row) for row in await self._rows("newest_alarms", most)]
 
+    async def faults(self) -> Sequence[Fault]:
+        return await copying.faults(self._address, self.name)
+
     async def meta(self, name: str) -> bytes | None:
         rows = await self._rows("meta", name)
         return unsealed(self.name, "meta", rows[0])[1] if rows else None
@@ -324,6 +335,7 @@ class PostgresStore:
             async with on.transaction(), on.cursor() as cursor:
                 await cursor.executemany(sql["add_context"], [sealed(row) for row in past.contexts])
                 await cursor.execute(sql["load_pages"], pages)
+                await cursor.execute(sql["count_written"], (len(past.pages),))
                 await cursor.execute(sql["load_waiting"], pages[1:3])
                 await cursor.executemany(sql["add_delivery"], past.deliveries)
                 await cursor.executemany(sql["set_meta"], [sealed(row)[1:] + row[:1] for row in past.meta])

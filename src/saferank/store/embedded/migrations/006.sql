@@ -1,0 +1,8 @@
+-- Times that change: each is kept twice, once with every bit inverted, so that a flipped bit is noticed.
+ALTER TABLE context ADD COLUMN closed_inverse INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE context ADD COLUMN pruned_inverse INTEGER NOT NULL DEFAULT -1;
+UPDATE context SET closed_inverse = ~ closed_through, pruned_inverse = ~ pruned_through;
+
+-- How many pages were written and not deleted since: pages that are missing are noticed.
+CREATE TABLE tally (pages INTEGER NOT NULL);
+INSERT INTO tally SELECT COUNT(*) FROM page;

@@ -1,0 +1,114 @@
+-- Times that change: each is kept twice, once with every bit inverted, so that a flipped bit is noticed.
+ALTER TABLE saferank.context ADD COLUMN closed_inverse bigint NOT NULL DEFAULT -1;
+ALTER TABLE saferank.context ADD COLUMN pruned_inverse bigint NOT NULL DEFAULT -1;
+UPDATE saferank.context SET closed_inverse = ~ closed_through, pruned_inverse = ~ pruned_through;
+
+-- How many pages were written and not deleted since, in parts that are added up: pages that are missing are noticed.
+-- Two connections seldom share a part, so that no group waits for another.
+CREATE TABLE saferank.tally (part integer PRIMARY KEY, pages bigint NOT NULL) WITH (fillfactor = 50);
+INSERT INTO saferank.tally SELECT 0, count(*) FROM saferank.page;
+
+-- So many pages were written, or (a negative number) deleted. The last thing in a transaction: nothing is waited for
+-- while a part is locked.
+CREATE FUNCTION saferank.count_pages(change bigint) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO saferank.tally AS t SELECT pg_backend_pid() % 256, change WHERE change <> 0
+    ON CONFLICT (part) DO UPDATE SET pages = t.pages + excluded.pages
+$$;
+
+DROP FUNCTION saferank.write_group;
+
+-- Write reports and issued pages. Closing a context takes an exclusive lock on its row, this a shared one: so a click is
+-- either there when the closing reads, or late. Event ids and then pages are locked in the order of their keys: two
+-- groups cannot deadlock. The first `reports` rows are reports.
+CREATE FUNCTION saferank.write_group(
+    reports integer, impressions bytea[], contexts integer[], ends bigint[], records bytea[], servers text[],
+    numbers bigint[], sums bigint[], clicked bit(128)[], tenants text[], event_ids text[], digests bytea[],
+    OUT outcomes integer[], OUT now_ms bigint, OUT left_out integer, OUT missing integer,
+    OUT damaged integer
+) LANGUAGE plpgsql AS $$
+DECLARE
+    accepted CONSTANT integer := 1;
+    duplicate CONSTANT integer := 2;
+    late CONSTANT integer := 3;
+    conflict CONSTANT integer := 4;
+    r record;
+    known bytea;
+    changed boolean;
+    added integer := 0;
+BEGIN
+    outcomes := array_fill(0, ARRAY[reports]);
+    left_out := 0;
+    PERFORM 1 FROM saferank.context WHERE id = ANY (contexts) ORDER BY id FOR SHARE;
+    now_ms := saferank.clock();
+    SELECT min(u.id) FILTER (WHERE c.id IS NULL), min(u.id) FILTER (WHERE c.closed_inverse <> ~ c.closed_through)
+    INTO missing, damaged FROM unnest(contexts) u(id) LEFT JOIN saferank.context c USING (id);
+    IF missing IS NOT NULL OR damaged IS NOT NULL THEN
+        RETURN;
+    END IF;
+    FOR r IN
+        SELECT u.*, c.closed_through FROM unnest(impressions, contexts, ends, tenants, event_ids, digests)
+            WITH ORDINALITY AS u(impression, context, closes_at, tenant, event_id, digest, place)
+        JOIN saferank.context c ON c.id = u.context
+        WHERE u.event_id IS NOT NULL ORDER BY u.tenant, u.event_id, u.place
+    LOOP
+        changed := false;
+        IF r.impression >= saferank.first_id(r.closed_through + 1) AND now_ms < r.closes_at THEN
+            INSERT INTO saferank.delivery VALUES (r.tenant, r.event_id, r.digest) ON CONFLICT DO NOTHING;
+            changed := FOUND;
+        END IF;
+        IF changed THEN
+            outcomes[r.place] := accepted;  -- its page is still to be merged
+        ELSE
+            SELECT digest INTO known FROM saferank.delivery WHERE tenant = r.tenant AND event_id = r.event_id;
+            outcomes[r.place] := CASE WHEN NOT FOUND THEN late WHEN known = r.digest THEN duplicate ELSE conflict END;
+        END IF;
+    END LOOP;
+    FOR r IN
+        SELECT u.*, c.closed_through FROM unnest(impressions, contexts, ends, records, servers, numbers, sums, clicked)
+            WITH ORDINALITY AS u(impression, context, closes_at, record, server, number, sum, clicks, place)
+        JOIN saferank.context c ON c.id = u.context ORDER BY u.impression, u.place
+    LOOP
+        CONTINUE WHEN r.place <= reports AND outcomes[r.place] > accepted;
+        IF r.impression < saferank.first_id(r.closed_through + 1) OR now_ms >= r.closes_at THEN
+            IF r.place <= reports THEN outcomes[r.place] := late; ELSE left_out := left_out + 1; END IF;
+            CONTINUE;
+        END IF;
+        INSERT INTO saferank.page (impression, context, closes_at, record, server, number, sum, clicks, inverse)
+        VALUES (r.impression, r.context, r.closes_at, r.record, r.server, r.number, r.sum, r.clicks, ~ r.clicks)
+        ON CONFLICT DO NOTHING;
+        changed := FOUND;
+        IF changed THEN
+            added := added + 1;
+        ELSE
+            UPDATE saferank.page SET clicks = clicks | r.clicks, inverse = inverse & ~ r.clicks
+            WHERE impression = r.impression AND clicks | r.clicks <> clicks;
+            changed := FOUND;
+        END IF;
+        IF r.place <= reports AND outcomes[r.place] = 0 THEN
+            outcomes[r.place] := CASE WHEN changed THEN accepted ELSE duplicate END;
+        END IF;
+    END LOOP;
+    INSERT INTO saferank.waiting
+    SELECT u.context, min(u.closes_at) FROM unnest(impressions, contexts, ends) AS u(impression, context, closes_at)
+    JOIN saferank.context c ON c.id = u.context
+    WHERE u.impression >= saferank.first_id(c.closed_through + 1) AND now_ms < u.closes_at
+    GROUP BY u.context ORDER BY u.context
+    ON CONFLICT DO NOTHING;
+    PERFORM saferank.count_pages(added);
+END $$;
+
+-- Close the pages of a context; null when the lease is not the newest of its shard, -1 when the context is damaged.
+CREATE OR REPLACE FUNCTION saferank.close_through(of_shard integer, of_epoch bigint, of_context integer, upto bigint)
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    closed bigint;
+BEGIN
+    PERFORM 1 FROM saferank.shard WHERE shard = of_shard AND epoch = of_epoch FOR SHARE;
+    IF FOUND THEN
+        UPDATE saferank.context
+        SET closed_through = greatest(closed_through, upto), closed_inverse = ~ greatest(closed_through, upto)
+        WHERE id = of_context AND closed_inverse = ~ closed_through RETURNING closed_through INTO closed;
+        closed := coalesce(closed, -1);
+    END IF;
+    RETURN closed;
+END $$;
