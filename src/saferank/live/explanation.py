@@ -4,6 +4,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
+from saferank.live.drawing import Evidence, Risk, draws, evidence_for, risk_of, working_order
 from saferank.live.page import Item, Page
 from saferank.policies import PolicyKind, Setup
 from saferank.safety import Budget
@@ -22,10 +23,15 @@ class Pair:
     s: int  # lead of the upper item
     n: int  # comparisons in which exactly one of the two was clicked
     decided: bool
+    evidence: Evidence | None = None  # that the upper item is better; None for a policy that decides by s and n
 
     def __str__(self) -> str:
         verdict = "decided" if self.decided else "undecided"
-        return f"{self.upper} over {self.lower}: {verdict} (s={self.s}, n={self.n})"
+        if self.evidence is None:
+            return f"{self.upper} over {self.lower}: {verdict} (s={self.s}, n={self.n})"
+        if self.decided and self.evidence.capital < self.evidence.needed:
+            verdict = "decided by other certificates"
+        return f"{self.upper} over {self.lower}: {verdict} ({self.evidence})"
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,12 @@ class Challenger:
     s: int
     n: int
     index: float | None  # optimistic index of the duel, in -1..1
+    evidence: Evidence | None = None  # that it is better; None for a policy that decides by s and n
+
+    def __str__(self) -> str:
+        index = "" if self.index is None else f", index {self.index:.3f}"
+        known = f"s={self.s}, n={self.n}{index}" if self.evidence is None else f"{self.evidence}{index}"
+        return f"{self.item} challenges {self.against} ({known})"
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,8 @@ class Explanation:
     challenger: Challenger | None
     positions: tuple[Position, ...]
     budget: Budget | None = None  # of the page, or of the next one; None for a policy that keeps none
+    risk: Risk | None = None  # the same for a policy that draws pages, counted from production's ranking
+    working: tuple[Item, ...] | None = None  # the order around which such a policy draws; ``leader`` is certified
 
     @property
     def undecided(self) -> tuple[Pair, ...]:
@@ -73,10 +87,10 @@ class Explanation:
         lines += [f"  {pair}" for pair in self.pairs]
         lines.append(f"next: {self.exploration}")
         if self.challenger:
-            index = "" if self.challenger.index is None else f", index {self.challenger.index:.3f}"
-            duel = f"(s={self.challenger.s}, n={self.challenger.n}{index})"
-            lines.append(f"  {self.challenger.item} challenges {self.challenger.against} {duel}")
-        if self.budget:
+            lines.append(f"  {self.challenger}")
+        if self.risk:
+            lines.append(f"worst case: {self.risk}")
+        elif self.budget:
             lines.append(f"budget: {self.budget}")
         lines += [f"position {place.position}: {place.item}, {place.role}" for place in self.positions]
         return "\n".join(lines)
@@ -95,13 +109,26 @@ def explain(
         rule=kind.rule(setup).name if kind.rule else None,
         pages=int(state.round[0]),
         leader=tuple(items[number] for number in leader),
-        pairs=tuple(_pair(kind, setup, state, items, i, j) for i, j in itertools.pairwise(leader)),
+        pairs=tuple(_pair(kind, setup, state, items, i, j, evidence(i, j)) for i, j in itertools.pairwise(leader)),
+    drawn, budget = draws(policy), _budget(kind, state, page)
+
+    def evidence(i: int, j: int) -> Evidence | None:
+        return evidence_for(policy, state, i, j) if drawn else None
+
         exploration=outlook.note if outlook else "this policy does not explain its exploration",
         challenger=None
         if outlook is None or challenger == NOBODY
-        else Challenger(items[challenger], items[against], *duel(state, challenger, against), index=outlook.index),
+        else Challenger(
+            items[challenger],
+            items[against],
+            *duel(state, challenger, against),
+            outlook.index,
+            evidence(challenger, against),
+        ),
         positions=tuple(_position(page, place) for place in range(len(page.items))) if page else (),
-        budget=_budget(kind, state, page),
+        budget=budget,
+        risk=risk_of(budget) if drawn and budget is not None else None,
+        working=tuple(items[number] for number in working_order(state)) if drawn else None,
     )
 
 
@@ -120,10 +147,12 @@ def duel(state: Any, i: int, j: int) -> tuple[int, int]:
     return wins - losses, wins + losses
 
 
-def _pair(kind: PolicyKind, setup: Setup, state: Any, items: list[Item], i: int, j: int) -> Pair:
+def _pair(
+    kind: PolicyKind, setup: Setup, state: Any, items: list[Item], i: int, j: int, evidence: Evidence | None
+) -> Pair:
     s, n = duel(state, i, j)
     certain = kind.settled(state, i, j) if kind.settled is not None else decided(kind, setup, state, i, j)
-    return Pair(items[i], items[j], s, n, certain)
+    return Pair(items[i], items[j], s, n, certain, evidence)
 
 
 def decided(kind: PolicyKind, setup: Setup, state: Any, i: int, j: int) -> bool:

@@ -119,7 +119,7 @@ class Ranker:
 
     @property
     def leader(self) -> tuple[Item, ...]:
-        """The current leader (for top-rank and uni-rank the current best guess)."""
+        """The current leader (for top-rank and uni-rank the current best guess, for safe-draw the certified reference)."""
         with self._lock:
             return self._learner.leader()
 

@@ -1,0 +1,100 @@
+"""What a policy that draws pages from a known law says of itself: its bets, its working order, what a page risks.
+
+Such a policy certifies a pair when the capital of a bet reaches 1/alpha (``statistics/bets.py``). Wins and losses say
+little about it, because the odds differ from page to page.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from saferank.safety import Budget
+from saferank.statistics.bets import BetTable, row_of
+from saferank.statistics.lifetime_bets import LifetimeBets
+from saferank.verbs import NOBODY, Floats
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What speaks for the upper item of a pair: the capital of the bet on it, which began at 1."""
+
+    capital: float
+    needed: float  # 1/alpha: the capital that certifies
+
+    def __str__(self) -> str:
+        return f"evidence {_rounded(self.capital)} of {_rounded(self.needed)} needed"
+
+
+@dataclass(frozen=True)
+class Risk:
+    """How many wrong pairs a page may have beyond production's ranking."""
+
+    allowance: int  # floor(L - K/2)
+    worst: int | None = None  # of the page, in the worst order that the certificates leave possible; None: no page
+
+    def __str__(self) -> str:
+        if self.worst is None:
+            return f"a page may have at most {_pairs(self.allowance)} more than production's ranking"
+        if self.worst < 0:
+            found = f"this page has at least {_pairs(-self.worst)} fewer than production's ranking"
+        else:
+            found = f"this page has at most {_pairs(self.worst)} more than production's ranking"
+        return f"{found}, whatever the order of undecided pairs; {self.allowance} more are allowed"
+
+
+def draws(policy: Any) -> bool:
+    """True for a policy that bets on pages drawn from a known law."""
+    return isinstance(getattr(policy, "table", None), BetTable)
+
+
+def evidence_for(policy: Any, state: Any, i: int, j: int) -> Evidence:
+    """The evidence that i is better than j; with a lifetime that of the stream which is nearer to a certificate."""
+    table, bets = policy.table, state.duels
+    row, side = int(row_of(bets, i, j)), int(i > j)
+    streams = (bets.current, bets.previous) if isinstance(bets, LifetimeBets) else (bets.book.capital,)
+    return Evidence(max(_capital(table, stream[row, side]) for stream in streams), _mean(table, table.needed[0]))
+
+
+def risk_of(budget: Budget) -> Risk:
+    """The same as a budget, counted from production's ranking instead of the leader."""
+    return Risk(budget.allowance, None if budget.price is None else budget.price.total - budget.income)
+
+
+def working_order(state: Any) -> list[int]:
+    """The order around which pages are drawn, at first production's ranking. A contested place has its defender."""
+    plan = state.plan
+    if hasattr(state, "item"):
+        return [int(item) for item in state.item[plan.order]]
+    if plan.pages[0] == 0:  # no plan yet, or one that is used up
+        return [int(item) for item in state.reference.row]
+    order = [int(item) for item in plan.order[: plan.size[0]]]
+    if plan.slot[0] != NOBODY:
+        order.insert(int(plan.slot[0]), int(plan.occupant[0]))
+    return order
+
+
+def _capital(table: BetTable, logarithms: Floats) -> float:
+    """The mean over the stakes, from the logarithms of their capital."""
+    highest = float(logarithms.max())
+    total = float((table.shares * [math.exp(value - highest) for value in logarithms]).sum())
+    return _mean(table, highest + math.log(total))
+
+
+def _mean(table: BetTable, logarithm: float) -> float:
+    """The mean of stakes whose sum has this logarithm, at most the largest that a float can hold."""
+    return math.exp(min(float(logarithm) - math.log(len(table.stakes)), 709.0))
+
+
+def _rounded(number: float) -> str:
+    """A number as people read it.
+
+    >>> _rounded(1e5), _rounded(12.34), _rounded(0.0123), _rounded(1e300)
+    ('100,000', '12', '0.012', '1e+300')
+    """
+    if number >= 1e15:
+        return f"{number:.2g}"
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
+
+
+def _pairs(number: int) -> str:
+    return f"{number} wrong {'pair' if number == 1 else 'pairs'}"
