@@ -92,7 +92,7 @@ class NoLockWhileWriting(SharedStore):
     async def write(self, group: Group) -> Written:
         closed = {number: context.closed_through for number, context in self.of_id.items()}
         now = self.clock()
-        await asyncio.sleep(self.loop.random.random() * 0.1)
+        await asyncio.sleep(self.loop.random.random() * 1.0)
         for number, context in self.of_id.items():
             context.closed_through, closed[number] = closed[number], context.closed_through
         clock, self.clock = self.clock, lambda: now

@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 
-from saferank.store.contract import Group, OperationKind, Outcome
+from saferank.store.contract import SHARDS, Group, OperationKind, Outcome
 from saferank.store.postgres.columns import group_columns
 from saferank.store.postgres.connections import Connection, connect
 from saferank.store.postgres.store import PostgresStore
@@ -123,6 +123,34 @@ def test_an_operation_waits_for_the_number_before_it(postgres_address: str) -> N
         assert await blocked(adding, watch)
         await other.execute("COMMIT")
         assert (await adding).number == 1
+        await asyncio.gather(other.close(), watch.close(), store.close())
+
+    asyncio.run(within())
+
+
+def test_an_operation_waits_for_a_heartbeat_that_does_not_know_of_it(postgres_address: str) -> None:
+    """Otherwise a kill switch returns without having seen the server, which explores after that."""
+
+    async def within() -> None:
+        store, other, watch = await between(postgres_address)
+        beat = await (await other.execute(SQL["heartbeat"], ("new", 0, 60_000, SHARDS))).fetchone()
+        assert beat is not None and beat[2] == 0
+        adding = asyncio.create_task(store.add_operation("t", 0, OperationKind.KILL, "{}"))
+        assert await blocked(adding, watch)
+        await other.execute("COMMIT")
+        assert (await adding).number == 1
+        assert [(row.server, row.acknowledged) for row in await store.servers()] == [("new", 0)]
+        await asyncio.gather(other.close(), watch.close(), store.close())
+
+    asyncio.run(within())
+
+
+def test_a_heartbeat_does_not_wait_for_pages_that_are_being_deleted(postgres_address: str) -> None:
+    async def within() -> None:
+        store, other, watch = await between(postgres_address)
+        await other.execute(SQL["hold_operations"])  # as retention does
+        beating = asyncio.create_task(store.heartbeat("s", 0, 60_000))
+        assert not await blocked(beating, watch)
         await asyncio.gather(other.close(), watch.close(), store.close())
 
     asyncio.run(within())

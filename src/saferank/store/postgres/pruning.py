@@ -20,7 +20,7 @@ async def prune(on: Connection, lease: Lease, context: int, mark: Mark, before: 
     sql = statements("postgres")
     async with on.transaction():
         await _fence(on, lease)
-        await on.execute(sql["lock_operations"])  # who adds one afterwards sees what is deleted here
+        await on.execute(sql["hold_operations"])  # who adds one afterwards sees what is deleted here
         if await (await on.execute(sql["newer_operation"], (context, seen))).fetchone():
             return 0
         await _stand_for(on, context, mark)

@@ -195,6 +195,9 @@ DELETE FROM saferank.delivery WHERE (tenant, event_id) IN
 -- name: lock_operations
 SELECT pg_advisory_xact_lock(hashtext('saferank.operation'))
 
+-- name: hold_operations
+SELECT pg_advisory_xact_lock_shared(hashtext('saferank.operation'))
+
 -- name: next_operation
 SELECT coalesce(max(number), 0) + 1, saferank.clock() FROM saferank.operation
 

@@ -112,3 +112,35 @@ BEGIN
     END IF;
     RETURN closed;
 END $$;
+
+-- A server is alive: it keeps its shards, lets go of those beyond its share and takes free ones up to its share.
+-- Heartbeats come one after the other: with the old numbers of two servers nobody could share fairly.
+-- Who adds an operation waits until the commit of a heartbeat that has not read it. Otherwise a kill switch could return
+-- between the two: it would not see the server, and the server would not know of the switch.
+CREATE OR REPLACE FUNCTION saferank.heartbeat(
+    me text, obeyed bigint, lease_ms bigint, all_shards integer,
+    OUT now_ms bigint, OUT lease_end bigint, OUT newest bigint, OUT alive integer, OUT shards integer[], OUT epochs bigint[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    share integer;
+    held integer;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('saferank.heartbeat'));
+    now_ms := saferank.clock();
+    lease_end := now_ms + lease_ms;
+    INSERT INTO saferank.server AS s VALUES (me, lease_end, obeyed)
+    ON CONFLICT (server) DO UPDATE SET lease_until = excluded.lease_until, acknowledged = excluded.acknowledged;
+    DELETE FROM saferank.server WHERE lease_until < now_ms - 86400000;
+    SELECT count(*) INTO alive FROM saferank.server WHERE lease_until > now_ms;
+    share := (all_shards + alive - 1) / alive;
+    UPDATE saferank.shard SET holder = '', until = 0 WHERE shard IN (
+        SELECT shard FROM saferank.shard WHERE holder = me AND until > now_ms ORDER BY shard OFFSET share);
+    UPDATE saferank.shard SET until = lease_end WHERE holder = me AND until > now_ms;
+    GET DIAGNOSTICS held = ROW_COUNT;
+    UPDATE saferank.shard SET epoch = epoch + 1, holder = me, until = lease_end WHERE shard IN (
+        SELECT shard FROM saferank.shard WHERE until <= now_ms ORDER BY shard LIMIT greatest(0, share - held));
+    SELECT array_agg(s.shard ORDER BY s.shard), array_agg(s.epoch ORDER BY s.shard) INTO shards, epochs
+    FROM saferank.shard s WHERE holder = me AND until > now_ms;
+    PERFORM pg_advisory_xact_lock_shared(hashtext('saferank.operation'));
+    SELECT coalesce(max(number), 0) INTO newest FROM saferank.operation;
+END $$;
