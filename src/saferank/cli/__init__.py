@@ -1,7 +1,7 @@
-"""The command line: one file per command, and here the door.
+"""The command line: one file per command; here they are registered and their errors are turned into exit codes.
 
-Every way to fail ends in one line on stderr and an exit code: 2 for input that cannot be used, 1 when the machine would
-not do it (a full disk, no memory), 130 after Ctrl-C. A traceback is a bug. Commands import the compiled parts of the
+Every error ends in one line on stderr and an exit code: 2 for input that cannot be used, 1 when the machine could not
+do it (a full disk, no memory), 130 after Ctrl-C. A traceback is a bug. Commands import the compiled parts of the
 package when they run, so that help and wrong options are answered at once.
 """
 
@@ -30,6 +30,7 @@ from saferank.cli.commands import (
 )
 from saferank.cli.commands.stores import backup, forget, restore
 from saferank.cli.terminal.errors import CommandError, as_command_error, interruptible
+from saferank.cli.terminal.help import DATA, EXPERIMENTS, SERVICE, STORES, PlainCommand, PlainGroup
 from saferank.errors import RunError, UsageError
 
 __all__ = ["app", "main"]
@@ -39,29 +40,28 @@ _WrongUsage: type[Exception] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     name="saferank",
+    cls=PlainGroup,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("simulate")(interruptible(simulate.command))
-app.command("compare")(interruptible(compare.command))
-app.command("reproduce")(interruptible(reproduce.command))
-app.command("report")(interruptible(report.command))
-app.command("fit")(interruptible(fit.command))
-app.command("forecast")(interruptible(forecast.command))
-app.command("bench")(interruptible(bench.command))
-app.command("instances")(interruptible(instances.command))
-app.command("policies")(interruptible(policies.command))
-app.command("serve")(interruptible(serve.command))
-app.command("replay")(interruptible(replay.command))
-app.command("export")(interruptible(export.command))
-app.command("backup")(interruptible(backup.command))
-app.command("restore")(interruptible(restore.command))
-app.command("forget")(interruptible(forget.command))
-app.command("migrate")(interruptible(migrate.command))
-app.add_typer(keys.app, name="keys")
-app.add_typer(logs.app, name="logs")
+_COMMANDS = {
+    EXPERIMENTS: {
+        "simulate": simulate, "compare": compare, "reproduce": reproduce, "report": report, "policies": policies,
+        "bench": bench,
+    },
+    DATA: {"fit": fit, "forecast": forecast, "instances": instances},
+    SERVICE: {"serve": serve},
+    STORES: {
+        "replay": replay, "export": export, "backup": backup, "restore": restore, "forget": forget, "migrate": migrate,
+    },
+}  # fmt: skip
+for _panel, _named in _COMMANDS.items():
+    for _name, _module in _named.items():
+        app.command(_name, cls=PlainCommand, rich_help_panel=_panel)(interruptible(_module.command))
+app.add_typer(logs.app, name="logs", cls=PlainGroup, rich_help_panel=DATA)
+app.add_typer(keys.app, name="keys", cls=PlainGroup, rich_help_panel=SERVICE)
 
 
 def _show_version(wanted: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from saferank.errors import ArgumentError, argument, whole_number
 from saferank.fitting.fit import checked_models
 from saferank.instances import Instance, check_positions, load_instances
+from saferank.logs import FORMATS
 from saferank.logs.errors import LONGEST_PAGE
 from saferank.logs.records import RANKING_LENGTH
 from saferank.policies.registry import OURS, PAPER, policies_of, policy_kind
@@ -121,7 +122,7 @@ class ReproductionRequest:
         if self.log is not None and self.sessions is not None:
             raise ArgumentError("sessions", "is about the synthetic log; leave it out with a log of your own")
         if self.log is not None and self.form is None:
-            raise ArgumentError("log", "needs its format: yandex-personalized, yandex-relevance or sessions")
+            raise ArgumentError("log", f"needs its format: {', '.join(FORMATS)}")
         if self.log is None and self.form is not None:
             raise ArgumentError("format", "is the format of a log of your own; name the log, or leave it out")
         return usual if self.sessions is None else whole_number(self.sessions, "sessions")

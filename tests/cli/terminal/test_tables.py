@@ -2,9 +2,11 @@
 
 import io
 
+import pytest
 from rich.console import Console
 
-from saferank.cli.terminal.tables import results_table
+from saferank.cli.terminal.tables import results_table, timing_table
+from saferank.simulation.bench import Timing
 from saferank.simulation.results import Result
 
 VARIANT = "bubble-rank:a-reading-with-a-name-that-is-much-longer-than-a-column"
@@ -29,3 +31,18 @@ def test_a_long_name_is_folded_and_not_cut() -> None:
     rows = [line.removeprefix("  pbm").split() for line in lines[4:]]
     assert max(map(len, lines)) <= 80
     assert "".join(row[0] for row in rows if row) == VARIANT
+
+
+@pytest.mark.parametrize("name", ["bubble-rank:all-candidates", "kl-ucb-br rule=anytime:1e-5 K=3 lifetime=none"])
+def test_names_break_between_their_parts(name: str) -> None:
+    lines = drawn(name, 0.0).splitlines()
+    assert max(map(len, lines)) <= 80
+    words = set(name.replace(":all", ": all").split())
+    assert words <= {word for line in lines[4:] for word in line.split()}
+
+
+def test_timings_have_names_in_lines_too() -> None:
+    screen = io.StringIO()
+    table = timing_table([Timing("bubble-rank:all-candidates", "pbm", 2.0, 1.0)], "title", "ns")
+    Console(file=screen, width=40).print(table)
+    assert {"bubble-rank:", "all-candidates"} <= set(screen.getvalue().split())

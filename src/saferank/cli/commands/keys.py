@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from saferank.cli.terminal.help import PlainCommand
+
 app = typer.Typer(help="Keys for callers of the service.", rich_markup_mode="markdown", no_args_is_help=False)
 
 
@@ -12,7 +14,7 @@ def _keys() -> None:
     """Keys for callers of the service."""
 
 
-@app.command("new")
+@app.command("new", cls=PlainCommand)
 def new(
     tenant: Annotated[str, typer.Argument(metavar="TENANT", help="Name of the tenant that the keys are for.")],
 ) -> None:
@@ -44,7 +46,7 @@ def new(
     typer.echo(f'feedback = ["{hashed(feedback)}"]')
 
 
-@app.command("operator")
+@app.command("operator", cls=PlainCommand)
 def operator() -> None:
     """Make an operator key: it switches off all tenants of a service at once, and can do nothing else.
 

@@ -40,7 +40,11 @@ def command(
     ] = None,
     log_format: Annotated[
         str | None,
-        typer.Option("--format", metavar="NAME", help="Of --log: yandex-personalized, yandex-relevance or sessions."),
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="Of --log: yandex-personalized, yandex-relevance, sessions (NDJSON, Parquet), ubi, ga4 or segment.",
+        ),
     ] = None,
     policies: Policies = None,
     models: Annotated[str, typer.Option(metavar="NAMES", help="Click models, with commas between.")] = "pbm,cm",
@@ -105,21 +109,22 @@ def command(
     resume: Resume = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Do the paper again, from a click log to a report, or do a study of your own in its manner.
+    """Reproduce the paper's experiments, or run your own study with its protocol.
 
-    The most frequent queries of the log, click models estimated from their pages, the five algorithms against users who
-    click like that, and beside them safe-blocks and safe-order, our own (--without additions; not played when you
-    choose --policies); then what the paper left open (decision rules, ties, BubbleRank's candidates: --without
-    sensitivity) and the anytime rule beside the paper's under six click models (--without study).
+    Click models are estimated from the pages of the log's most frequent queries. The paper's five algorithms are played
+    against users who click like that, and beside them our own: safe-blocks, safe-order and safe-draw (left out with
+    --without additions, or by naming --policies). Two more parts follow: what the paper left open (decision rules,
+    ties, BubbleRank's candidates; --without sensitivity), and the anytime rule beside the paper's under six click
+    models (--without study).
 
-    **Example**: `saferank reproduce --out demo` takes a minute or two and needs no data.
+    **Example**: `saferank reproduce --out demo` takes a few minutes and needs no data.
 
     **The paper's size**: `saferank reproduce --profile paper --log train.gz --format yandex-personalized --out paper`
 
     **Something else**: `saferank reproduce --rule anytime:1/T --models dbn,ubm --positions 3 --queries 50 --out mine`
 
-    **A long run** keeps what is finished. After Ctrl-C, a crash or a full disk the same command with --resume goes on
-    where it was, and gives the same results. With --cluster tcp://host:8786 a Dask cluster does the work.
+    **A long run** keeps what is finished. After Ctrl-C, a crash or a full disk, the same command with --resume
+    continues it and gives the same results. With --cluster tcp://host:8786 a Dask cluster does the work.
 
     **What comes out**: the claims of the paper with verdicts on the screen; DIR/report.html; DIR/results.json,
     sensitivity.json and study.json with all curves; DIR/instances.json with the click models.

@@ -29,9 +29,7 @@ def command(
     context: typer.Context,
     instances: Annotated[
         str,
-        typer.Argument(
-            metavar="INSTANCES", help="Instance file (JSON), or the word `embedded` for the set that comes along."
-        ),
+        typer.Argument(metavar="INSTANCES", help="Instance file (JSON), or the word `embedded` for the built-in set."),
     ] = "embedded",
     policies: Policies = None,
     positions: Annotated[
@@ -72,7 +70,8 @@ def command(
         typer.Option(
             metavar="DRIFT",
             help="How attraction changes during a run: step:ROUND:TO (at once), slow:FIRST:LAST:TO (in 100 small "
-            "steps), arrivals:EVERY (unranked items arrive one by one, with attraction 0 before). TO is `original` "
+            "steps), arrivals:EVERY (unranked items arrive one by one, with attraction 0 before), departures:EVERY "
+            "(unranked items leave one by one, with attraction 0 afterwards). TO is `original` "
             "(the original ranking becomes the optimal one) or `reversed` (the best item becomes the worst one, and "
             "so on). Several with commas between.",
             show_default="nothing changes",
@@ -90,17 +89,19 @@ def command(
     ] = None,
     delay: Annotated[
         str,
-        typer.Option(metavar="PAGES", help="Clicks arrive after so many more pages: a number, or geometric:MEAN."),
+        typer.Option(metavar="PAGES", help="Delay of clicks, in pages: a number, or geometric:MEAN."),
     ] = "0",
-    lost_pages: Annotated[float, typer.Option(metavar="P", help="Probability that nothing is heard of a page.")] = 0.0,
+    lost_pages: Annotated[
+        float, typer.Option(metavar="P", help="Probability that all feedback of a page is lost.")
+    ] = 0.0,
     lost_clicks: Annotated[float, typer.Option(metavar="P", help="Probability that a click is lost.")] = 0.0,
     layout: Annotated[
         str | None,
         typer.Option(
             metavar="PLACES",
-            help="A screen that is not as the policy believes: for each place the position whose item stands there, "
-            "like 2,1,3,4,5.",
-            show_default="as the policy believes",
+            help="A screen that shows the page in another order than the policy assumes: for each place on the screen "
+            "the position of the item shown there, like 2,1,3,4,5.",
+            show_default="as the policy assumes",
         ),
     ] = None,
     examination: Annotated[
@@ -133,15 +134,18 @@ def command(
     """Play policies against simulated users and measure regret and safety.
 
     Every policy plays every instance (a query with its items and the click model of its users) from the same original
-    ranking, again and again from independent random streams.
+    ranking, once per repetition, with independent random streams.
 
-    **Example**: `saferank simulate data/yandex60.json --policies kl-ucb-br,bubble-rank --rounds 10000 --out out`
+    **Example**: `saferank simulate --policies kl-ucb-br,bubble-rank --queries 5 --rounds 10000 --out out`
+
+    **Your own instances**: `saferank instances --queries 5 --out mine.json`, then `saferank simulate mine.json`
 
     **A sweep**: `saferank simulate --policies kl-ucb-br --rule paper:1e-5 --rule anytime:1e-5 --positions 3,5` plays
-    every combination; the rows are named by what differs.
+    every combination; the rows are named by what differs. `saferank report` takes one combination, chosen by
+    the same options.
 
-    **A long run** keeps what is finished. After Ctrl-C, a crash or a full disk the same command with --resume goes on
-    where it was, and gives the same results. A folder with results in it is never overwritten unasked.
+    **A long run** keeps what is finished. After Ctrl-C, a crash or a full disk, the same command with --resume
+    continues it and gives the same results. A folder with results in it is never overwritten without --overwrite.
 
     **What comes out**: a table of final regret, violations and wrong certificates; DIR/results.json with means
     and standard errors at every checkpoint; DIR/runs.parquet with the single runs; DIR/regret.png with the curves.

@@ -7,11 +7,15 @@ from rich import box
 from rich.table import Table
 
 from saferank.cli.terminal.console import STDOUT
+from saferank.cli.terminal.tables import add_names, in_lines
 from saferank.experiments.comparisons.comparison import Comparison, ModelDifference
 from saferank.experiments.comparisons.pairs import Comparisons
 from saferank.experiments.comparisons.tails import LEVELS, Tail
 from saferank.experiments.sources import in_words
 from saferank.reporting.numbers import Measured, plainly
+
+_WIDEST = 14
+"""Characters of a name in a line: two names stand in a row beside five numbers."""
 
 
 def show_comparisons(found: Comparisons, provenance: dict[str, Any]) -> None:
@@ -30,7 +34,7 @@ def pair_table(found: Comparisons) -> Table:
     table = _table(f"{title} on which the first is better, not clearly different, worse")
     table.add_column("model")
     for heading in ("first", "second"):
-        table.add_column(heading, overflow="fold", min_width=_width([tail.policy for tail in found.tails]))
+        add_names(table, heading, [tail.policy for tail in found.tails], _WIDEST)
     for heading in ("± within", "± across", "+ = -", "p", "Holm"):
         table.add_column(heading, justify="right", overflow="fold")
     models = dict.fromkeys(each.model for pair in found.pairs for each in pair.by_model)
@@ -49,8 +53,8 @@ def _cells(pair: Comparison, each: ModelDifference) -> tuple[str, ...]:
     tested = ("-" if p is None else f"{p:.1g}" for p in (each.p_value, each.p_holm))
     return (
         each.model,
-        pair.a,
-        pair.b,
+        in_lines(pair.a, _WIDEST),
+        in_lines(pair.b, _WIDEST),
         str(Measured(each.difference, each.stderr_within)),
         across,
         outcomes,
@@ -62,8 +66,8 @@ def tail_table(found: Comparisons) -> Table:
     """One row per click model and policy: quantiles over all runs, and the worst one."""
     table = _table(f"{found.measure.replace('_', ' ')} of single runs")
     table.add_column("model")
-    table.add_column("policy", overflow="fold", min_width=_width([tail.policy for tail in found.tails]))
-    for heading in ("runs", *(f"{100 * level:g} %" for level in LEVELS), "worst", "query, run"):
+    add_names(table, "policy", [tail.policy for tail in found.tails], _WIDEST)
+    for heading in ("runs", *(f"{100 * level:g} %" for level in LEVELS), "worst", "query and run"):
         table.add_column(heading, justify="right", overflow="fold")
     for tail in sorted(found.tails, key=lambda tail: [each.model for each in found.tails].index(tail.model)):
         table.add_row(*_tail_cells(tail))
@@ -72,13 +76,9 @@ def tail_table(found: Comparisons) -> Table:
 
 def _tail_cells(tail: Tail) -> tuple[str, ...]:
     numbers = [plainly(value) for value in (*tail.quantiles, tail.worst)]
-    return tail.model, tail.policy, f"{tail.runs:,}", *numbers, f"{tail.worst_instance}, {tail.worst_repetition}"
-
-
-def _width(names: list[str]) -> int:
-    """Names of policies stand in one line; long labels are folded."""
-    return min(14, max(map(len, names)))
+    worst = in_lines(f"{tail.worst_instance} {tail.worst_repetition}", _WIDEST)
+    return tail.model, in_lines(tail.policy, _WIDEST), f"{tail.runs:,}", *numbers, worst
 
 
 def _table(title: str) -> Table:
-    return Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0))
+    return Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0), pad_edge=False)

@@ -148,5 +148,5 @@ Iterations = Annotated[int, typer.Option(parser=number, metavar="N", help="Itera
 MaxBad = Annotated[
     float, typer.Option(min=0, max=1, metavar="SHARE", help="Stop when more than this share of the lines is bad.")
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with what is in DIR, or begin.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume the run in DIR, or start one.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Remove the run that is in DIR and start again.")]
