@@ -39,17 +39,23 @@ def read_json(path: str | os.PathLike[str]) -> object:
         raise JsonFileError(f"{source}: is not JSON: {problem}") from problem
 
 
+def is_device(path: str | os.PathLike[str]) -> bool:
+    """True for a device, a pipe, or a link to one, like /dev/stdout."""
+    there = Path(path)
+    return there.exists() and not there.is_file() and not there.is_dir()
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A new file to write to, which takes the place of ``path`` once it is complete and on disk.
 
     A symbolic link stays, and the file it leads to is replaced. A device or a pipe is not replaced but written to.
     """
-    target = Path(path).resolve() if Path(path).is_symlink() else Path(path)
-    if target.exists() and not target.is_file() and not target.is_dir():
-        with target.open("wb") as device:
+    if is_device(path):  # before links are resolved: /dev/stdout leads to a name like pipe:[7], which no file has
+        with Path(path).open("wb") as device:
             yield device
         return
+    target = Path(path).resolve() if Path(path).is_symlink() else Path(path)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")  # same folder: replacing must not copy
     try:
         with draft.open("xb") as file:
@@ -79,7 +85,8 @@ def _decode(text: str) -> object:
         return json.loads(text, object_pairs_hook=_object, parse_int=_whole_number, parse_constant=_refuse_constant)
     except json.JSONDecodeError as problem:
         ending = "; the file seems cut off" if problem.pos >= len(text.rstrip()) else ""
-        raise ValueError(f"{problem.msg} at line {problem.lineno}, column {problem.colno}{ending}") from problem
+        what = problem.msg.removesuffix(" at")  # "Invalid control character at"
+        raise ValueError(f"{what} at line {problem.lineno}, column {problem.colno}{ending}") from problem
 
 
 def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
@@ -116,6 +123,17 @@ def output_folder(folder: Path) -> Iterator[None]:
     except BaseException:
         _remove_empty(missing)
         raise
+
+
+def check_output_file(path: Path, *, beside: bool = False) -> None:
+    """An ``ArgumentError`` for ``-``, for a folder and, where others are written ``beside`` the file, for a device."""
+    if str(path) == "-":
+        instead = "the name of a file" if beside else "the name of a file, or /dev/stdout"
+        raise ArgumentError("out", f"found -, expected {instead}")
+    if path.is_dir():
+        raise ArgumentError("out", f"{path} is a folder, expected the name of a file")
+    if beside and is_device(path):
+        raise ArgumentError("out", f"{path} is a device, and other files are written beside the first; name a file")
 
 
 def _reason(folder: Path, problem: OSError) -> str:

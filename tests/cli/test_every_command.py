@@ -11,7 +11,7 @@ from saferank._version import __version__
 from saferank.click_models import CLICK_MODELS
 from saferank.instances import load_instances
 from saferank.policies import POLICIES
-from tests.cli.command_line import call
+from tests.cli.command_line import call, start
 
 Capture = pytest.CaptureFixture[str]
 
@@ -63,6 +63,16 @@ def test_bench_prints_tables_and_the_speed_up(capsys: Capture) -> None:
     assert code == 0
     assert [line.split()[0] for line in out.splitlines() if line.split()].count("original") == 2
     assert "2 jobs are " in out.splitlines()[-1]
+
+
+def test_one_instance_is_counted_as_one(tmp_path: Path, capsys: Capture) -> None:
+    _, out, _ = call(capsys, "instances", "--queries", 1, "--models", "pbm", "--out", tmp_path / "mine.json")
+    assert out.startswith("1 instance: ")
+
+
+def test_instances_into_a_pipe_and_nothing_else() -> None:
+    done = start("instances", "--queries", 1, "--models", "pbm", "--out", "/dev/stdout")
+    assert (done.code, len(json.loads(done.out)["instances"])) == (0, 1)
 
 
 @pytest.mark.parametrize("queries", [1, 3])

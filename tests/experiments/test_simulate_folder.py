@@ -61,7 +61,7 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         patch.setattr(engine, "play_task", play_two)
         patch.setattr(engine, "TASK_ROUNDS", 300)
         patch.setattr(engine.Threads, "task_rounds", 300)
-        with pytest.raises(RunInterrupted, match=r"go on with the same command and --resume \(resume=True\)"):
+        with pytest.raises(RunInterrupted, match="to continue, repeat the call with resume=True"):
             simulate(INSTANCES, **ASKED, out=tmp_path)
     return tmp_path
 
@@ -69,7 +69,7 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_was_interrupted_goes_on_to_the_same_results(interrupted: Path, whole: Results) -> None:
     assert RunFolder(interrupted).pieces.stat().st_size > 0
     assert not RunFolder(interrupted).results.exists()
-    with pytest.raises(ArgumentError, match=r"holds a run that was not finished; go on with --resume \(resume=True\)"):
+    with pytest.raises(ArgumentError, match="holds a run that was not finished; continue it with resume=True"):
         simulate(INSTANCES, **ASKED, out=interrupted)
     assert same(simulate(INSTANCES, **ASKED, out=interrupted, resume=True), whole)
     assert sorted(path.name for path in interrupted.iterdir()) == ["results.json", "runs.parquet"]
@@ -97,11 +97,14 @@ def test_a_killed_process_loses_nothing_that_was_finished(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"seed": 1}, "was begun with seed = 0, not 1; ask for the same, or start again with --overwrite"),
+        ({"seed": 1}, "was begun with seed = 0, not 1; ask for the same, or start again with overwrite=True"),
         ({"rule": "paper:0.1"}, 'was begun with rule = "paper:1/T", not "paper:0.1"'),
         ({"policies": ["original"]}, r'was begun with policies = \["bubble-rank", "original"\], not \["original"\]'),
         ({"drift": "step:9:reversed"}, "was begun with drift = nothing, not "),
-        ({"instances": INSTANCES[:1]}, "was begun with instances = "),
+        (
+            {"instances": INSTANCES[:1]},
+            "was begun with other instances: compare the instance file, models and queries; ask for",
+        ),
     ],
 )
 @pytest.mark.parametrize("finished", [False, True])
@@ -125,7 +128,7 @@ def test_damaged_files_are_named(interrupted: Path, whole: Results) -> None:
     assert same(simulate(INSTANCES, **ASKED, out=interrupted, resume=True), whole)
     folder.clear()
     folder.experiment.write_text("{", encoding="utf-8")
-    with pytest.raises(FolderError, match=r"experiment\.json: is not JSON.*start again with --overwrite"):
+    with pytest.raises(FolderError, match=r"experiment\.json: is not JSON.*start again with overwrite=True"):
         simulate(INSTANCES, **ASKED, out=interrupted, resume=True)
     folder.clear()
     folder.results.write_text(json.dumps({"results": []}), encoding="utf-8")

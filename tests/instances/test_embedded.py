@@ -9,6 +9,7 @@ import pytest
 
 from saferank.click_models import CLICK_MODELS
 from saferank.click_models.best import best_reward
+from saferank.errors import ArgumentError
 from saferank.instances import Instance, check_positions, load_instances, save_instances
 from saferank.instances.embedded import MODELS, OPTIMAL, WORST, embedded_instances
 from saferank.verbs import Floats, expected_clicks
@@ -53,9 +54,11 @@ def test_the_default_set_never_changes(tmp_path: Path) -> None:
 
 
 def test_a_query_does_not_depend_on_the_number_of_queries_or_models() -> None:
+    (one,) = embedded_instances(1, models=("ubm",))
     few = {i.id: i.model.attraction.tolist() for i in embedded_instances(5, models=("ubm",))}
     many = {i.id: i.model.attraction.tolist() for i in embedded_instances(9) if i.model_name == "ubm"}
     assert {identity: many[identity] for identity in few} == few
+    assert one.model.attraction.tolist() == many[one.id]
 
 
 @pytest.mark.parametrize("n_items", [10, 13, 30])
@@ -128,9 +131,9 @@ def test_the_optimal_original_has_no_regret_in_the_models_of_the_paper(model: st
 
 
 def test_impossible_requests_are_refused() -> None:
-    with pytest.raises(ValueError, match="expected at least 2 of at least 10"):
-        embedded_instances(queries=1)
-    with pytest.raises(ValueError, match="expected at least 2 of at least 10"):
+    with pytest.raises(ArgumentError, match="queries: found 0, expected at least 1"):
+        embedded_instances(queries=0)
+    with pytest.raises(ArgumentError, match="n_items: found 9, expected at least 10"):
         embedded_instances(n_items=9)
     with pytest.raises(ValueError, match="'sdbn'; known ones: pbm, cm"):
         embedded_instances(models=("pbm", "sdbn"))

@@ -145,7 +145,7 @@ class Pieces(Gathered):
 @contextmanager
 def resumable(path: Path) -> Iterator[None]:
     """Say how to go on when something fails after pieces have been kept in the file ``path``."""
-    kept = f"nothing that was finished is lost, {GO_ON}"
+    kept = f"what was finished is kept; {GO_ON}"
     try:
         yield
     except PiecesError as problem:

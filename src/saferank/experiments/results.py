@@ -13,6 +13,7 @@ from saferank.experiments.frames import mean_columns, pandas_frame, polars_frame
 from saferank.experiments.labels import labelled
 from saferank.experiments.plot import Plot
 from saferank.experiments.run_files import RUNS, read_runs, write_runs
+from saferank.reporting.numbers import counted
 from saferank.simulation.results import Result, ResultsError, read_results, write_results
 from saferank.simulation.runs import MEASURES, Runs
 
@@ -50,12 +51,12 @@ class Results:
         """The ids of the queries."""
         return list(dict.fromkeys(curve.instance for curve in self.curves))
 
-    def to_polars(self, *, mean: bool = False) -> "polars.DataFrame":
     @property
     def left_out(self) -> list[str]:
         """What was asked for and is not among the results, in sentences: rules that a policy does not take."""
         return list(self.provenance.get("left_out", ()))
 
+    def to_polars(self, *, mean: bool = False) -> "polars.DataFrame":
         """Long form: one row per instance, model, policy, rule, repetition and checkpoint.
 
         With ``mean`` one row per checkpoint with means and standard errors over repetitions, at all checkpoints.
@@ -139,12 +140,15 @@ class Results:
         return tables.html(labelled(self.curves), self._headline()) if self.curves else f"<p>{self._headline()}</p>"
 
     def _headline(self) -> str:
-        counts = (("queries", self.instances), ("click models", self.models), ("policies", self.policies))
-        parts = ", ".join(f"{len(names)} {what}" for what, names in counts)
-        runs = (
-            f", {self.curves[0].repetitions} repetitions of {self.curves[0].rounds[-1]:,} rounds" if self.curves else ""
-        )
-        return f"Results: {parts}{runs}"
+        parts = [
+            counted(len(self.instances), "query", "queries"),
+            counted(len(self.models), "click model"),
+            counted(len(self.policies), "policy", "policies"),
+        ]
+        if self.curves:
+            first = self.curves[0]
+            parts.append(f"{counted(first.repetitions, 'repetition')} of {counted(first.rounds[-1], 'round')}")
+        return f"Results: {', '.join(parts)}"
 
 
 def joined(parts: Sequence[Results]) -> Results:

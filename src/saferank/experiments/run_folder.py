@@ -20,8 +20,17 @@ from saferank.files import JsonFileError, read_json, write_atomically
 RESULTS = "results.json"
 LOCK = ".in-use"
 
-START_AGAIN = "start again with --overwrite (overwrite=True), or name another folder"
-GO_ON = "go on with the same command and --resume (resume=True)"
+START_AGAIN = "start again with overwrite=True, or name another folder"
+GO_ON = "to continue, repeat the call with resume=True"
+"""What to do, as arguments of the library's functions; the command line writes --overwrite and --resume instead."""
+
+
+_DIGESTS = {
+    "instances": "other instances: compare the instance file, models and queries",
+    "plugins": "other plug-ins, or their source code has changed",
+    "study_instances": "other study_instances, or the file has changed",
+}
+"""What is compared by a digest, which a reader cannot compare."""
 
 
 class FolderError(UsageError):
@@ -59,7 +68,7 @@ class RunFolder:
         if resume and overwrite:
             raise ArgumentError("resume", "does not go with overwrite: choose one, to resume or to start again")
         if self.in_use and not resume and not overwrite:
-            choice = f"go on with --resume (resume=True), or {START_AGAIN}"
+            choice = f"continue it with resume=True, {START_AGAIN}"
             raise ArgumentError("out", f"{self.path} holds {self._state()}; {choice}")
 
     def _state(self) -> str:
@@ -117,14 +126,14 @@ class RunFolder:
         """A ``FolderError`` unless the run that is there is the one that is asked for, played by the same code."""
         for key, now in ours().items():
             if there[key] != now:
-                begun = f"was begun by saferank of {key} {there[key]}, this is {now}"
-                raise FolderError(f"{self.path}: {begun}; {START_AGAIN}")
+                other = f"saferank {there[key]}, this is {now}" if key == "version" else "other source code of saferank"
+                raise FolderError(f"{self.path}: was begun by {other}; {START_AGAIN}")
         asked = json.loads(json.dumps(asked))  # tuples have become lists in the file
         for key in sorted({*there["asked"], *asked}):
             before, wanted = there["asked"].get(key), asked.get(key)
             if before != wanted:
-                differs = f"was begun with {key} = {_shown(before)}, not {_shown(wanted)}"
-                raise FolderError(f"{self.path}: {differs}; ask for the same, or {START_AGAIN}")
+                differs = _DIGESTS.get(key, f"{key} = {_shown(before)}, not {_shown(wanted)}")
+                raise FolderError(f"{self.path}: was begun with {differs}; ask for the same, or {START_AGAIN}")
 
 
 def ours() -> dict[str, str]:

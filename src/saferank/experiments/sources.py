@@ -16,6 +16,7 @@ import numpy as np
 from saferank.experiments.run_folder import ours
 from saferank.instances import Instance
 from saferank.plugins import digests_of
+from saferank.reporting.numbers import counted
 from saferank.simulation.experiment import Cell
 
 
@@ -26,8 +27,8 @@ class Sources:
     asked: dict[str, Any]  # everything that results depend on
     instances: dict[str, Any]
     plugins: dict[str, str | None]
-
     left_out: Sequence[str] = ()  # what was asked for and is not played, in sentences
+
     @classmethod
     def of(cls, given: object, cells: Sequence[Cell], left_out: Sequence[str] = ()) -> "Sources":
         """Those of these cells, whose instances were ``given`` as a name, a path or a list."""
@@ -98,4 +99,4 @@ def in_words(provenance: dict[str, Any]) -> str | None:
         return None
     name = facts.get("name") or "a list"
     file = f" (sha256 {facts['sha256'][:12]})" if facts.get("sha256") else ""
-    return f"{facts['played']} instances of {name}{file}, their digest {facts['played_sha256'][:12]}"
+    return f"{counted(facts['played'], 'instance')} of {name}{file}, digest {facts['played_sha256'][:12]}"

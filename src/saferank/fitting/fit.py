@@ -15,7 +15,7 @@ from saferank.fitting.evaluation import Evaluation, evaluate_model
 from saferank.fitting.export import instances_of, save_errors
 from saferank.instances import Instance, save_instances
 from saferank.logs import FORMATS, ClickLog, LogSummary, read_log, split
-from saferank.logs.errors import LONGEST_PAGE
+from saferank.logs.lengths import check_lengths
 from saferank.logs.tables.collecting import pages_by_length
 from saferank.progress import MEGABYTES, Reporter, progress_of
 
@@ -124,16 +124,6 @@ def _check(replicates: int, evaluate: float | None) -> None:
         raise ArgumentError("replicates", reason)
     if evaluate is not None and not 0 < evaluate < 1:
         raise ArgumentError("evaluate", f"found {evaluate:g}, expected a share between 0 and 1, for example 0.25")
-
-
-def check_lengths(page_length: int | None, items: int | None) -> None:
-    """An ``ArgumentError`` for lengths that no page and no instance can have."""
-    if page_length is not None:
-        whole_number(page_length, "page_length", at_most=LONGEST_PAGE)
-    if items is not None:
-        whole_number(items, "items")
-        if page_length is not None and items < page_length:
-            raise ArgumentError("items", f"found {items}, expected at least {page_length}, the page length")
 
 
 def read_pages(

@@ -9,8 +9,6 @@ from saferank.instances.embedded import MODELS, embedded_instances
 from saferank.instances.instance_files import Instance, first_queries, load_instances
 
 EMBEDDED = "embedded"
-_FEWEST_EMBEDDED = 2
-"""The embedded set cannot be made smaller, but fewer of its queries can be taken."""
 
 
 def choose_instances(
@@ -26,14 +24,8 @@ def choose_instances(
     if queries is not None:
         whole_number(queries, "queries")
     if os.fspath(source) == EMBEDDED:
-        return _embedded(models, 20 if queries is None else queries, seed)
+        return embedded_instances(20 if queries is None else queries, models=tuple(models or MODELS), seed=seed)
     return _from_file(source, models, queries)
-
-
-def _embedded(models: Sequence[str] | None, queries: int, seed: int) -> list[Instance]:
-    with argument("models"):
-        made = embedded_instances(max(queries, _FEWEST_EMBEDDED), models=tuple(models or MODELS), seed=seed)
-    return first_queries(made, queries)
 
 
 def _from_file(path: str | os.PathLike[str], models: Sequence[str] | None, queries: int | None) -> list[Instance]:

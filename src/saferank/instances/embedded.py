@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from saferank.click_models import CCM, CM, DBN, DCM, PBM, UBM
+from saferank.errors import ArgumentError, whole_number
 from saferank.instances.instance_files import Instance
 from saferank.randomness import Words, stream, uniform
 from saferank.verbs import Floats
@@ -39,16 +40,19 @@ def embedded_instances(
 ) -> list[Instance]:
     """Every query under every model; query q is the same however many there are.
 
+    Raises ``ArgumentError`` for fewer than 1 query or 10 items and for a model that the set does not have.
+
     >>> first = embedded_instances(queries=3, models=("pbm",))[0]
     >>> first.id, first.items[:2], first.model.attraction[:3].tolist()
     ('optimal-original', ('doc-1', 'doc-2'), [0.3974, 0.2656, 0.2582])
     """
-    if queries < 2 or n_items < 2 * TOP:
-        raise ValueError(f"found {queries} queries of {n_items} items, expected at least 2 of at least {2 * TOP}")
+    n_queries = whole_number(queries, "queries")
+    items_each = whole_number(n_items, "n_items", at_least=2 * TOP)
     unknown = [name for name in models if name not in _BIAS]
     if unknown:
-        raise ValueError(f"no embedded instances for click model {unknown[0]!r}; known ones: {', '.join(MODELS)}")
-    return [_instance(name, query, n_items, seed) for query in range(queries) for name in models]
+        known = ", ".join(MODELS)
+        raise ArgumentError("models", f"no embedded instances for click model {unknown[0]!r}; known ones: {known}")
+    return [_instance(name, query, items_each, seed) for query in range(n_queries) for name in models]
 
 
 def _instance(name: str, query: int, n_items: int, seed: int) -> Instance:

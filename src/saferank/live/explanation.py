@@ -83,7 +83,13 @@ class Explanation:
 
     def __str__(self) -> str:
         rule = f", rule {self.rule}" if self.rule else ""
-        lines = [f"{self.policy}{rule}, {self.pages} pages issued", f"leader: {', '.join(map(str, self.leader))}"]
+        lines = [
+            f"{self.policy}{rule}, {self.pages} {'page' if self.pages == 1 else 'pages'} issued",
+            f"leader: {', '.join(map(str, self.leader))}",
+        ]
+        if self.working is not None:
+            lines[1] += " (the certified reference)"
+            lines.append(f"working order: {', '.join(map(str, self.working))} (pages are drawn around it)")
         lines += [f"  {pair}" for pair in self.pairs]
         lines.append(f"next: {self.exploration}")
         if self.challenger:
@@ -104,17 +110,17 @@ def explain(
     outlook = kind.outlook(policy, state) if kind.outlook else None
     challenger = outlook.challenger if outlook else NOBODY
     against = outlook.against if outlook and outlook.against != NOBODY else leader[-1]
+    drawn, budget = draws(policy), _budget(kind, state, page)
+
+    def evidence(i: int, j: int) -> Evidence | None:
+        return evidence_for(policy, state, i, j) if drawn else None
+
     return Explanation(
         policy=kind.name,
         rule=kind.rule(setup).name if kind.rule else None,
         pages=int(state.round[0]),
         leader=tuple(items[number] for number in leader),
         pairs=tuple(_pair(kind, setup, state, items, i, j, evidence(i, j)) for i, j in itertools.pairwise(leader)),
-    drawn, budget = draws(policy), _budget(kind, state, page)
-
-    def evidence(i: int, j: int) -> Evidence | None:
-        return evidence_for(policy, state, i, j) if drawn else None
-
         exploration=outlook.note if outlook else "this policy does not explain its exploration",
         challenger=None
         if outlook is None or challenger == NOBODY

@@ -78,8 +78,9 @@ class Ranker:
         self._begin(Learner(policy, original=ranked, candidates=unranked, **options), _seed(seed))
 
     def __repr__(self) -> str:
-        pages = self._learner.state.round[0]
-        return f"Ranker({self.policy!r}, rule={self._learner.rule!r}, leader={self.leader!r}, {pages} pages issued)"
+        number = self._learner.state.round[0]
+        pages = f"{number} {'page' if number == 1 else 'pages'} issued"
+        return f"Ranker({self.policy!r}, rule={self._learner.rule!r}, leader={self.leader!r}, {pages})"
 
     def _begin(self, learner: Learner, seed: int) -> None:
         self._learner, self._seed = learner, seed
@@ -119,7 +120,7 @@ class Ranker:
 
     @property
     def leader(self) -> tuple[Item, ...]:
-        """The current leader (for top-rank and uni-rank the current best guess, for safe-draw the certified reference)."""
+        """The current leader: for top-rank and uni-rank the best guess, for safe-draw the certified reference."""
         with self._lock:
             return self._learner.leader()
 

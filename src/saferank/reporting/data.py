@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from saferank.reporting.looks import shortened
+from saferank.reporting.numbers import counted
 from saferank.reporting.reading import Run
 
 _DIGITS = 12
@@ -63,7 +64,8 @@ def _log(log: Mapping[str, Any]) -> Data:
 
 def _instances(facts: Mapping[str, Any]) -> Data:
     name = facts.get("name")
-    played = f" {facts['played']:,} instances were played." if isinstance(facts.get("played"), int) else ""
+    number = facts.get("played")
+    played = f" Played: {counted(number, 'instance')}." if isinstance(number, int) else ""
     if name == EMBEDDED:
         return Data(
             "the embedded instances, which are synthetic",
@@ -85,4 +87,4 @@ def _digest(sha256: object) -> str:
 def _size(log: Mapping[str, Any]) -> str:
     pages, queries = log.get("pages"), log.get("queries")
     known = isinstance(pages, int) and isinstance(queries, int)
-    return f": {pages:,} pages of {queries:,} queries" if known else ""
+    return f": {counted(pages, 'page')} of {counted(queries, 'query', 'queries')}" if known else ""  # type: ignore[arg-type]

@@ -38,6 +38,15 @@ def plainly(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "instance"), counted(2000, "instance"), counted(1, "query", "queries")
+    ('1 instance', '2,000 instances', '1 query')
+    """
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
 def ratio(above: Measured, below: Measured) -> Measured | None:
     """The ratio of two independent means; None when there is nothing to divide by.
 

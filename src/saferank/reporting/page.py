@@ -15,6 +15,7 @@ from saferank.reporting.claims.verdicts import FAILS, HOLDS, UNDECIDED
 from saferank.reporting.data import Data
 from saferank.reporting.figures.files import colour_variable
 from saferank.reporting.looks import PAPER_MODELS, dark_colours, model_name, policy_name
+from saferank.reporting.numbers import counted
 from saferank.reporting.ran import seconds_by_policy, what_was_run
 from saferank.reporting.reading import Run
 from saferank.reporting.sections import link
@@ -100,8 +101,8 @@ def subtitle(run: Run, place: Place, data: Data) -> list[str]:
     first, queries = run.results[0], place.curves[0].instances
     return [
         f"data: {data.name}",
-        f"{queries:,} {'query' if queries == 1 else 'queries'}",
-        f"{first.repetitions:,} {'repetition' if first.repetitions == 1 else 'repetitions'}",
+        counted(queries, "query", "queries"),
+        counted(first.repetitions, "repetition"),
         f"{first.rounds[-1]:,} rounds",
         f"{first.positions} of {first.items} items shown",
         ", ".join(model_name(model) for model in run.models),

@@ -39,7 +39,7 @@ def study_sets(protocol: Protocol, others: Mapping[str, Sequence[Instance]]) -> 
     An id that an earlier set has too gets the name of its own set: results know instances by their ids alone.
     """
     size = protocol.sizes.study_queries
-    embedded = embedded_instances(max(2, size), models=MODELS)
+    embedded = embedded_instances(size, models=MODELS)
     sets = {EMBEDDED: embedded, **others}
     taken: set[str] = set()
     apart: dict[str, list[Instance]] = {}

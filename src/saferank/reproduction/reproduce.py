@@ -85,7 +85,7 @@ def reproduce(
     progress: bool = True,
     command: Sequence[str] = ("saferank.reproduce",),
 ) -> Reproduction:
-    """Do the paper again, from a click log (a synthetic one unless ``log`` is given) to a report in ``out``.
+    """Reproduce the paper's experiments, from a click log (synthetic unless ``log`` is given) to a report in ``out``.
 
     ``profile`` is quick or paper; sizes that are not given are those of the profile. A query takes part with ``items``
     items: those of its most frequent ranking of ``page_length`` items (None: ten where it has such a page, else its
@@ -178,7 +178,9 @@ def _begin(
     try:
         instances, about, log = fitted_instances(request, protocol, folder.path, shown)
     except KeyboardInterrupt:
-        raise RunInterrupted("interrupted while the click models were made; nothing is there to go on with") from None
+        raise RunInterrupted(
+            "interrupted while the click models were made; nothing was written that could be resumed"
+        ) from None
     with writing(folder.path):
         digest = file_digest(request.log or folder.path / LOG_NAME)
         folder.begin_with(asked, instances, about, {**log, "sha256": digest})

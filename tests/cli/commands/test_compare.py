@@ -26,7 +26,7 @@ def test_it_shows_differences_and_tails_and_draws_the_queries(played: Path, tmp_
     assert code == 0
     assert ["pbm", "bubble-rank", "original"] in [line.split()[:3] for line in out.splitlines()]
     assert "99.9 %" in out and "Holm" in out
-    assert "3 instances of embedded, their digest " in out
+    assert "3 instances of embedded, digest " in out
     assert out.splitlines()[-1] == str(figure)
     assert figure.read_bytes().startswith(b"\x89PNG")
 

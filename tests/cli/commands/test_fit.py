@@ -12,6 +12,7 @@ from saferank.click_models.shapes import field_shapes
 from saferank.fitting import ESTIMATORS, pbm
 from saferank.instances import load_instances
 from saferank.logs import read_log
+from tests.cli.command_line import call
 
 Capture = pytest.CaptureFixture[str]
 ITEMS = [f"item-{i}" for i in range(11)]
@@ -151,3 +152,10 @@ def test_without_matplotlib_there_is_no_figure_and_a_hint(
     assert fit(log, tmp_path / "mine.json", "--iterations", 1, "--models", "cm", "--evaluate", 0.3) == 0
     assert "pip install 'saferank[report]'" in capsys.readouterr().err
     assert not (tmp_path / "mine-ctr.png").exists()
+
+
+def test_a_dash_is_not_the_name_of_a_file(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = call(capsys, "fit", "log.gz", "--format", "sessions", "--out", "-")
+    assert (code, "--out: found -, expected the name of a file" in err) == (2, True)
+    assert list(tmp_path.iterdir()) == []

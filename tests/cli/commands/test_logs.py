@@ -79,7 +79,7 @@ def test_a_place_that_cannot_be_written(option: str, tmp_path: Path, capsys: Cap
     files = {"--out": tmp_path / "log", "--truth": tmp_path / "truth", option: tmp_path / "none" / "file"}
     code, _, err = call(capsys, "synthesize", "--sessions", 5, *(part for pair in files.items() for part in pair))
     assert code == 1
-    assert err.startswith(f"saferank: error: {option} {tmp_path}/none/file: cannot be written: No such file")
+    assert err.startswith(f"saferank: error: {tmp_path}/none/file: cannot be written: No such file")
 
 
 def test_lines_tell_the_progress_where_there_is_no_terminal(

@@ -206,9 +206,7 @@ def test_files_of_ones_own_are_not_overwritten(tmp_path: Path, capsys: Capture, 
     before = file.read_bytes()
     code, _, err = call(capsys, "reproduce", *TINY, "--out", tmp_path)
     assert code == 2
-    assert (
-        f"holds {file.name}, which a run would overwrite; go on with --resume (resume=True), or start again with" in err
-    )
+    assert f"holds {file.name}, which a run would overwrite; continue it with --resume, start again with --over" in err
     given = (option, file, *(("--format", "sessions") if option == "--log" else ()))
     code, _, err = call(capsys, "reproduce", *given, "--overwrite", "--out", tmp_path)
     assert (code, f"{option}: {file} is where a run writes its own {file.name}" in err) == (2, True)
@@ -245,7 +243,10 @@ def test_a_cluster_that_fails_is_told_with_how_to_go_on(
     monkeypatch.setattr("saferank.simulation.engine.simulate", lost)
     code, _, err = call(capsys, "reproduce", *PLAIN, "--out", tmp_path)
     assert code == 1
-    assert "lost the scheduler at tcp://host:1; nothing that was finished is lost, go on with the same command" in err
+    assert (
+        "lost the scheduler at tcp://host:1; what was finished is kept; to continue, repeat the command with --resume"
+        in err
+    )
 
 
 def test_interrupted_while_the_report_is_made(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +262,7 @@ def test_interrupted_while_the_report_is_made(tmp_path: Path, capsys: Capture, m
 def test_a_folder_with_a_run_is_neither_overwritten_nor_gone_on_with_unasked(whole: Path, capsys: Capture) -> None:
     code, _, err = call(capsys, "reproduce", *TINY, "--out", whole)
     assert code == 2
-    assert "holds a finished run; go on with --resume (resume=True), or start again with --overwrite" in err
+    assert "holds a finished run; continue it with --resume, start again with --overwrite" in err
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_killed_twice_it_gives_the_same_files_as_without(tmp_path: Path, capsys:
     with Folder(killed).pieces.open("ab") as file:
         file.write(b"0123456789abcdef {torn")  # what a second kill might leave
     code, _, err = call(capsys, "reproduce", *OPTIONS, "--out", killed)
-    assert (code, "holds a run that was not finished; go on with --resume (resume=True)" in err) == (2, True)
+    assert (code, "holds a run that was not finished; continue it with --resume, start again" in err) == (2, True)
     code, _, err = call(capsys, "reproduce", *OPTIONS, "--jobs", "1", "--resume", "--out", killed)
     assert code == 0
     assert "rounds are there already; a torn record of " in err
@@ -86,7 +86,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path, capsys: pyte
         _, err = running.communicate(timeout=SECONDS)
     assert running.returncode == 130
     assert err.splitlines()[-1].startswith("saferank: interrupted after ")
-    assert err.splitlines()[-1].endswith("; go on with the same command and --resume (resume=True)")
+    assert err.splitlines()[-1].endswith("; to continue, repeat the command with --resume")
     assert "Traceback" not in err
     assert call(capsys, "reproduce", *OPTIONS, "--resume", "--out", tmp_path).code == 0
     assert (tmp_path / "results.json").exists()

@@ -145,7 +145,7 @@ def test_results_are_not_overwritten_unasked_and_a_finished_run_is_shown_again(t
     before = (tmp_path / "results.json").read_bytes()
     code, _, err = call(capsys, "simulate", *SMALL, "--seed", 1, "--out", tmp_path)
     assert code == 2
-    assert f"--out: {tmp_path} holds a finished run; go on with --resume (resume=True), or start again with" in err
+    assert f"--out: {tmp_path} holds a finished run; continue it with --resume, start again with --overwrite, or" in err
     assert call(capsys, "simulate", *SMALL, "--resume", "--out", tmp_path).out == first.out
     assert (tmp_path / "results.json").read_bytes() == before
     assert call(capsys, "simulate", *SMALL, "--seed", 1, "--overwrite", "--out", tmp_path).code == 0
@@ -157,7 +157,7 @@ def test_the_instances_played_are_shown_with_their_digests(tmp_path: Path, capsy
     call(capsys, "instances", "--queries", 2, "--models", "pbm", "--out", file)
     _, out, _ = call(capsys, "simulate", file, *SMALL, "--out", tmp_path)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    assert f"1 instances of mine.json (sha256 {digest[:12]}), their digest " in out
+    assert f"1 instance of mine.json (sha256 {digest[:12]}), digest " in out
     facts = json.loads((tmp_path / "results.json").read_text())["provenance"]["instances"]
     assert (facts["name"], facts["sha256"], facts["played"]) == ("mine.json", digest, 1)
 

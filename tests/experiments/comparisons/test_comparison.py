@@ -47,7 +47,7 @@ def test_all_queries_have_errors_within_and_across() -> None:
     assert model.stderr_across == pytest.approx(np.std(differences, ddof=1) / 2)
     assert (model.wins, model.ties, model.losses, model.queries) == (1, 2, 1, 4)
     assert model.p_value == wilcoxon(differences).pvalue
-    assert "1 wins, 2 ties, 1 losses on 4 queries, p = " in repr(found)
+    assert "1 win, 2 ties, 1 loss on 4 queries, p = " in repr(found)
 
 
 def test_equal_policies_do_not_differ() -> None:

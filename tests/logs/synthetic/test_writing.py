@@ -128,7 +128,7 @@ def test_what_cannot_be_planted(tmp_path: Path) -> None:
     many = type(short.model)(np.full(1000, 0.1))
     with pytest.raises(ValueError, match="instance 'q' has 1000 items, expected fewer than 1000"):
         write_synthetic_log(tmp_path / "log", [Instance("q", many, "cm", tuple(map(str, range(1000))))], 10)
-    with pytest.raises(ValueError, match="found 0 queries, expected at least 1"):
+    with pytest.raises(ValueError, match="queries: found 0, expected at least 1"):
         planted_instances(0, "cm")
     assert list(tmp_path.iterdir()) == []
 

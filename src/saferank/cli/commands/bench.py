@@ -1,21 +1,15 @@
 """``saferank bench``: how long a round is on this machine."""
 
 import json
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saferank._version import __version__
 from saferank.cli.terminal.console import STDOUT
 from saferank.cli.terminal.options import Models, Plugins, Positions, names_if_given, number
 
 if TYPE_CHECKING:
-    from saferank.instances import Instance
     from saferank.simulation.bench import SpeedUp, Timing
-    from saferank.simulation.experiment import Plan
-
-QUERIES = 4
 
 
 def command(
@@ -42,42 +36,14 @@ def command(
     one; with --json the same as `{"timings": [...], "speed_up": {...}}`.
     """
     from saferank.checks.plugin import load_checked_plugins
+    from saferank.experiments.bench import bench
 
     load_checked_plugins(plugin or ())
-    instances, plan = _task(policies, models, rounds, positions)
-    timings, speed_up = _measured(instances, plan)
+    found = bench(names_if_given(policies, "--policies"), names_if_given(models, "--models"), rounds, positions)
     if as_json:
-        typer.echo(json.dumps(_as_json(timings, speed_up, plan), indent=1))
+        typer.echo(json.dumps(found.to_dict(), indent=1))
     else:
-        _show(timings, speed_up)
-
-
-def _task(policies: str | None, models: str | None, rounds: int, positions: int) -> "tuple[list[Instance], Plan]":
-    from saferank.experiments.simulate import plan_of
-    from saferank.instances import choose_instances
-    from saferank.policies import POLICIES
-
-    names = names_if_given(policies, "--policies") or tuple(POLICIES)
-    plan = plan_of(names, positions, rounds, repetitions=2, rule="paper:1/T", seed=0)
-    return choose_instances(models=names_if_given(models, "--models"), queries=QUERIES), plan
-
-
-def _measured(instances: "list[Instance]", plan: "Plan") -> "tuple[list[Timing], SpeedUp]":
-    from saferank.progress import progress_of
-    from saferank.simulation.bench import time_jobs, time_policies
-
-    with progress_of(True).status("timing; a quiet machine gives the best figures"):
-        return list(time_policies(instances, plan)), time_jobs(instances, plan)
-
-
-def _as_json(timings: "list[Timing]", speed_up: "SpeedUp", plan: "Plan") -> dict[str, Any]:
-    return {
-        "version": __version__,
-        "positions": plan.n_positions,
-        "rounds": plan.rounds,
-        "timings": [{**asdict(timing), "multiple": timing.multiple} for timing in timings],
-        "speed_up": {**asdict(speed_up), "factor": speed_up.factor},
-    }
+        _show(found.timings, found.speed_up)
 
 
 def _show(timings: "list[Timing]", speed_up: "SpeedUp") -> None:

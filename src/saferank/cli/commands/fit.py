@@ -28,8 +28,8 @@ def command(
         typer.Option(
             parser=number,
             metavar="L",
-            help="At most so many items an instance: behind the ranking come those of the query's other pages, the "
-            "most shown first.",
+            help="At most L items per instance: those of the ranking, then those of the query's other pages, most "
+            "frequent first.",
             show_default="those of the ranking",
         ),
     ] = None,
@@ -43,9 +43,9 @@ def command(
     ] = None,
     iterations: Iterations = 50,
     replicates: Annotated[
-        int, typer.Option(parser=number, metavar="B", help="Logs drawn for the standard errors; 0 leaves them out.")
+        int, typer.Option(parser=number, metavar="B", help="Bootstrap replicates for the standard errors; 0: none.")
     ] = 30,
-    seed: Annotated[int, typer.Option(parser=number, metavar="N", help="Of the split and the drawn logs.")] = 0,
+    seed: Annotated[int, typer.Option(parser=number, metavar="N", help="Seed of the split and of the bootstrap.")] = 0,
     max_bad: MaxBad = 0.01,
 ) -> None:
     """Estimate click models from a click log.
@@ -63,9 +63,10 @@ def command(
     table of how far EM came. With --evaluate a table of held-out likelihood and perplexity, and mine-ctr.png.
     """
     from saferank.cli.terminal.estimates import show_click_through, show_fit
-    from saferank.files import output_folder
+    from saferank.files import check_output_file, output_folder
     from saferank.fitting.fit import fit
 
+    check_output_file(out, beside=True)
     with output_folder(out.parent):
         found = fit(
             log,

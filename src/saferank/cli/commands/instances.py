@@ -24,9 +24,12 @@ def command(
 
     **What comes out**: an instance file for `saferank simulate mine.json`, one instance a line.
     """
+    from saferank.files import check_output_file, is_device
     from saferank.instances import choose_instances, save_instances
+    from saferank.reporting.numbers import counted
 
     made = choose_instances(models=names_if_given(models, "--models"), queries=queries, seed=seed)
+    check_output_file(out)
     with writing(f"--out {out}"):
         save_instances(out, made, about=f"the embedded instance set of saferank, seed {seed}")
-    typer.echo(f"{len(made)} instances: {out}")
+    typer.echo(f"{counted(len(made), 'instance')}: {out}", err=is_device(out))

@@ -3,13 +3,14 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from saferank.cli.terminal.console import STDOUT
+from saferank.cli.terminal.help import PlainCommand
 from saferank.cli.terminal.options import Format, MaxBad, number
-from saferank.errors import ArgumentError, argument, whole_number, writing
+from saferank.errors import ArgumentError
 
 if TYPE_CHECKING:
     from saferank.logs import LogSummary
@@ -23,7 +24,7 @@ app = typer.Typer(
 )
 
 
-@app.command("summary")
+@app.command("summary", cls=PlainCommand)
 def summary(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The log, plain or gzip.")],
     log_format: Format,
@@ -49,7 +50,7 @@ def summary(
         typer.echo(f"bad lines: {bad}")
 
 
-@app.command("synthesize")
+@app.command("synthesize", cls=PlainCommand)
 def synthesize(
     out: Annotated[Path, typer.Option(metavar="FILE", help="The log to write; packed if its name ends in .gz.")],
     sessions: Annotated[
@@ -84,23 +85,13 @@ def synthesize(
     **What comes out**: the log, for `saferank logs summary log.gz --format yandex-personalized`; with --truth also
     the parameters that an estimator should find in it.
     """
-    from saferank.fitting.fit import check_lengths
-    from saferank.instances import save_instances
-    from saferank.logs import write_synthetic_log
-    from saferank.logs.synthetic.writing import planted_instances
-    from saferank.progress import SESSIONS, progress_of
+    from saferank.files import is_device
+    from saferank.logs.synthetic import synthesize_log
+    from saferank.reporting.numbers import counted
 
-    whole_number(sessions, "sessions")
-    check_lengths(page_length, items)
-    with argument("model"):
-        planted = planted_instances(queries, model, n_items=items or max(page_length, 10))
-    with writing(f"--out {out}"), progress_of(True).meter(sessions, SESSIONS) as meter:
-        lengths: Any = {"page_length": page_length, "all_items": items is not None and items > page_length}
-        logged = write_synthetic_log(out, planted, sessions, seed, meter, **lengths)
-    if truth is not None:
-        with writing(f"--truth {truth}"):
-            save_instances(truth, logged, about=f"users of a synthetic log of {sessions} sessions, seed {seed}")
-    typer.echo(f"{sessions:,} sessions, {out.stat().st_size:,} bytes: {out}")
+    made = synthesize_log(out, sessions, queries, model, page_length=page_length, items=items, seed=seed, truth=truth)
+    size = "" if is_device(out) else f", {out.stat().st_size:,} bytes"
+    typer.echo(f"{counted(made.sessions, 'session')}{size}: {out}", err=is_device(out))
 
 
 def _summarized(log: Path, log_format: str, max_bad: float) -> "LogSummary":

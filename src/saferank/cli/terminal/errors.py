@@ -39,7 +39,7 @@ def interruptible(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(*arguments, **options)
         except RunInterrupted as interrupt:
-            raise Interrupted(str(interrupt)) from None
+            raise Interrupted(_with_options(str(interrupt))) from None
 
     return called
 
@@ -47,10 +47,18 @@ def interruptible(command: Callable[..., None]) -> Callable[..., None]:
 def as_command_error(problem: UsageError | RunError) -> CommandError:
     """An error of the library as one of the command line."""
     if isinstance(problem, ArgumentError):
-        return InputError(f"--{problem.argument.replace('_', '-')}: {problem.reason}")
+        return InputError(_with_options(f"--{problem.argument.replace('_', '-')}: {problem.reason}"))
+    message = _with_options(str(problem))
     if isinstance(problem, UsageError):
-        return InputError(str(problem))
-    return CommandError(f"--cluster: {problem}" if isinstance(problem, ClusterError) else str(problem))
+        return InputError(message)
+    return CommandError(f"--cluster: {message}" if isinstance(problem, ClusterError) else message)
+
+
+def _with_options(message: str) -> str:
+    """The library names arguments of its functions; a reader of the terminal needs the options and the command."""
+    for argument, option in (("resume=True", "--resume"), ("overwrite=True", "--overwrite"), ("out=", "--out")):
+        message = message.replace(f" {argument}", f" {option}")
+    return message.replace("repeat the call with", "repeat the command with")
 
 
 @contextmanager
@@ -61,4 +69,4 @@ def naming(**names: object) -> Iterator[None]:
     except ArgumentError as problem:
         if problem.argument not in names:
             raise
-        raise InputError(f"{names[problem.argument]}: {problem.reason}") from problem
+        raise InputError(_with_options(f"{names[problem.argument]}: {problem.reason}")) from problem

@@ -18,7 +18,7 @@ import numpy as np
 from saferank.errors import ArgumentError
 from saferank.experiments.comparisons.tails import LESS_IS_WORSE
 from saferank.experiments.frames import polars_frame
-from saferank.reporting.numbers import Measured
+from saferank.reporting.numbers import Measured, counted
 from saferank.simulation.results import Result
 from saferank.simulation.runs import MEASURES, Runs
 from saferank.verbs import Floats
@@ -92,10 +92,16 @@ class Comparison:
 def _in_words(found: ModelDifference) -> str:
     within = str(Measured(found.difference, found.stderr_within))
     across = "" if found.stderr_across is None else f" within queries, ± {found.stderr_across:,.3g} across"
-    counted = f"{found.wins} wins, {found.ties} ties, {found.losses} losses"
+    outcomes = outcomes_in_words(found)
     tested = "" if found.p_value is None else f", p = {found.p_value:.2g}"
     tested += "" if found.p_holm is None or found.p_holm == found.p_value else f" ({found.p_holm:.2g} after Holm)"
-    return f"{found.model}: {within}{across}; {counted} on {found.queries} queries{tested}"
+    return f"{found.model}: {within}{across}; {outcomes} on {counted(found.queries, 'query', 'queries')}{tested}"
+
+
+def outcomes_in_words(found: ModelDifference) -> str:
+    """How many queries the first policy won, tied and lost."""
+    parts = ((found.wins, "win", None), (found.ties, "tie", None), (found.losses, "loss", "losses"))
+    return ", ".join(counted(number, one, several) for number, one, several in parts)
 
 
 def compared(curves: Sequence[Result], runs: Sequence[Runs], a: str, b: str, measure: str) -> Comparison:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saferank.errors import ArgumentError, writing
-from saferank.experiments.comparisons.comparison import CLEAR, Comparison, QueryDifference
+from saferank.experiments.comparisons.comparison import CLEAR, Comparison, QueryDifference, outcomes_in_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,7 +83,7 @@ def _draw(panel: "Axes", pair: Comparison, model: str, measure: str) -> None:
 
 def _title(pair: Comparison, model: str, name: str) -> str:
     found = next((each for each in pair.by_model if each.model == model), None)
-    return name if found is None else f"{name}: {found.wins} wins, {found.ties} ties, {found.losses} losses"
+    return name if found is None else f"{name}: {outcomes_in_words(found)}"
 
 
 def _scaled(panel: "Axes", values: Sequence[float]) -> tuple[float, float]:

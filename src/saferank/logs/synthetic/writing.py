@@ -27,7 +27,6 @@ from saferank.logs.synthetic.pages import Users, new_sessions, new_users, play
 _BLOCK = 4096
 _FIRST_QUERY = 1001
 _MOST_ITEMS = 1000
-_FEWEST_EMBEDDED = 2
 
 
 def _nobody(n_sessions: int) -> None:
@@ -36,9 +35,7 @@ def _nobody(n_sessions: int) -> None:
 
 def planted_instances(queries: int, model: str, seed: int = 1, n_items: int = RANKING_LENGTH) -> list[Instance]:
     """The first embedded instances of a click model."""
-    if queries < 1:
-        raise ValueError(f"found {queries} queries, expected at least 1")
-    return embedded_instances(max(queries, _FEWEST_EMBEDDED), n_items, models=(model,), seed=seed)[:queries]
+    return embedded_instances(queries, n_items, models=(model,), seed=seed)
 
 
 def write_synthetic_log(

@@ -1,11 +1,46 @@
 """The log of a store for which no service needs to be running."""
 
+import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO, cast, get_args
 
+from saferank.errors import ArgumentError, UsageError, writing
+from saferank.files import check_output_file, replacing
+from saferank.service.clock import moment
 from saferank.service.queries.export import export_lines
-from saferank.store.contract import Store
+from saferank.service.wire.exports import Converter, ExportFormat
+from saferank.store.contract import Store, StoreError, StoreUnavailableError
+from saferank.store.opening import open_store
+
+
+def export(store: str, form: str, tenant: str | None, out: Path | BinaryIO) -> None:
+    """Write the log of a store (a folder or postgresql://...) as lines of JSON to a file or an open one.
+
+    A file is written atomically: it is complete, or the old one stays. Without ``tenant`` all tenants are written.
+    Raises ``UsageError`` for an unknown form and for a store that cannot be read.
+    """
+    if form not in get_args(ExportFormat):
+        known = ", ".join(get_args(ExportFormat))
+        raise ArgumentError("format", f"unknown format {form!r}; known ones: {known}")
+    try:
+        opened = open_store(store, readonly=True)
+        if not isinstance(out, Path):
+            asyncio.run(_copy(opened, form, tenant, out))
+            return
+        check_output_file(out)
+        with writing(out), replacing(out) as file:
+            asyncio.run(_copy(opened, form, tenant, file))
+    except (StoreError, StoreUnavailableError) as problem:
+        raise UsageError(str(problem)) from problem
+
+
+async def _copy(store: Store, form: str, tenant: str | None, file: BinaryIO) -> None:
+    converter = Converter(cast(Any, form), moment(round(1000 * time.time())))
+    async for facts in stored_lines(store, tenant):
+        file.writelines(f"{line}\n".encode() for line in converter.take(facts))
 
 
 async def stored_lines(store: Store, tenant: str | None = None) -> AsyncIterator[dict[str, Any]]:
