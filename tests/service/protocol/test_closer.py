@@ -14,8 +14,10 @@ from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.publications import pack
 from saferank.service.protocol import closer
 from saferank.service.protocol.closer import RETRY_MS
+from saferank.service.protocol.server import Server
 from saferank.service.wire.calls import RankAnswer
 from saferank.store.embedded.file import FILE_NAME
+from saferank.store.embedded.store import SqliteStore
 from tests.service.engine_harness import BASE, CANDIDATES, House, T, house, run
 
 
@@ -152,6 +154,24 @@ def test_what_became_due_while_down_is_closed_at_the_start(tmp_path: Path) -> No
             await h.start()
             assert (await h.engine.context(T, "c")).open_pages == 0
             assert (await h.engine.context(T, "c")).arms["explore"].clicks == 1
+
+    run(test())
+
+
+def test_a_start_answers_before_everything_that_is_due_is_closed(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            for number in range(20):
+                await h.accept(await h.rank(f"context {number}"))
+            await h.stop()
+            await h.later(100)
+            server = Server(h.settings, SqliteStore(tmp_path, clock=lambda: h.now), h)
+            await server.start()
+            assert server.closer.closed < 20
+            while server.closer.closed < 20:
+                await asyncio.sleep(0.001)
+            await server.stop()
+            await h.start()
 
     run(test())
 

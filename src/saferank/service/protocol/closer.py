@@ -83,11 +83,10 @@ class Closer:
         self.alarms = 0
 
     async def run(self) -> None:
-        """Close until cancelled."""
-        took = 0.0
+        """Close what is due now, and then until cancelled."""
+        pause = 0.0
         while True:
-            pause = took * (1 - CLOSING_SHARE) / CLOSING_SHARE
-            await self._clock.sleep(min(LONGEST_TICK, max(TICK_SECONDS, pause)))
+            await self._clock.sleep(pause)
             began = self._clock.monotonic()
             try:
                 await self.close_due()
@@ -96,6 +95,7 @@ class Closer:
             except Exception as problem:  # the store as a whole; what is wrong with one context ends in _set_aside
                 log(logging.ERROR, "closing failed", error=problem)
             took = self._clock.monotonic() - began
+            pause = min(LONGEST_TICK, max(TICK_SECONDS, took * (1 - CLOSING_SHARE) / CLOSING_SHARE))
 
     async def close_due(self, everything: bool = False) -> None:
         """Close what is due; ``everything`` publishes what is not published as well."""

@@ -86,6 +86,8 @@ class Server:
         try:
             prepare()
             await self._begin()
+            if not loops:
+                await self.closer.close_due()  # otherwise its loop begins with that, while calls are answered
         except StoreUnavailableError as problem:
             await self.store.close()
             raise StoreError(f"{masked(self.settings.store)}: does not answer: {problem}") from problem
@@ -103,7 +105,6 @@ class Server:
         self.session_key = key
         self.tokens = tokens_of(self.settings, await self.store.meta("token_keys"))
         await self.heart.beat()
-        await self.closer.close_due()
 
     async def _guarded(self, run: Callable[[], Awaitable[None]]) -> None:
         """A loop must not end: whatever went wrong is logged, and it begins again."""
