@@ -120,6 +120,11 @@ class Settings(BaseModel):
     max_loaded_contexts: int = Field(
         default=5000, ge=1, description="Contexts in the memory of a process; others are read when they are asked for."
     )
+    max_loaded_mb: int = Field(
+        default=1000,
+        ge=1,
+        description="Megabytes that contexts may take in a process; of the tenant with the most some are put away.",
+    )
     tenants: dict[Id, TenantKeys] = Field(
         default={}, description="Tenants and the hashes of their keys; without any, one tenant `default` and no keys."
     )

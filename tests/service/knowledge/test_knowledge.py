@@ -1,11 +1,14 @@
 """Knowledge is a fold: the same whatever the batches, and the same as a Ranker's for the same pages."""
 
+import mmap
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from saferank.live.learner import Learner
+from saferank.saved_state import bytes_in_use
 from saferank.service.knowledge.knowledge import ROUNDS, Knowledge
 from saferank.service.knowledge.lessons import Lesson
 from saferank.service.knowledge.view import View
@@ -161,3 +164,23 @@ def test_items_that_outgrow_certificates_with_a_lifetime_begin_again() -> None:
     assert world.knowledge.know([f"n{number}" for number in range(300)]) == []
     assert not ends(world.knowledge)
     assert View(world.knowledge, [f"n{number}" for number in range(300)]).page(bytes(range(32))).fault is None
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system does not tell")
+def test_large_tables_take_memory_only_where_they_are_used_even_in_a_new_epoch() -> None:
+    """The tables of 200 items have 25 MB, and an epoch that begins writes to 10 of them."""
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    def known() -> Knowledge:
+        knowledge = Knowledge(TERMS._replace(policy="safe-draw"), 10, [f"i{number}" for number in range(200)])
+        knowledge.know([f"i{number}" for number in range(201)])
+        knowledge.turn_to(1)
+        return knowledge
+
+    kept = [known()]
+    before = resident()
+    kept += [known() for _ in range(8)]
+    assert resident() - before < 40 * 2**20
+    assert all(bytes_in_use(knowledge.learner.state) < 2**20 for knowledge in kept)

@@ -20,7 +20,7 @@ from saferank.service.knowledge.catalogues import Catalogues
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.lessons import Laid, Lesson
 from saferank.service.knowledge.visits.votes import Votes
-from saferank.service.protocol.contexts import Contexts
+from saferank.service.protocol.contexts import Contexts, Limits
 from saferank.store.contract import SHARDS, Outcome, StoreError
 from saferank.store.embedded.file import FILE_NAME
 from saferank.store.first_edition.migrating import Migrated, migrate
@@ -54,7 +54,7 @@ async def folded(store: LoadableStore) -> dict[str, Fold]:
     """The knowledge that the first server will have."""
     found = {}
     for row in await store.contexts():
-        fold = await Contexts(store, Catalogues(), 9).fold_of(row, None)
+        fold = await Contexts(store, Catalogues(), Limits(9)).fold_of(row, None)
         fold.fold(await store.pages_between(row.id, 0, BEFORE), BEFORE)
         found[row.name] = fold
     return found

@@ -14,6 +14,7 @@ import numpy as np
 
 from saferank.live.learner import Learner
 from saferank.policies import policy_kind
+from saferank.saved_state import thinned
 from saferank.service.knowledge.certified import Certified, Pair
 from saferank.service.knowledge.lessons import Laid, Lesson, as_pages, renumbered
 from saferank.store.page_record import PageRecord
@@ -100,6 +101,8 @@ class Knowledge:
         present[len(learner.items) :] = True
         if new or not np.array_equal(present, learner.present):
             learner.regroup(present, new)
+            if new:
+                learner.state = thinned(learner.state)
             self.folds += 1
         return None
 
@@ -151,6 +154,7 @@ class Knowledge:
         )
         learner.state.round[0] = self.epoch * ROUNDS
         learner.advance()
+        learner.state = thinned(learner.state)
         return learner
 
     def begin_again(self, items: Sequence[str] | None = None) -> list[NamedPair]:
@@ -170,6 +174,7 @@ class Knowledge:
         self.epoch, self.pages, self.folds = epoch, 0, self.folds + 1
         self.learner.state.round[0] = epoch * ROUNDS
         self.learner.advance()
+        self.learner.state = thinned(self.learner.state)
         return True
 
     def laid_out(self, lessons: Sequence[Lesson]) -> Laid:

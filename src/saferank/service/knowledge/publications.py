@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from saferank.live.learner import Learner
+from saferank.saved_state import bytes_in_use
 from saferank.service.knowledge.arms.compared_arms import compared_arms
 from saferank.service.knowledge.arms.shadow import ShadowCounts
 from saferank.service.knowledge.evidence import joined, race
@@ -60,6 +61,17 @@ def pack(fold: Fold) -> bytes:
     }
     head = json.dumps(facts, ensure_ascii=False).encode()
     return b"".join((_LENGTH.pack(len(head)), head, *(part.learner for part in parts), marks, sources))
+
+
+_OVERHEAD, _ITEM = 200_000, 1500
+"""Bytes of a context beside its tables, and of an item, as measured."""
+
+
+def memory_of(fold: Fold) -> int:
+    """About how many bytes a fold takes in memory."""
+    learners = [knowledge.learner for knowledge in fold.knowledge.values()]
+    tables = sum(bytes_in_use(learner.state) + _ITEM * len(learner.items) for learner in learners)
+    return _OVERHEAD + tables + fold.votes.marks.nbytes
 
 
 def read_head(body: bytes) -> dict[str, Any]:

@@ -291,6 +291,7 @@ class Closer:
         versions, alarms = fold.take_news()
         context.published, context.published_at, context.dirty = publication.number, now, False
         context.kept_at = fold.pages if keep else context.kept_at
+        self._contexts.measure(context)
         self.versions += len(versions)
         self.alarms += len(alarms)
         for alarm in alarms:

@@ -4,13 +4,14 @@ A context whose shard this server holds has the fold that its closer carries on;
 """
 
 import json
-from collections import OrderedDict
-from collections.abc import Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from saferank.service.knowledge.catalogues import Catalogue, Catalogues, items_of, unpack_catalogue
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge, Terms
-from saferank.service.knowledge.publications import restored
+from saferank.service.knowledge.publications import memory_of, restored
 from saferank.service.knowledge.sharing import introduce
 from saferank.store.contract import SHARDS, ContextRow, Publication, Store, StoreError
 
@@ -26,6 +27,7 @@ class Context:
         self.held_in = -1  # the epoch of the lease under which the fold is carried on here; -1: it is not
         self.dirty = False  # the fold is ahead of what was published
         self.packing = 0.0  # seconds that packing it took when it was published last
+        self.memory = 0  # bytes, as measured last
         self.asked: set[int] = set()  # page sizes
         self.blank: dict[int, Knowledge] = {}  # by page size of which nothing was learnt
         self._known: dict[int, Knowledge] = {}  # what stands in for the knowledge of the fold, if anything does
@@ -66,13 +68,28 @@ class Context:
         introduce(self._known)
 
 
-class Contexts:
-    """Contexts by name and by number; at most ``most`` of them in memory, apart from those that must be published."""
+class Limits(NamedTuple):
+    """What contexts may take of a process."""
 
-    def __init__(self, store: Store, catalogues: Catalogues, most: int) -> None:
-        self._store, self._catalogues, self._most = store, catalogues, most
-        self._by_name: OrderedDict[tuple[str, str], Context] = OrderedDict()
+    contexts: int
+    memory: int = 1 << 62  # bytes
+
+
+class Contexts:
+    """Contexts by name and by number, those in use.
+
+    When they take more than the limits allow, contexts of the tenant that takes the most are put away, those first
+    that were not asked for for the longest time. Contexts of a tenant within its equal share stay, and so do those that
+    must be published. ``put_away`` is called with the number of a context that goes.
+    """
+
+    def __init__(
+        self, store: Store, catalogues: Catalogues, limits: Limits, put_away: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._store, self._catalogues, self._limits, self._put_away = store, catalogues, limits, put_away
+        self._by_tenant: dict[str, OrderedDict[str, Context]] = {}  # by name, the one asked for last at the end
         self._by_number: dict[int, Context] = {}
+        self._memory: Counter[str] = Counter()  # bytes by tenant
         self.set_aside: dict[int, str] = {}  # by number: why a context cannot be closed; it gets production's ranking
 
     def __len__(self) -> int:
@@ -83,9 +100,10 @@ class Contexts:
 
     def loaded(self, tenant: str, name: str) -> Context | None:
         """A context if it is in memory."""
-        context = self._by_name.get((tenant, name))
-        if context is not None:
-            self._by_name.move_to_end((tenant, name))
+        contexts = self._by_tenant.get(tenant)
+        context = None if contexts is None else contexts.get(name)
+        if contexts is not None and context is not None:
+            contexts.move_to_end(name)
         return context
 
     def numbered(self, number: int) -> Context | None:
@@ -110,8 +128,9 @@ class Contexts:
         found = self._by_number.get(row.id)  # somebody else may have loaded it meanwhile
         if found is None:
             found = Context(row, fold.terms, fold, publication)
-            self._by_number[row.id] = self._by_name[row.tenant, row.name] = found
-            self._put_away()
+            self._by_number[row.id] = found
+            self._by_tenant.setdefault(row.tenant, OrderedDict())[row.name] = found
+            self.measure(found)
         return found
 
     async def fold_of(self, row: ContextRow, publication: Publication | None) -> Fold:
@@ -144,16 +163,46 @@ class Contexts:
     def forget(self, context: Context) -> None:
         """Put a context away; it is read again when it is asked for."""
         if self._by_number.get(context.number) is context:
-            del self._by_number[context.number]
-            self._by_name.pop((context.row.tenant, context.row.name), None)
+            tenant = context.row.tenant
+            del self._by_number[context.number], self._by_tenant[tenant][context.row.name]
+            self._memory[tenant] -= context.memory
+            if not self._by_tenant[tenant]:
+                del self._by_tenant[tenant], self._memory[tenant]
+            self._put_away(context.number)
 
-    def _put_away(self) -> None:
-        """Forget those that were not asked for for the longest time and are published."""
-        if len(self._by_number) <= self._most:
+    @property
+    def memory(self) -> int:
+        """Bytes that the contexts take, as measured."""
+        return self._memory.total()
+
+    def measure(self, context: Context) -> None:
+        """Measure a context, which has been loaded or has grown, and put others away if it takes too much."""
+        if self._by_number.get(context.number) is not context:
             return
-        for context in list(self._by_name.values())[: len(self._by_number) - self._most]:
-            if not context.dirty:
-                self.forget(context)
+        memory = memory_of(context.fold)
+        self._memory[context.row.tenant] += memory - context.memory
+        context.memory = memory
+        while self._memory.total() > self._limits.memory and self._forget_one(
+            self._memory, self._limits.memory, context
+        ):
+            pass
+        while len(self._by_number) > self._limits.contexts and self._forget_one(
+            Counter({tenant: len(contexts) for tenant, contexts in self._by_tenant.items()}),
+            self._limits.contexts,
+            context,
+        ):
+            pass
+
+    def _forget_one(self, taken: Counter[str], limit: int, in_use: Context) -> bool:
+        """Put a context of the tenant away that takes the most; False when no tenant above its share has one."""
+        for tenant, most in taken.most_common():
+            if most * len(self._by_tenant) <= limit:
+                return False
+            for context in self._by_tenant[tenant].values():
+                if not context.dirty and context is not in_use:
+                    self.forget(context)
+                    return True
+        return False
 
 
 def terms_of(row: ContextRow) -> Terms:

@@ -46,3 +46,4 @@ class Follower:
             return
         fold = await self._contexts.fold_of(context.row, publication)
         context.fold, context.published = fold, publication.number
+        self._contexts.measure(context)

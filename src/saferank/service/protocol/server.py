@@ -13,7 +13,7 @@ from saferank.service.json_logs import log
 from saferank.service.knowledge.catalogues import Catalogues
 from saferank.service.knowledge.views import Views
 from saferank.service.protocol.closer import Closer
-from saferank.service.protocol.contexts import Context, Contexts
+from saferank.service.protocol.contexts import Context, Contexts, Limits
 from saferank.service.protocol.effects import Effects
 from saferank.service.protocol.follower import Follower
 from saferank.service.protocol.guard import Guard
@@ -41,13 +41,16 @@ class Server:
         self.settings, self.store, self.clock = settings, store, clock
         self.run = secrets.token_bytes(SERVER_SIZE)  # whose pages are numbered without gaps
         self.name = name or self.run.hex()
-        self.switches, self.catalogues, self.views, self.ids = Switches(), Catalogues(), Views(), Ids()
+        self.switches, self.catalogues, self.ids = Switches(), Catalogues(), Ids()
         self.counts: Counter[str] = Counter()
         self.refusals: Counter[str] = Counter()  # of reports, by reason
         self.issued = 0  # pages of this run
         self.heart = Heart(self.name, store, clock, self.switches, settings.freshness_seconds)
         self.writer = Writer(store, clock, self.catalogues, settings.max_pending)
-        self.contexts = Contexts(store, self.catalogues, settings.max_loaded_contexts)
+        memory = settings.max_loaded_mb * 1_000_000
+        self.views = Views(memory // 4)
+        limits = Limits(settings.max_loaded_contexts, memory - memory // 4)
+        self.contexts = Contexts(store, self.catalogues, limits, self.views.forget)
         self.effects = Effects(store, self.contexts, self.switches)
         self.guard = Guard(settings, store, self.heart, self.effects)
         self.closer = Closer(store, clock, self.heart, self.contexts, self.writer, self.guard, settings.snapshot_every)

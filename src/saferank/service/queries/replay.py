@@ -14,7 +14,7 @@ from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.catalogues import Catalogue, Catalogues
 from saferank.service.knowledge.fold import Fold, issue_time
 from saferank.service.knowledge.publications import differences, pack, restored
-from saferank.service.protocol.contexts import Contexts
+from saferank.service.protocol.contexts import Contexts, Limits
 from saferank.service.protocol.switches import Switches
 from saferank.service.queries.legality import Legality
 from saferank.store.contract import (
@@ -164,7 +164,7 @@ class _Comparison:
         self._targets = {_facts(row)["version"] for row in operations if row.kind == OperationKind.ROLLBACK}
         self._saved: dict[int, bytes] = {}  # by version: the knowledge that somebody went back to
         self._catalogues: dict[bytes, Catalogue | None] = {}
-        self._contexts = Contexts(store, Catalogues(), 1)
+        self._contexts = Contexts(store, Catalogues(), Limits(1))
         self._legality = Legality(every, self._catalogue)
         self._written: list[VersionRow] = []
         self._fold: Fold
