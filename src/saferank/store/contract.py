@@ -51,6 +51,10 @@ class CatalogueRow(NamedTuple):
     body: bytes
 
 
+ACTIVATED = 1 << 127
+"""Among the bits of clicks, behind those of all places: a page that was asked for ahead has been shown."""
+
+
 class PageRow(NamedTuple):
     """A page as the log keeps it."""
 
@@ -60,7 +64,17 @@ class PageRow(NamedTuple):
     record: bytes  # packed PageRecord
     server: str  # who issued it ...
     number: int  # ... and which of its pages it was, from 1: a gap shows what a crash took
-    clicks: int = 0  # a bit for each shown place
+    clicks: int = 0  # a bit for each shown place, and ACTIVATED
+
+    @property
+    def clicked(self) -> int:
+        """The bits of places alone."""
+        return self.clicks & ~ACTIVATED
+
+    @property
+    def activated(self) -> bool:
+        """True when a report said that a page that was asked for ahead has been shown."""
+        return bool(self.clicks & ACTIVATED)
 
 
 class Report(NamedTuple):
@@ -258,6 +272,9 @@ class Store(Protocol):
 
     async def page(self, impression: bytes) -> PageRow | None:
         """A page."""
+
+    async def delivery(self, tenant: str, event_id: str) -> bytes | None:
+        """The digest of the report that came with an event id."""
 
     # --- closing and publishing, by the holder of a shard ---
 

@@ -24,7 +24,7 @@ VISITOR_SIZE, SOURCE_SIZE, COINS_SIZE, DIGEST_SIZE, SERVER_SIZE = 8, 8, 32, 16, 
 _FORMAT = 3
 _HEAD = struct.Struct("<BBB16sIQIBBB8sId8s16s32s")
 _SHARE, _CHECKSUM = struct.Struct("<d"), struct.Struct("<I")
-_VISITOR, _DRAWN, _BASE, _SOURCE = 1, 2, 4, 8
+_VISITOR, _DRAWN, _BASE, _SOURCE, _DEFERRED = 1, 2, 4, 8, 16
 _NOBODY = 0xFF
 _TARGET_BIT = 62  # TARGET of policies/safe_draw/renewals.py
 _SHARE_AT, _VISITOR_AT, _CATALOGUE_AT = (_HEAD.size - behind for behind in (64, 56, 48))
@@ -78,6 +78,7 @@ class PageRecord(NamedTuple):
     number: int = 0  # ... and which of its pages it was, from 1; 0: it was not to be logged
     share: float = 0.0  # the chance of this page to be put into the holdout when it was issued; 0: it took no part
     source: bytes = b""  # hash of the account or address that the caller named; empty: none
+    deferred: bool = False  # asked for ahead: it does not count unless a report says that it was shown
 
     @property
     def production(self) -> tuple[str, ...]:
@@ -108,7 +109,7 @@ class PageRecord(NamedTuple):
         """The bytes of the record."""
         law, places = self.law, len(self.row)
         flags = _VISITOR * bool(self.visitor) | _DRAWN * law.drawn | _BASE * bool(self.base)
-        flags |= _SOURCE * bool(self.source)
+        flags |= _SOURCE * bool(self.source) | _DEFERRED * self.deferred
         head = _HEAD.pack(
             _FORMAT, self.arm, flags, self.impression, self.knowledge, self.round, self.window_ms, self.k, places,
             _NOBODY if self.challenger is None else self.challenger, self.server, self.number, self.share, self.visitor,
@@ -183,7 +184,7 @@ def _read(data: bytes) -> PageRecord:
         coins=coins, row=tuple(names[:places]), instead=tuple(names[behind:]), law=Law(start, end, weight, exchanges),
         challenger=None if challenger == _NOBODY else challenger, request_id=request_id or None,
         base=tuple(names[place] for place in based), server=server, number=number, share=share,
-        source=source,
+        source=source, deferred=bool(flags & _DEFERRED),
     )  # fmt: skip
 
 
@@ -238,6 +239,7 @@ class Glance(NamedTuple):
     catalogue: bytes
     share: float
     source: bytes
+    deferred: bool
 
 
 def glance(data: bytes) -> Glance:
@@ -252,6 +254,7 @@ def glance(data: bytes) -> Glance:
         data[_CATALOGUE_AT : _CATALOGUE_AT + DIGEST_SIZE],
         _SHARE.unpack_from(data, _SHARE_AT)[0],
         _source(data),
+        bool(flags & _DEFERRED),
     )
 
 

@@ -10,7 +10,7 @@ from saferank.service.commands.ranking import open_context, page_row
 from saferank.service.protocol.server import Server, unavailable
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall
 from saferank.service.wire.problems import Problem
-from saferank.store.contract import Outcome, PageRow, Report, StoreUnavailableError
+from saferank.store.contract import ACTIVATED, Outcome, PageRow, Report, StoreUnavailableError
 from saferank.store.page_record import PageRecord, unpacked
 
 
@@ -55,7 +55,7 @@ class Feedback:
         subject = await self._subject(tenant, call)
         record = subject.record
         self._check_shown(record, call)
-        bits = clicked_bits(record.shown, call.clicks)
+        bits = clicked_bits(record.shown, call.clicks) | ACTIVATED * (call.activated and record.deferred)
         row = subject.row or await self._row(record, subject.body)
         return Report(row._replace(clicks=bits), tenant, call.event_id, report_digest(record.impression, bits))
 
@@ -132,5 +132,10 @@ def clicked_bits(shown: Sequence[str], clicks: Sequence[str]) -> int:
 
 
 def report_digest(impression: bytes, bits: int) -> bytes:
-    """What two reports with the same event_id must have in common."""
+    """What two reports with the same event_id must have in common.
+
+    That of a report without clicks is the page itself, which can then be found by the event_id (``events.py``).
+    """
+    if not bits:
+        return impression
     return hashlib.blake2b(impression + bits.to_bytes(16, "little"), digest_size=16).digest()

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from saferank.service.http.adapters.browser.routes import browser_routes
-from saferank.service.http.adapters.personalizer.routes import personalizer_routes
+from saferank.service.http.adapters.personalizer import personalizer_routes
 from saferank.service.http.adapters.ubi import ubi_routes
 from saferank.service.http.gate import Gate, internal_error, problem_headers
 from saferank.service.http.hub import Hub

@@ -120,12 +120,15 @@ class Fold:
     def fold(self, pages: Iterable[PageRow], through: int) -> None:
         """Take in pages, which are all those after ``self.through`` and at or before ``through``, in display order."""
         run: list[PageRow] = []
-        for page in pages:
-            issued_at, facts = issue_time(page), glance(page.record)
+        for found in pages:
+            issued_at, facts = issue_time(found), glance(found.record)
             if self.terms.epoch_at(issued_at) > self.epoch:
                 self._learn(run)
                 run = []
                 self.turn_to(issued_at)
+            if facts.deferred and not found.activated:  # never shown, as far as anybody said: it is no page
+                continue
+            page = found._replace(clicks=found.clicked) if facts.deferred else found
             if self._takes(page, facts, issued_at):
                 if run and glance(run[0].record).k != facts.k:
                     self._learn(run)
@@ -140,7 +143,7 @@ class Fold:
         """Note the visitors of pages that are in the fold already, those of the newest window."""
         for page in pages:
             facts = glance(page.record)
-            if takes_part(facts.arm, facts.share):
+            if takes_part(facts.arm, facts.share) and (page.activated or not facts.deferred):
                 self._is_first(facts, issue_time(page))
 
     def _takes(self, page: PageRow, facts: Glance, issued_at: int) -> bool:

@@ -100,6 +100,7 @@ def _page(page: PageRow, row: ContextRow) -> Line:
         "coins": record.coins.hex(),
         "request_id": record.request_id,
         "clicks": items_of_bits(record.shown, page.clicks),
+        **({"activated": page.activated} if record.deferred else {}),
     }
     return _line(record.issued_at, "page", 0, facts)
 

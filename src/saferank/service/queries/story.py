@@ -27,7 +27,8 @@ _UNDOING = ("rollback", "reset")
 async def story(server: Server, context: Context, page: PageRow, record: PageRecord) -> ImpressionView:
     """All about a page."""
     versions = list(await versions_of(server, context))
-    first = record.arm == EXPLORE and await _is_first(server, page, record)
+    waits = record.deferred and not page.activated
+    first = record.arm == EXPLORE and not waits and await _is_first(server, page, record)
     counted = first and not _rolled_back(versions, record)
     base, candidates = await server.contexts.known_catalogue(record.catalogue) or (list(record.production), [])
     leader = leader_of_page(context, versions, record, (base, candidates))
@@ -107,6 +108,8 @@ async def _is_first(server: Server, page: PageRow, record: PageRecord) -> bool:
         if other.impression >= page.impression:
             break
         facts = glance(other.record)
+        if facts.deferred and not other.activated:
+            continue
         if facts.visitor == record.visitor and takes_part(facts.arm, facts.share):
             return False
     return True

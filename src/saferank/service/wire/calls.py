@@ -81,6 +81,10 @@ class RankCall(Call):
         default=None, description="shadow and off show production's ranking; the service's own mode if absent."
     )
     explain: bool = Field(default=False, description="Say what every position is doing there.")
+    deferred: bool = Field(
+        default=False,
+        description="For a page that is fetched ahead and may never be shown: it counts once a report is `activated`.",
+    )
 
     @model_validator(mode="after")
     def _enough_items(self) -> "RankCall":
@@ -139,6 +143,7 @@ class FeedbackCall(Call):
         max_length=MOST_POSITIONS,
         description="The items as they were shown; refused (422) when that is not the page.",
     )
+    activated: bool = Field(default=False, description="A page that was asked for as `deferred` has been shown.")
 
     @model_validator(mode="after")
     def _one_name(self) -> "FeedbackCall":

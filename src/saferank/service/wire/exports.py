@@ -1,7 +1,8 @@
 """The lines of an export in the forms that other programs read: ``sessions`` and OpenSearch's ``ubi``.
 
 Pure: it takes the lines of ``/v1/export`` and gives others. A page whose window is open is left out, because its clicks
-may still come. The store keeps the clicks of a page as a set, so an event of ``ubi`` has the time of its page.
+may still come; so is one that was asked for ahead and never shown. The store keeps the clicks of a page as a set, so an
+event of ``ubi`` has the time of its page.
 """
 
 import json
@@ -30,7 +31,8 @@ class Converter:
         """The lines that one line of the log gives."""
         if self._form == "events":
             yield _line(facts)
-        elif facts["kind"] == "page" and facts["closes_at"] <= self._now:  # the order of such texts is that of times
+        elif facts["kind"] == "page" and facts.get("activated", True) and facts["closes_at"] <= self._now:
+            # times are compared as texts: their order is the same
             yield from _session(facts) if self._form == "sessions" else _documents(facts)
 
 

@@ -1,10 +1,12 @@
-"""Personalizer's paths under the prefixes of its three SDK generations, and its form of refusals."""
+"""Azure Personalizer's API over the two calls: its paths under the prefixes of its three SDK generations.
+
+A reward carries nothing but an event id. The store binds the id to its page (``commands/events.py``), so any server
+can answer it and nothing is remembered here.
+"""
 
 import hashlib
 import json
-import time
-from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 from urllib.parse import unquote
 
@@ -12,21 +14,25 @@ from fastapi import Request, Response
 from pydantic import BaseModel
 from starlette.routing import Route
 
-from saferank.service.clock import milliseconds
+from saferank.service.commands.events import EventPage
 from saferank.service.http.adapters import calls
-from saferank.service.http.adapters.personalizer import translation
-from saferank.service.http.adapters.personalizer.book import Event, EventBook
-from saferank.service.http.adapters.personalizer.models import (
+from saferank.service.http.adapters.personalizer_calls import (
     MultiSlotRank,
     MultiSlotReward,
     Rank,
     Reward,
     SingleRank,
+    actions_of,
+    multi_slot_answer,
+    multi_slot_call,
+    single_answer,
+    single_call,
 )
 from saferank.service.http.dependencies import checked
 from saferank.service.http.gate import problem_headers
 from saferank.service.http.hub import Hub
-from saferank.service.wire.calls import FeedbackCall, RankAnswer
+from saferank.service.knowledge.catalogues import digest_of
+from saferank.service.wire.calls import FeedbackCall, RankCall
 from saferank.service.wire.problems import Problem
 
 PREFIXES = ("/personalizer/v1.0", "/personalizer/v1.1-preview.3", "/personalizer")
@@ -65,61 +71,43 @@ class Personalizer:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._opened: EventBook | None = None
-
-    @property
-    def _book(self) -> EventBook:
-        if self._opened is None:
-            self._opened = EventBook(_folder_of(self._hub.settings.store))
-        return self._opened
 
     async def rank(self, request: Request) -> Response:
         """Which action to use."""
         tenant, body = await self._read(request, SingleRank)
-        question = translation.single_question(body, self._hub.settings.personalizer_context)
-
-        def answer(event_id: str, page: RankAnswer) -> dict[str, object]:
-            return translation.single_answer(body, event_id, page)
-
-        return await self._answer(tenant, body, question, answer)
+        call = single_call(body, self._hub.settings.personalizer_context)
+        event_id, page = await self._page(tenant, body, call)
+        return _json(201, single_answer(body, event_id, page))
 
     async def rank_slots(self, request: Request) -> Response:
         """Which action to use in every slot."""
         tenant, body = await self._read(request, MultiSlotRank)
-        question = translation.multi_slot_question(body, self._hub.settings.personalizer_context)
-
-        def answer(event_id: str, page: RankAnswer) -> dict[str, object]:
-            return translation.multi_slot_answer(event_id, question.slots, page)
-
-        return await self._answer(tenant, body, question, answer)
+        call = multi_slot_call(body, self._hub.settings.personalizer_context)
+        return _json(201, multi_slot_answer(*await self._page(tenant, body, call)))
 
     async def reward(self, request: Request) -> Response:
         """A positive reward is a click on the chosen action."""
         tenant, body = await self._read(request, Reward)
-        event = self._event(request, tenant, slots=False)
-        return await self._reward(event, [event.actions[translation.ONE]] if body.value > 0 else [])
+        page = await self._event(request, tenant, slots=False)
+        return await self._report(tenant, page, [page.ranking[0]] if body.value > 0 else [])
 
     async def reward_slots(self, request: Request) -> Response:
         """A positive reward is a click on the action of its slot."""
         tenant, body = await self._read(request, MultiSlotReward)
-        event = self._event(request, tenant, slots=True)
+        page = await self._event(request, tenant, slots=True)
+        actions = actions_of(page) or {}
         for place, entry in enumerate(body.reward):
-            if entry.slot not in event.actions:
+            if entry.slot not in actions:
                 field = f"reward[{place}].slotId"
                 raise Problem(422, "Unknown slot", f"{field} {entry.slot!r} is not a slot of this event", field)
-        clicked = (event.actions[entry.slot] for entry in body.reward if entry.value > 0)
-        return await self._reward(event, list(dict.fromkeys(clicked)))
+        clicked = (actions[entry.slot] for entry in body.reward if entry.value > 0)
+        return await self._report(tenant, page, list(dict.fromkeys(clicked)))
 
     async def activate(self, request: Request) -> Response:
         """The event was shown: what was rewarded so far counts, and what comes."""
         tenant = self._tenant(request)
-        event = self._event(request, tenant, slots="/multislot/" in request.url.path)
-        while not event.active:
-            await self._deliver(event, list(event.clicks))
-            if self._book.activate(event):
-                break
-            event = self._event(request, tenant, slots="/multislot/" in request.url.path)
-        return Response(status_code=204)
+        page = await self._event(request, tenant, slots="/multislot/" in request.url.path)
+        return await self._report(tenant, page, [], activated=True)
 
     async def configuration(self, request: Request) -> Response:
         """What of Personalizer's settings has a meaning here."""
@@ -153,61 +141,49 @@ class Personalizer:
         tenant = self._tenant(request)
         return tenant, await self._hub.call(kind, request.scope["headers"], request.receive)
 
-    async def _answer(
-        self,
-        tenant: str,
-        body: Rank,
-        question: translation.Question,
-        form: Callable[[str, RankAnswer], dict[str, object]],
-    ) -> Response:
-        digest = _digest(question)
-        known = None if body.event_id is None else self._book.find(tenant, body.event_id)
-        if known is not None:
-            return _repeated(known, digest)
-        page = await calls.rank(self._hub, tenant, question.call)
-        event_id = body.event_id or page.impression_id
-        answer = json.dumps(form(event_id, page))
-        actions = dict(zip(question.slots, page.ranking, strict=False))
-        event = Event(tenant, event_id, page.token, actions, digest, answer, active=not body.deferred)
-        self._book.add(event, milliseconds(page.closes_at), int(1000 * time.time()))
-        return Response(answer, 201, media_type="application/json")
+    async def _page(self, tenant: str, body: Rank, call: RankCall) -> tuple[str, EventPage]:
+        """The event id and its page: the one that the id is bound to, or a new one."""
+        event_id = body.event_id
+        page = None if event_id is None else await self._find(tenant, event_id)
+        if page is None:
+            answer = await calls.rank(self._hub, tenant, call)
+            event_id = event_id or answer.impression_id
+            binding = FeedbackCall(token=answer.token, clicks=[], event_id=_binding(event_id))
+            await calls.feedback(self._hub, tenant, [binding])  # refused if somebody else bound the id just now
+            page = await self._find(tenant, event_id)
+        if event_id is None or page is None:
+            raise Problem(503, "Too slow", "the page was closed before its event id was kept; try again", retry_after=1)
+        lists = (call.base_ranking, call.candidates)
+        if (page.context, page.catalogue) != (call.context, digest_of(lists)):
+            detail = f"eventId {event_id!r} came before with other actions; give a new event a new id"
+            raise Problem(422, "Other event", detail, "eventId")
+        return event_id, page
 
-    def _event(self, request: Request, tenant: str, slots: bool) -> Event:
+    async def _find(self, tenant: str, event_id: str) -> EventPage | None:
+        return await self._hub.engine.event_page(tenant, _binding(event_id))
+
+    async def _event(self, request: Request, tenant: str, slots: bool) -> EventPage:
         try:
             event_id = checked(unquote(request.path_params["event_id"], errors="strict"), "eventId")
         except UnicodeDecodeError as problem:
             raise Problem(422, "Invalid request", "eventId in the path is not UTF-8", "eventId") from problem
-        event = self._book.find(tenant, event_id)
-        if event is None or (translation.ONE in event.actions) == slots:
+        page = await self._find(tenant, event_id)
+        if page is None or (actions_of(page) is not None) != slots:
             what = "event with slots" if slots else "event without slots"
             raise Problem(404, "Unknown event", f"there is no {what} {event_id!r}, or no longer", "eventId")
-        return event
+        return page
 
-    async def _reward(self, event: Event, clicks: list[str]) -> Response:
-        if event.active:
-            await self._deliver(event, clicks)
-        else:
-            self._book.hold(event, tuple(clicks))
-        return Response(status_code=204)
-
-    async def _deliver(self, event: Event, clicks: list[str]) -> None:
-        call = FeedbackCall(token=event.token, clicks=clicks)
-        (result,) = await calls.feedback(self._hub, event.tenant, [call])
+    async def _report(self, tenant: str, page: EventPage, clicks: list[str], activated: bool = False) -> Response:
+        call = FeedbackCall(impression_id=page.impression_id, clicks=clicks, activated=activated)
+        (result,) = await calls.feedback(self._hub, tenant, [call])
         if isinstance(result, Problem):
             raise result
+        return Response(status_code=204)
 
 
-def _repeated(event: Event, digest: bytes) -> Response:
-    if event.digest != digest:
-        detail = f"eventId {event.id!r} came before with other actions; give a new event a new id"
-        raise Problem(422, "Other event", detail, "eventId")
-    return Response(event.answer, 201, media_type="application/json")
-
-
-def _digest(question: translation.Question) -> bytes:
-    call = question.call
-    parts: list[Sequence[str]] = [[call.context], call.base_ranking, call.candidates, question.slots]
-    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).digest()
+def _binding(event_id: str) -> str:
+    """The name under which the store knows an event id: apart from those of reports, and not too long for one."""
+    return "personalizer:" + hashlib.blake2b(event_id.encode(), digest_size=16).hexdigest()
 
 
 async def _nothing_there(request: Request) -> Response:
@@ -238,11 +214,3 @@ def error_response(problem: Problem, code: str) -> Response:
 
 def _json(status: int, content: object) -> Response:
     return Response(json.dumps(content), status, media_type="application/json")
-
-
-def _folder_of(store: str) -> Path:
-    """The folder that event ids are kept in; Problem 501 for a store without one."""
-    if "://" in store:
-        detail = "Personalizer's event ids are kept in the folder of a store; serve this API with --store FOLDER"
-        raise Problem(501, "Not on PostgreSQL", detail)
-    return Path(store)
