@@ -56,6 +56,16 @@ POLICY_MISTAKES = {
     "reads_its_last_page": ["gives another state.clicks, state.share when choose() was", "from the impression"],
     "writes_into_the_page": ["writes into the impression", "Copy what you need"],
     "leads_with_too_few": ["leader() of leads-with-too-few returns [0]", "at least 3 different items"],
+    "promises_too_much": [
+        "is registered with safe=True, but shows [5, 4, 3, 2, 1, 0]",
+        "or register it without safe=True",
+    ],
+    "assumes_an_unknown_model": ["made_for='nope', which is no click model", "leave made_for out"],
+    "never_ends": ["choose() of never-ends does not end", "Let every loop have an end"],
+    "writes_a_global_array": [
+        "choose() of writes-a-global-array writes the global variable PAGES",
+        "Give the state an array",
+    ],
     "registers_nothing": ["registers neither a policy nor a click model", "call register("],
     "misspells_a_part": ["a policy has no part 'certify'", "known ones: start, leader, certifies"],
 }

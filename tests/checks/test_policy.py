@@ -200,9 +200,18 @@ def choose_by_a_global(policy: Any, state: State, impression: Impression) -> Non
         impression.ranking[0], impression.ranking[1] = impression.ranking[1], impression.ranking[0]
 
 
+def choose_by_an_alias(policy: Any, state: State, impression: Impression) -> None:
+    """Another name for the global array: only playing finds it."""
+    other = HIDDEN
+    other[0] += 1
+    if other[0] % 2:
+        impression.ranking[0], impression.ranking[1] = impression.ranking[1], impression.ranking[0]
+
+
 def learn_a_global(policy: Any, state: State, impression: Impression, clicks: Ints) -> None:
-    HIDDEN[1] += 1
-    state.memory[0] = HIDDEN[1]
+    other = HIDDEN
+    other[1] += 1
+    state.memory[0] = other[1]
 
 
 def learn_behind_the_page(policy: Any, state: State, impression: Impression, clicks: Ints) -> None:
@@ -332,7 +341,8 @@ BROKEN = [
     (broken(count_a_win_too_early), r"changes the duels. Only learn\(\) may"),
     (broken(move_the_leader), r"changes the leader. Only learn\(\) may"),
     (broken(choose_by_other_coins), r"test_policy.py:\d+: .* uses np.random.random, .* Draw from rng alone"),
-    (broken(choose_by_a_global), "does something else for a copy .* remember nothing outside the state"),
+    (broken(choose_by_a_global), r"choose_by_a_global\(\) of broken writes the global variable HIDDEN"),
+    (broken(choose_by_an_alias), "does something else for a copy .* remember nothing outside the state"),
     (broken(change_the_policy), r"choose\(\) of broken changes the policy"),
     (broken(refuse_short_pages), r"choose\(\) of broken fails with n_items=6, n_positions=1, .* ValueError: too short"),
     (broken(refuse_single_items), r"choose\(\) of broken fails with n_items=1, n_positions=1, .* too few"),

@@ -8,6 +8,7 @@ import numpy as np
 
 from saferank._kernel import CompilationError, implemented, is_foreign, kernel, specialised, why_not_compiled
 from saferank.checks.contract import ContractError, blaming, require
+from saferank.checks.ending import ending
 from saferank.checks.interpreted import Interpreter
 from saferank.checks.sources import check_kernels
 from saferank.click_models import click_model
@@ -107,6 +108,14 @@ def _check_pages(model: Any, n_positions: int, users: _Users) -> None:
 
 def _call(model: Any, verb: Callable[..., Any], *arguments: Any) -> Any:
     """What a verb returns; a failure is a ``ContractError`` with its line."""
+    name = type(model).__name__
+    if not is_foreign(type(model)):
+        return _try(model, verb, *arguments)
+    with ending(f"{verb.__name__}() of {name}"):
+        return _try(model, verb, *arguments)
+
+
+def _try(model: Any, verb: Callable[..., Any], *arguments: Any) -> Any:
     name = type(model).__name__
     try:
         return verb(model, *arguments)

@@ -16,6 +16,7 @@ from saferank.checks.interpreted import Interpreter
 from saferank.checks.sources import check_functions, check_kernels
 from saferank.checks.state import shared_field
 from saferank.checks.trial import Trial, Verbs, interpreted_verbs
+from saferank.click_models import CLICK_MODELS
 from saferank.plugins import home_of
 from saferank.policies import PolicyKind, Setup, advance, count_issued, freeze, has_room, policy_kind
 from saferank.statistics.decision import decision_rule
@@ -45,13 +46,15 @@ def check_policy(
     """Raise a ``ContractError`` unless the policy keeps the contract of a policy.
 
     It plays ``rounds`` pages on the given size, as a live ranker without a horizon and with answers that come late or
-    never, and again with one position, with every item on the page, and with a single item. The seeds are fixed: a
+    never, and again with one position, with every item on the page, and with a single item. Pages of a policy that is
+    registered with ``safe=True`` are held against the worst case (up to 12 items). The seeds are fixed: a
     verdict never changes. A plug-in is played interpreted, and unless ``compiled`` is false compiled as well.
 
     >>> check_policy("kl-ucb-br", n_items=4, n_positions=2, rounds=50)
     """
     kind = policy_kind(kind) if isinstance(kind, str) else kind
     _check_verbs(kind)
+    _check_assumption(kind)
     rule = decision_rule(kind.default_rule(_LEVEL))
     known = tuple(_EXAMINATION**position for position in range(n_items)) if kind.needs_examination else None
     asked = Setup(n_items, n_positions, rule, examination=known)
@@ -76,6 +79,16 @@ def _check_verbs(kind: PolicyKind) -> None:
                 f"{verb.__name__}() is not implemented for {kind.policy.__name__}. Decorate a function with "
                 f"@implements({verb.__name__}, {kind.policy.__name__}).",
             )
+
+
+def _check_assumption(kind: PolicyKind) -> None:
+    """``made_for`` names a click model that is registered."""
+    with blaming(kind.start):
+        require(
+            kind.made_for is None or kind.made_for in CLICK_MODELS,
+            f"{kind.name} is registered with made_for={kind.made_for!r}, which is no click model. Known are "
+            f"{', '.join(CLICK_MODELS)}; leave made_for out for a policy that assumes none.",
+        )
 
 
 def _check_sources(kind: PolicyKind) -> None:

@@ -4,8 +4,11 @@ Playing a policy finds most mistakes, but not which line is to blame, and not ra
 in the rounds that were played. So every function of a plug-in is also looked through, with the helpers that it calls.
 """
 
+import ast
 import dis
+import inspect
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -25,6 +28,22 @@ _ALLOCATING = {
     )
 }  # fmt: skip
 
+_WRITING = (
+    "append",
+    "clear",
+    "extend",
+    "fill",
+    "insert",
+    "itemset",
+    "partition",
+    "pop",
+    "put",
+    "resize",
+    "sort",
+    "update",
+)
+"""Methods of arrays, lists and dictionaries that change them."""
+
 
 class Use(NamedTuple):
     """A global name that a function reads or writes."""
@@ -39,7 +58,7 @@ class Use(NamedTuple):
 def check_kernels(name: str, kernels: Sequence[Any]) -> None:
     """Raise a ``ContractError`` on the first thing that the kernels of ``name`` must not use."""
     for function in _with_helpers(kernels):
-        for use in _uses(function.__code__, _names_of(function)):
+        for use in [*_uses(function.__code__, _names_of(function)), *_array_writes(function)]:
             _judge(name, function, use)
             _judge_kernel(name, function, use)
 
@@ -48,7 +67,7 @@ def check_functions(name: str, functions: Sequence[Any]) -> None:
     """The same for functions that are not compiled, which may make arrays: ``start`` and ``leader``."""
     for function in functions:
         if isinstance(function, FunctionType):
-            for use in _uses(function.__code__, _names_of(function)):
+            for use in [*_uses(function.__code__, _names_of(function)), *_array_writes(function)]:
                 _judge(name, function, use)
 
 
@@ -153,6 +172,38 @@ def _each_use(code: CodeType, names: dict[str, Any]) -> Iterator[Use]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _each_use(constant, names)
+
+
+def _array_writes(function: FunctionType) -> Iterator[Use]:
+    """The places where a function writes into a global array: ``NAME[...] = value``, or a method like ``NAME.fill``.
+
+    Compiled code refuses such a write itself; Python does not. A function whose source is not known has none.
+    """
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):  # made by exec, or a lambda inside an expression
+        return
+    names, own = _names_of(function), {*function.__code__.co_varnames, *function.__code__.co_cellvars}
+    for node in ast.walk(tree):
+        name = _written_name(node)
+        if name is not None and name not in own and isinstance(names.get(name), np.ndarray | list | dict | set | tuple):
+            line = function.__code__.co_firstlineno + node.lineno - 1  # type: ignore[attr-defined]
+            yield Use(function.__code__, line, name, None, written=True)
+
+
+def _written_name(node: ast.AST) -> str | None:
+    """The name at the root of what an expression writes into; None when it writes into nothing."""
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        return _root(node.value)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _WRITING:
+        return _root(node.func.value)
+    return None
+
+
+def _root(node: ast.expr) -> str | None:
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
 
 
 def _read(code: CodeType, line: int, instructions: Sequence[dis.Instruction], names: dict[str, Any]) -> Use:

@@ -6,6 +6,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import numpy as np
 
 from saferank.checks.contract import ContractError, require
+from saferank.checks.ending import ending
 from saferank.plugins import place_of_problem
 from saferank.policies import PolicyKind, Setup
 from saferank.saved_state import SavedStateError, flatten, from_bytes, rebuild, to_bytes
@@ -40,7 +41,10 @@ def started(kind: PolicyKind, setup: Setup) -> tuple[Any, Any]:
 def _begun(kind: PolicyKind, setup: Setup) -> tuple[Any, Any]:
     sizes = f"n_items={setup.n_items}, n_positions={setup.n_positions}"
     try:
-        begun = kind.start(setup)
+        with ending(f"start() of {kind.name}"):
+            begun = kind.start(setup)
+    except ContractError:
+        raise
     except Exception as problem:
         what = f"start() of {kind.name} fails with {sizes}: {type(problem).__name__}: {problem}."
         raise ContractError(f"{what} It must work for every size.", place_of_problem(problem)) from problem

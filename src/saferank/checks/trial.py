@@ -5,14 +5,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank._kernel import CompilationError, implemented, why_not_compiled
+from saferank._kernel import CompilationError, implemented, is_foreign, why_not_compiled
 from saferank.checks.contract import ContractError, blaming, require
+from saferank.checks.ending import ending
 from saferank.checks.interpreted import Interpreter
 from saferank.checks.page import GuardedPage, check_leader, check_page, contents_of_page, copied_impression
+from saferank.checks.promise import Promise
 from saferank.checks.state import changed_fields, copied, duels_of, nan_field, same, started
 from saferank.plugins import place_of_problem
 from saferank.policies import PolicyKind, Setup, count_issued, freeze, has_room, make_room
 from saferank.randomness import Words, stream, uniform
+from saferank.safety.worst_case import Possible, at_most, certify_seats, new_possible
 from saferank.verbs import Impression, Ints, choose, learn
 
 _NOT_REPLAYED = ("horizon",)  # how far the table of a rule reaches: room, nothing that was learnt
@@ -27,6 +30,9 @@ class Verbs(NamedTuple):
     has_room: Callable[..., bool] = has_room
     make_room: Callable[..., tuple[Any, Any]] = make_room
     count_issued: Callable[..., None] = count_issued
+    new_possible: Callable[..., Possible] = new_possible
+    certify_seats: Callable[..., None] = certify_seats
+    at_most: Callable[..., bool] = at_most
 
 
 def interpreted_verbs(interpreter: Interpreter) -> Verbs:
@@ -44,13 +50,14 @@ class Trial:
 
     def __init__(self, kind: PolicyKind, setup: Setup, seed: int, verbs: Verbs, replayed: bool) -> None:
         self.kind, self.setup, self.verbs = kind, setup, verbs
+        self.stops_loops = is_foreign(kind.policy)
         with blaming(kind.start):
             self.policy, self.state = started(kind, setup)
             unknown = [field for field in kind.caches if replayed and field not in self.state._fields]
             require(not unknown, f"{kind.name} is registered with caches={unknown}, but its state has no such field.")
         self.replayed = copied(self.state) if replayed else None
         self.rng, self.users = stream(seed, "checked policy"), stream(seed, "checked users")
-        self.page = GuardedPage(kind, setup)
+        self.page, self.promise = GuardedPage(kind, setup), Promise(kind, setup, verbs)
         self.pages: list[list[list[int]]] = []
 
     def issue(self) -> tuple[Impression, Ints]:
@@ -61,6 +68,7 @@ class Trial:
             self._call(self.verbs.choose, self.state, self.rng, self.page.impression)
             self._call(self.verbs.freeze, self.state, self.page.impression)
             check_page(f"choose() of {self.kind.name}", self.page, self.setup, number)
+            self.promise.check(self.state, self.page.impression.shown.tolist())
             self._check_counted(number)
             self._check_nothing_learnt(policy, state)
             rng_before = rng.copy()
@@ -195,6 +203,13 @@ class Trial:
         )
 
     def _call(self, verb: Any, state: Any, *arguments: Any) -> None:
+        if not self.stops_loops:
+            self._try(verb, state, *arguments)
+            return
+        with ending(f"{verb.__name__}() of {self.kind.name}"):
+            self._try(verb, state, *arguments)
+
+    def _try(self, verb: Any, state: Any, *arguments: Any) -> None:
         try:
             verb(self.policy, state, *arguments)
         except CompilationError as problem:
