@@ -1,6 +1,8 @@
 """``import saferank``: everything that it promises is there, typed, documented, and in the documentation."""
 
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,3 +28,17 @@ def test_other_names_are_not_there() -> None:
 def test_functions_are_typed() -> None:
     for function in (saferank.simulate, saferank.fit, saferank.reproduce, saferank.report):
         assert all(p.annotation is not p.empty for p in inspect.signature(function).parameters.values())
+
+
+LIGHT = ("simulate", "reproduce", "report", "forecast", "ArgumentError", "OutputError", "RunInterrupted", "UsageError")
+
+
+def test_what_the_package_says_is_light_loads_no_numpy() -> None:
+    """As the docstring of the package says it."""
+    code = (
+        f"import sys; from saferank import {', '.join(LIGHT)}; print(sorted({{'numpy', 'numba'}} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    documented = inspect.getdoc(saferank) or ""
+    assert all(f"``{name}``" in documented for name in LIGHT if name.islower())

@@ -6,7 +6,8 @@
     from saferank import forecast                                      # what it would bring on your own log
     saferank.policies, saferank.click_models                           # what there is, and how to add to it
 
-Names are loaded when they are first used: importing one of them loads no numpy and no compiler before it is called.
+Names are loaded when they are first used. ``simulate``, ``reproduce``, ``report``, ``forecast`` and the errors import
+neither numpy nor the compiler until they are called; the other names import both.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from saferank.policies.registry import PAPER, PEER, policies_of
 from saferank.reporting.data import data_of
 from saferank.reporting.looks import model_name, policy_name
 from saferank.reporting.reading import Run, read_run
@@ -16,7 +17,7 @@ from saferank.simulation.model_study import Estimate, StudyLine, lines_of, made_
 FILE = "model-study.json"
 _NOTHING = 1e-6
 """What is smaller is rounding of sums."""
-_ENOUGH = ("cascade-kl-ucb", "pbm-ucb", "pbm-ts", "top-rank", "kl-ucb-br", "original")
+_ENOUGH = (*(name for name in policies_of(PEER) if made_for(name)), *policies_of(PAPER))
 _HOW = (
     "No results have policies that were made for a click model under several models. To get the study: saferank "
     "simulate embedded --policies " + ",".join(_ENOUGH) + " --out study, then "

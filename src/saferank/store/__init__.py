@@ -1,1 +1,1 @@
-"""The durable log of the live service: one SQLite file, one writer."""
+"""The durable log of the live service: a contract, and two stores that keep it: SQLite and PostgreSQL."""

@@ -1,4 +1,4 @@
 """What is asked and changes nothing: overviews, stories of pages, versions, exports, counters.
 
-May import ``state`` and what is below it; knows no HTTP.
+May import ``protocol`` and what is below it; knows no HTTP.
 """
