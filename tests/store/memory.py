@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from saferank.store.contract import (
+    MOST_EVENT_IDS,
     SHARDS,
     AlarmRow,
     CatalogueRow,
@@ -95,6 +96,7 @@ class MemoryStore:
         self.pages: dict[bytes, PageRow] = {}
         self.events: dict[tuple[str, str], bytes] = {}  # (tenant, event_id): digest
         self.event_times: dict[tuple[str, str], int] = {}
+        self.ids: Counter[bytes] = Counter()  # event ids by page
         self.bodies: dict[bytes, bytes] = {}
         self.done: list[OperationRow] = []
         self.alarm_rows: list[AlarmRow] = []
@@ -200,14 +202,13 @@ class MemoryStore:
             return Outcome.DUPLICATE if self.events[event] == report.digest else Outcome.CONFLICT
         if not self._is_open(page, now):
             return Outcome.LATE
-        if report.event_id is not None:
-            self.events[event], self.event_times[event] = report.digest, now
         old = self.pages.get(page.impression)
-        if old is None:
-            self.pages[page.impression] = page
-            return Outcome.ACCEPTED
-        self.pages[page.impression] = old._replace(clicks=old.clicks | page.clicks)
-        new = report.event_id is not None or page.clicks & ~old.clicks
+        new = old is None or bool(page.clicks & ~old.clicks)
+        if report.event_id is not None and (new or self.ids[page.impression] < MOST_EVENT_IDS):
+            self.events[event], self.event_times[event] = report.digest, now
+            self.ids[page.impression] += 1
+            new = True
+        self.pages[page.impression] = page if old is None else old._replace(clicks=old.clicks | page.clicks)
         return Outcome.ACCEPTED if new else Outcome.DUPLICATE
 
     def _is_open(self, page: PageRow, now: int) -> bool:

@@ -7,6 +7,7 @@ import pytest
 
 from saferank.store.contract import (
     ACTIVATED,
+    MOST_EVENT_IDS,
     SHARDS,
     AlarmRow,
     CatalogueRow,
@@ -66,6 +67,41 @@ async def test_a_store_is_made_with_secrets(store: Store) -> None:
 
 
 # --- pages and reports ---
+
+
+@over_store
+async def test_a_page_keeps_a_bounded_number_of_event_ids_and_loses_no_click(store: Store) -> None:
+    context, now = await opened(store), await now_of(store)
+    row, other = page(context, now), page(context, now)
+    first = await said(store, *(report(row, 1, f"a{number}") for number in range(MOST_EVENT_IDS - 2)))
+    assert first == [ACCEPTED] * (MOST_EVENT_IDS - 2)
+    assert await said(store, *(report(row, 1, f"b{number}") for number in range(4))) == [ACCEPTED] * 2 + [DUPLICATE] * 2
+    flood = [report(row, 1, f"c{number}") for number in range(500)]
+    assert await said(store, *flood) == [DUPLICATE] * 500
+    assert await prune_all(store) == MOST_EVENT_IDS
+
+    # what brings a click is kept, and one that only repeats a click of the same group is not
+    found = await said(store, report(row, 2, "d"), report(row, 3, "e"), report(row, 4, "f"), report(other, 1, "g"))
+    assert found == [ACCEPTED, DUPLICATE, ACCEPTED, ACCEPTED]
+    assert await said(store, report(row, 2, "d"), report(row, 1, "d"), report(row, 7, "h")) == [
+        DUPLICATE,
+        CONFLICT,
+        DUPLICATE,
+    ]
+    assert (await store.page(row.impression) or row).clicks == 7
+
+
+async def prune_all(store: Store) -> int:
+    return await store.prune_events(await now_of(store) + 1, 10_000)
+
+
+@over_store
+async def test_a_click_that_a_refused_report_has_as_well_is_not_lost_beyond_the_bound(store: Store) -> None:
+    context, now = await opened(store), await now_of(store)
+    row = page(context, now)
+    await said(store, *(report(row, 1, f"a{number}") for number in range(MOST_EVENT_IDS)))
+    assert await said(store, report(row, 2, "a0"), report(row, 2, "new")) == [CONFLICT, ACCEPTED]
+    assert (await store.page(row.impression) or row).clicks == 3
 
 
 @over_store

@@ -86,10 +86,15 @@ class Report(NamedTuple):
     digest: bytes  # of page and clicks: what two reports with one event_id must have in common
 
 
+MOST_EVENT_IDS = 64
+"""Event ids that are kept of a page. Further reports with new ones are taken like reports without, unless they bring a
+click: so one token cannot fill the store."""
+
+
 class Outcome(IntEnum):
     """What became of a report. An event_id is looked up first: who repeats one is told so after the closing too."""
 
-    ACCEPTED = 1  # merged, and at least one click or the page itself is new, or it has a new event_id
+    ACCEPTED = 1  # merged, and at least one click or the page itself is new, or it has a new event_id that is kept
     DUPLICATE = 2  # everything in it was there before
     LATE = 3  # the page is closed: nothing was written
     CONFLICT = 4  # the event_id came before with another digest: nothing was written

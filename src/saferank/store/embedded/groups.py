@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from saferank.store.checksums import damaged, page_sum, sealed, sealed_clicks, unsealed_clicks
-from saferank.store.contract import Group, Outcome, PageRow, Report, Written
+from saferank.store.contract import MOST_EVENT_IDS, Group, Outcome, PageRow, Report, Written
 from saferank.store.embedded.file import insert, select_in
 from saferank.store.page_record import TIME_BYTES
 from saferank.store.past import Past
@@ -41,7 +41,7 @@ class _Merge:
         pages = [*(report.page for report in group.reports), *group.pages]
         self._now = now
         self._closed = _closed(connection, pages, name)
-        self._clicks = _clicks(connection, pages, name)
+        self._clicks, self._ids = _clicks(connection, pages, name)
         self._events = _events(connection, group)
         self._changed: dict[bytes, PageRow] = {}
         self._new: dict[int, int] = {}  # context: the earliest end of a window of a new page
@@ -57,9 +57,11 @@ class _Merge:
         if not self._is_open(page):
             return Outcome.LATE
         new = self._merge(page)
-        if report.event_id is not None:
+        if report.event_id is not None and (new or self._ids.get(page.impression, 0) < MOST_EVENT_IDS):
             self._events[report.tenant, report.event_id] = report.digest
             self._delivered.append((report.tenant, report.event_id, report.digest, self._now))
+            self._ids[page.impression] = self._ids.get(page.impression, 0) + 1
+            self._changed[page.impression] = page._replace(clicks=self._clicks[page.impression])
             new = True
         return Outcome.ACCEPTED if new else Outcome.DUPLICATE
 
@@ -75,7 +77,8 @@ class _Merge:
         """Bring it into the file."""
         sql = statements("embedded")
         insert(connection, sql["add_delivery"], self._delivered)
-        insert(connection, sql["add_page"], [_page_row(page) for page in self._changed.values()])
+        rows = [_page_row(page, self._ids.get(page.impression, 0)) for page in self._changed.values()]
+        insert(connection, sql["add_page"], rows)
         insert(connection, sql["add_waiting"], list(self._new.items()))
         if self._added:
             connection.execute(sql["count_written"], (self._added,))
@@ -98,8 +101,8 @@ class _Merge:
         return True
 
 
-def _page_row(page: PageRow) -> tuple[Any, ...]:
-    return (*page[:-1], sealed_clicks(page.impression, page.clicks), page_sum(page))
+def _page_row(page: PageRow, ids: int = 0) -> tuple[Any, ...]:
+    return (*page[:-1], sealed_clicks(page.impression, page.clicks), page_sum(page), ids)
 
 
 def _closed(connection: sqlite3.Connection, pages: list[PageRow], name: str) -> Mapping[int, int]:
@@ -113,10 +116,14 @@ def _closed(connection: sqlite3.Connection, pages: list[PageRow], name: str) -> 
     return {number: closed for number, closed, _ in rows}
 
 
-def _clicks(connection: sqlite3.Connection, pages: list[PageRow], name: str) -> dict[bytes, int]:
+def _clicks(
+    connection: sqlite3.Connection, pages: list[PageRow], name: str
+) -> tuple[dict[bytes, int], dict[bytes, int]]:
+    """By page that is there: its clicks, and how many event ids of it are kept."""
     keys = [(impression,) for impression in {page.impression for page in pages}]
     rows = select_in(connection, statements("embedded")["clicks_in"], keys)
-    return {impression: unsealed_clicks(name, impression, clicks) for impression, clicks in rows}
+    clicks = {impression: unsealed_clicks(name, impression, data) for impression, data, _ in rows}
+    return clicks, {impression: ids for impression, _, ids in rows}
 
 
 def _events(connection: sqlite3.Connection, group: Group) -> dict[tuple[str, str], bytes]:

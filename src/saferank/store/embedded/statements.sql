@@ -89,7 +89,7 @@ INSERT OR IGNORE INTO catalogue (digest, body, sum) VALUES (?)
 SELECT id, closed_through, closed_inverse = ~ closed_through FROM context WHERE id IN (?)
 
 -- name: clicks_in
-SELECT impression, clicks FROM page WHERE impression IN (?)
+SELECT impression, clicks, events FROM page WHERE impression IN (?)
 
 -- name: deliveries_in
 -- With (tenant, event_id) IN (...) SQLite would read the whole table.
@@ -103,8 +103,8 @@ SELECT digest FROM delivery WHERE tenant = ? AND event_id = ?
 INSERT INTO delivery (tenant, event_id, digest, at) VALUES (?)
 
 -- name: add_page
-INSERT INTO page (impression, context, closes_at, record, server, number, clicks, sum) VALUES (?)
-ON CONFLICT (impression) DO UPDATE SET clicks = excluded.clicks
+INSERT INTO page (impression, context, closes_at, record, server, number, clicks, sum, events) VALUES (?)
+ON CONFLICT (impression) DO UPDATE SET clicks = excluded.clicks, events = excluded.events
 
 -- name: count_written
 UPDATE tally SET pages = pages + ?

@@ -3,6 +3,9 @@ ALTER TABLE context ADD COLUMN closed_inverse INTEGER NOT NULL DEFAULT -1;
 ALTER TABLE context ADD COLUMN pruned_inverse INTEGER NOT NULL DEFAULT -1;
 UPDATE context SET closed_inverse = ~ closed_through, pruned_inverse = ~ pruned_through;
 
+-- How many event ids are kept of a page. It is an estimate: a backup does not hold it, and ids are forgotten in time.
+ALTER TABLE page ADD COLUMN events INTEGER NOT NULL DEFAULT 0;
+
 -- How many pages were written and not deleted since: pages that are missing are noticed.
 CREATE TABLE tally (pages INTEGER NOT NULL);
 INSERT INTO tally SELECT COUNT(*) FROM page;

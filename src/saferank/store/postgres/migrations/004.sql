@@ -3,6 +3,9 @@ ALTER TABLE saferank.context ADD COLUMN closed_inverse bigint NOT NULL DEFAULT -
 ALTER TABLE saferank.context ADD COLUMN pruned_inverse bigint NOT NULL DEFAULT -1;
 UPDATE saferank.context SET closed_inverse = ~ closed_through, pruned_inverse = ~ pruned_through;
 
+-- How many event ids are kept of a page. It is an estimate: a backup does not hold it, and ids are forgotten in time.
+ALTER TABLE saferank.page ADD COLUMN events integer NOT NULL DEFAULT 0;
+
 -- How many pages were written and not deleted since, in parts that are added up: pages that are missing are noticed.
 -- Two connections seldom share a part, so that no group waits for another.
 CREATE TABLE saferank.tally (part integer PRIMARY KEY, pages bigint NOT NULL) WITH (fillfactor = 50);
@@ -31,9 +34,13 @@ DECLARE
     duplicate CONSTANT integer := 2;
     late CONSTANT integer := 3;
     conflict CONSTANT integer := 4;
+    most_event_ids CONSTANT integer := 64;  -- MOST_EVENT_IDS of store/contract.py
+    no_clicks CONSTANT bit(128) := 0::bit(128);
     r record;
     known bytea;
+    open boolean;
     changed boolean;
+    ids integer;
     added integer := 0;
 BEGIN
     outcomes := array_fill(0, ARRAY[reports]);
@@ -46,13 +53,21 @@ BEGIN
         RETURN;
     END IF;
     FOR r IN
-        SELECT u.*, c.closed_through FROM unnest(impressions, contexts, ends, tenants, event_ids, digests)
-            WITH ORDINALITY AS u(impression, context, closes_at, tenant, event_id, digest, place)
+        SELECT u.*, c.closed_through, coalesce(p.events, 0) + row_number() OVER earlier AS ids,
+               p.impression IS NULL AND row_number() OVER earlier = 1 OR u.clicks <> u.clicks
+               & (coalesce(p.clicks, no_clicks) | coalesce(bit_or(u.clicks) OVER before, no_clicks)) AS news
+        FROM unnest(impressions, contexts, ends, clicked, tenants, event_ids, digests)
+            WITH ORDINALITY AS u(impression, context, closes_at, clicks, tenant, event_id, digest, place)
         JOIN saferank.context c ON c.id = u.context
-        WHERE u.event_id IS NOT NULL ORDER BY u.tenant, u.event_id, u.place
+        LEFT JOIN saferank.page p ON p.impression = u.impression
+        WHERE u.event_id IS NOT NULL
+        WINDOW earlier AS (PARTITION BY u.impression ORDER BY u.place),
+               before AS (earlier ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+        ORDER BY u.tenant, u.event_id, u.place
     LOOP
         changed := false;
-        IF r.impression >= saferank.first_id(r.closed_through + 1) AND now_ms < r.closes_at THEN
+        open := r.impression >= saferank.first_id(r.closed_through + 1) AND now_ms < r.closes_at;
+        IF open AND (r.news OR r.ids <= most_event_ids) THEN
             INSERT INTO saferank.delivery VALUES (r.tenant, r.event_id, r.digest) ON CONFLICT DO NOTHING;
             changed := FOUND;
         END IF;
@@ -60,7 +75,11 @@ BEGIN
             outcomes[r.place] := accepted;  -- its page is still to be merged
         ELSE
             SELECT digest INTO known FROM saferank.delivery WHERE tenant = r.tenant AND event_id = r.event_id;
-            outcomes[r.place] := CASE WHEN NOT FOUND THEN late WHEN known = r.digest THEN duplicate ELSE conflict END;
+            IF FOUND THEN
+                outcomes[r.place] := CASE WHEN known = r.digest THEN duplicate ELSE conflict END;
+            ELSIF NOT open THEN
+                outcomes[r.place] := late;
+            END IF;  -- otherwise its id is not kept: it is merged like a report without one
         END IF;
     END LOOP;
     FOR r IN
@@ -73,15 +92,16 @@ BEGIN
             IF r.place <= reports THEN outcomes[r.place] := late; ELSE left_out := left_out + 1; END IF;
             CONTINUE;
         END IF;
-        INSERT INTO saferank.page (impression, context, closes_at, record, server, number, sum, clicks, inverse)
-        VALUES (r.impression, r.context, r.closes_at, r.record, r.server, r.number, r.sum, r.clicks, ~ r.clicks)
+        ids := CASE WHEN r.place <= reports AND outcomes[r.place] = accepted THEN 1 ELSE 0 END;
+        INSERT INTO saferank.page (impression, context, closes_at, record, server, number, sum, clicks, inverse, events)
+        VALUES (r.impression, r.context, r.closes_at, r.record, r.server, r.number, r.sum, r.clicks, ~ r.clicks, ids)
         ON CONFLICT DO NOTHING;
         changed := FOUND;
         IF changed THEN
             added := added + 1;
         ELSE
-            UPDATE saferank.page SET clicks = clicks | r.clicks, inverse = inverse & ~ r.clicks
-            WHERE impression = r.impression AND clicks | r.clicks <> clicks;
+            UPDATE saferank.page SET clicks = clicks | r.clicks, inverse = inverse & ~ r.clicks, events = events + ids
+            WHERE impression = r.impression AND (ids > 0 OR clicks | r.clicks <> clicks);
             changed := FOUND;
         END IF;
         IF r.place <= reports AND outcomes[r.place] = 0 THEN
