@@ -10,11 +10,12 @@ from saferank.checks.ending import MOST_LINES, ending
 
 
 def test_a_loop_without_an_end_is_stopped_with_its_line() -> None:
+    before = sys.gettrace()
     with pytest.raises(ContractError, match="mine does not end") as caught, ending("mine"):
         for _ in itertools.count():  # a frame of this file is entered below, so that it is traced
             _loop()
     assert caught.value.place is not None and __file__ in caught.value.place
-    assert sys.gettrace() is None
+    assert sys.gettrace() is before
 
 
 def _loop() -> None:

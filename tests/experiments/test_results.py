@@ -56,6 +56,31 @@ def test_saving_and_loading_changes_nothing(results: Results, tmp_path: Path) ->
         assert loaded.to_polars().equals(results.to_polars())
 
 
+def test_a_folder_with_results_is_not_overwritten_unless_that_is_asked(results: Results, tmp_path: Path) -> None:
+    results.save(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    other = Results(results.curves[:1], None, {})
+    with pytest.raises(
+        ArgumentError, match=r"folder: .* holds results\.json and runs\.parquet; save them with overwrite"
+    ):
+        other.save(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    other.save(tmp_path, overwrite=True)
+    loaded = Results.load(tmp_path)
+    assert loaded.curves == other.curves
+    assert loaded.runs is None
+
+
+@pytest.mark.parametrize("mean", [False, True])
+def test_pandas_has_the_rows_of_polars(results: Results, mean: bool) -> None:
+    frame, rows = results.to_pandas(mean=mean), results.to_polars(mean=mean)
+    assert list(frame.columns) == rows.columns
+    assert len(frame) == len(rows) > 0
+    for name in rows.columns:
+        found = [None if value != value or value is None else value for value in frame[name].tolist()]  # noqa: PLR0124
+        assert found == rows[name].to_list()
+
+
 def test_files_without_runs_are_read_and_say_what_is_missing(results: Results, tmp_path: Path) -> None:
     results.save(tmp_path)
     (tmp_path / "runs.parquet").unlink()

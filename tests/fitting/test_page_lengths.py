@@ -92,10 +92,19 @@ def test_fifty_items_and_ten_positions_from_a_log_end_to_end(tmp_path: Path) -> 
         assert found.items[:10] == planted.items[:10]
         assert sorted(found.items) == sorted(planted.items)
         assert len(found.items) == 50
-    play = ["--policies", "original", "--positions", "10", "--rounds", "20", "--repetitions", "1"]
+    names = ("original", "safe-draw", "kl-ucb-br")
+    play = ["--policies", ",".join(names), "--positions", "10", "--rounds", "300", "--repetitions", "1"]
     assert main(["simulate", out, *play, "--out", str(tmp_path / "out")]) == 0
     results = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
     assert {(result["items"], result["positions"]) for result in results} == {(50, 10)}
+    assert {(result["policy"], result["model"]) for result in results} == {
+        (name, model) for name in names for model in ("pbm", "cm")
+    }
+    regret = {(r["instance"], r["model"], r["policy"]): r["regret_mean"][-1] for r in results}
+    for (query, model, name), value in regret.items():
+        if name != "original":  # they show other pages than the original ranking
+            assert value != regret[query, model, "original"]
+    assert all(result["violations_mean"][-1] == 0 for result in results)
 
 
 def test_attraction_of_fifty_items_is_found_again(tmp_path: Path) -> None:

@@ -1,5 +1,11 @@
 """The bench measures every policy under every model; how fast they are is not for a test to say."""
 
+import itertools
+import time
+from dataclasses import replace
+
+import pytest
+
 from saferank.instances.embedded import embedded_instances
 from saferank.simulation.bench import SpeedUp, Timing, time_jobs, time_policies
 from saferank.simulation.experiment import Plan
@@ -12,6 +18,14 @@ def test_every_policy_is_timed_under_every_model() -> None:
     timings = list(time_policies(INSTANCES, PLAN, laps=2))
     assert [(t.model, t.policy) for t in timings] == [(m, p) for m in ("pbm", "cm") for p in PLAN.policies]
     assert all(timing.nanoseconds > 0 and timing.bare_nanoseconds > 0 for timing in timings)
+
+
+def test_a_round_is_measured_by_the_cpu_time_of_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting for other processes does not count: the clock on the wall is not looked at."""
+    seconds = itertools.count()
+    monkeypatch.setattr(time, "thread_time", lambda: float(next(seconds)))
+    (timing,) = time_policies(INSTANCES[:1], replace(PLAN, policies=("original",)), laps=2)
+    assert timing.nanoseconds == timing.bare_nanoseconds == 1e9 / PLAN.rounds
 
 
 def test_a_multiple_is_the_quotient() -> None:

@@ -1,7 +1,7 @@
 """A limit for the code of a plug-in that is played interpreted: a loop that never ends is reported with its line.
 
 Lines are counted instead of seconds, so that a verdict never depends on how busy the machine is. Only lines outside the
-package count. Nothing is counted while another tool traces (a debugger), and compiled code cannot be counted.
+package count. Another tool that traces (a debugger, coverage) pauses meanwhile. Compiled code cannot be counted.
 """
 
 import sys
@@ -30,9 +30,7 @@ class _NeverEndsError(BaseException):
 @contextmanager
 def ending(who: str) -> Iterator[None]:
     """A ``ContractError`` about ``who`` when the code inside runs more than ``MOST_LINES`` lines of a plug-in."""
-    if sys.gettrace() is not None:
-        yield
-        return
+    previous = sys.gettrace()
     sys.settrace(_counting())
     try:
         yield
@@ -43,7 +41,7 @@ def ending(who: str) -> Iterator[None]:
             problem.place,
         ) from None
     finally:
-        sys.settrace(None)
+        sys.settrace(previous)
 
 
 def _counting() -> Callable[[FrameType, str, Any], Any]:

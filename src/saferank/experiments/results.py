@@ -110,12 +110,20 @@ class Results:
         """The ends of all curves as a LaTeX table (booktabs), averaged over instances."""
         return tables.latex(labelled(self.curves))
 
-    def save(self, folder: str | Path) -> list[Path]:
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
         """Write ``results.json`` and, beside it, the single runs as Parquet; returns the files.
 
-        Parquet needs polars; without it a warning says that the runs are not saved.
+        A folder that holds results is refused unless ``overwrite`` is given. Parquet needs polars; without it a warning
+        says that the runs are not saved.
         """
         home = Path(folder)
+        there = [name for name in (RESULTS, RUNS) if (home / name).exists()]
+        if there and not overwrite:
+            choice = "save them with overwrite=True, or name another folder"
+            raise ArgumentError("folder", f"{home} holds {' and '.join(there)}; {choice}")
+        if overwrite:
+            with writing(home / RUNS):
+                (home / RUNS).unlink(missing_ok=True)  # those of other results must not stay beside these
         with writing(home):
             home.mkdir(parents=True, exist_ok=True)
         path = home / RESULTS

@@ -72,7 +72,7 @@ def simulate(
     ``reward`` make a world that is not the paper's (docs/worlds.md).
     ``models`` and ``queries`` take only these click models and the first queries of a file or the embedded set.
     With ``out`` the results are saved to that folder, and the run keeps there what is finished: after an interrupt or
-    a crash the same call with ``resume=True`` goes on where it was and gives the same results. A folder that holds a
+    a crash the same call with ``resume=True`` continues the run and gives the same results. A folder that holds a
     run is refused unless ``resume`` or ``overwrite`` is given.
     The results depend on ``seed`` and on what is played, not on ``jobs`` or ``cluster``. Whatever cannot be used is an
     ``ArgumentError`` before anything is played; an interrupt is a ``RunInterrupted``.
@@ -156,7 +156,7 @@ def _in_folder(
         else:
             _begin_or_resume(folder, sources.asked)
             results = _played_in(folder, cells, sources, engine, shown, command, started)
-            results.save(folder.path)
+            results.save(folder.path, overwrite=True)  # what was there is cleared, or of an interrupted run
             folder.remove_pieces()
         folder.experiment.unlink(missing_ok=True)  # what it says stands in the results
         return results
@@ -195,7 +195,7 @@ def _played_in(
         try:
             play(cells, pieces, engine, shown, lambda: GO_ON if pieces.rounds_there else "nothing was written")
         except BaseException:
-            if not pieces.rounds_there:  # nothing to go on with: leave the folder as it was
+            if not pieces.rounds_there:  # nothing to resume: leave the folder as it was
                 folder.clear()
             raise
         return _results(pieces, sources, command, pieces.elapsed)

@@ -18,7 +18,7 @@ RESULTS = "results.json"
 class Savable(Protocol):
     """Results that are not in a file yet."""
 
-    def save(self, folder: str | Path) -> list[Path]:
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
         """Write them; the first of the files that are returned is the results file."""
 
 
@@ -97,4 +97,4 @@ def _results_file(results: "str | os.PathLike[str] | Savable", out: str | os.Pat
         )
     if out is None:
         raise ArgumentError("out", "is needed for results that are not in a file")
-    return results.save(Path(out))[0]
+    return results.save(Path(out), overwrite=True)[0]
