@@ -44,7 +44,7 @@ results.to_latex()
 
 # %% [markdown]
 # From a click log to a report: a synthetic log, fitted click models, the runs, the paper's claims with verdicts. The
-# cell can be interrupted; with `resume=True` the same call goes on where it was.
+# cell can be interrupted; with `resume=True` the same call continues the run.
 
 # %%
 import tempfile

@@ -23,7 +23,7 @@ class ArgumentError(UsageError):
 
 
 class RunError(RuntimeError):
-    """The work could not be finished, through no fault of what was given."""
+    """The work could not be finished, though nothing was wrong with the arguments."""
 
 
 class OutputError(RunError):

@@ -14,7 +14,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 NAMED = re.compile(r"(?<![\w./$-])((?:[\w.-]+/)*[\w-]+\.(?:py|md|sql|toml|yml|yaml|cff))(?![\w-])")
 NAMED_FOLDER = re.compile(r"`((?:[\w.-]+/)+)`")
 NAMED_JSON = re.compile(r"`((?:[\w.-]+/)*[\w-]+\.json)`")
-READERS_OWN = {"my_policy.py", "one_swap.py", "saferank.toml", "shop.py", "tired_users.py"}
+READERS_OWN = {"mine.py", "my_policy.py", "one_swap.py", "saferank.toml", "shop.py", "tired_users.py"}
 """Files that a reader writes while following a page."""
 MADE_FOLDERS = {"build/site/", "dist/", "pieces/", "figures/"}
 """Folders that a command makes."""

@@ -50,7 +50,7 @@ class Delivering:
         self._haste.set()
 
     async def run(self) -> None:
-        """Deliver for ever."""
+        """Deliver until cancelled."""
         failures = 0
         while True:
             events = self._fresh(self._outbox.oldest(LARGEST_BATCH))

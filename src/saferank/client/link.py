@@ -208,7 +208,7 @@ _LINKS: "weakref.WeakSet[Link]" = weakref.WeakSet()
 
 
 _LEFT_BY_PARENT: list[object] = []
-"""Connections and loops of the parent process: kept for ever, because tidying them up would disturb the parent's."""
+"""Connections and loops of the parent process: kept forever, because tidying them up would disturb the parent's."""
 
 
 async def _warm_up() -> None:

@@ -144,7 +144,7 @@ class Pieces(Gathered):
 
 @contextmanager
 def resumable(path: Path) -> Iterator[None]:
-    """Say how to go on when something fails after pieces have been kept in the file ``path``."""
+    """Say how to resume when something fails after pieces have been kept in the file ``path``."""
     kept = f"what was finished is kept; {GO_ON}"
     try:
         yield

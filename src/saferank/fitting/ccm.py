@@ -1,6 +1,6 @@
 """Estimation of CCM: exact EM over what a page hides, the relevance of what was clicked and giving up.
 
-A clicked item tosses its attraction coin a second time: was it relevant? Then the user goes on with the continuation c
+A clicked item tosses its attraction coin a second time: was it relevant? Then the user continues with probability c
 of a relevant or of a nonrelevant click. What the page shows afterwards has, under each of the two, the probability
 
     with a click below: c          at the last click: c * quiet + 1 - c        (quiet: no click below if looked at)

@@ -23,7 +23,7 @@ from saferank.verbs import Floats
 
 ITERATIONS = 50
 CEILING = 1 - 1e-6
-"""PyClick's: an EM value of 1 would be believed for ever."""
+"""PyClick's: an EM value of 1 would never be left again."""
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth of equality

@@ -1,4 +1,4 @@
-"""The live state of a policy: items by name, pages in, clicks out, exact bytes. Ranker and service both stand on it.
+"""The live state of a policy: items by name, pages out, clicks in, exact bytes. Ranker and service both use it.
 
 It knows no threads, no identity of pages and no randomness of its own: the caller brings the random words, keeps the
 pages, and decides which of them are learnt, and when.
@@ -224,7 +224,7 @@ class Learner:
     def rebase(self, base: Sequence[Item], candidates: Sequence[Item] = ()) -> None:
         """Production's ranking and the candidates are these now; the first ``n_positions`` of ``base`` are ranked.
 
-        A leader whose items are all here goes on while production's ranking is the same. Otherwise it is derived
+        A leader whose items are all here is kept while production's ranking is the same. Otherwise it is derived
         again from it by certified swaps, each of which removes a wrongly ordered pair at least, so that it is not worse
         than the ranking it was given. Raises ContradictionError when certificates contradict each other: the items are
         those of the call even then, but the leader is not to be used.

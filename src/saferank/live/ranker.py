@@ -41,7 +41,7 @@ class Ranker:
     number of positions; ``candidates`` are items to explore, in the order in which they should be tried. ``horizon`` is
     needed only for the rule ``paper:1/T``. Without a ``rule`` the policy takes its own at level 1e-5:
     ``paper:1e-5``, for safe-draw ``anytime:1e-5``. ``lifetime`` is for worlds that change: every so many pages evidence
-    starts at zero, and what was certified holds until the end of the next such epoch; None: for ever.
+    starts at zero, and what was certified holds until the end of the next such epoch; None: forever.
     ``examination`` holds, by position, the probability that a visitor looks there: pbm-ucb and pbm-ts need it, other
     policies do not use it.
 

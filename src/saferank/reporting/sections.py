@@ -95,7 +95,7 @@ def by_query_section(found: Mapping[str, Sequence[Spread]], studio: Studio) -> S
     caption = (
         f"Regret of each policy on each query at the last round, as a share of {original}'s on the same query; each "
         f"dot is a query, sorted. Dots on the shaded side are queries on which the policy has more regret than showing "
-        f"the original ranking for ever. Triangles at the edge lie beyond it; there {original} has no regret, or "
+        f"the original ranking forever. Triangles at the edge lie beyond it; there {original} has no regret, or "
         f"hardly any. Data: {studio.data}."
     )
     return Section("by_query", "Query by query", caption, pictures, files)

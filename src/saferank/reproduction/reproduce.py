@@ -91,7 +91,7 @@ def reproduce(
     items: those of its most frequent ranking of ``page_length`` items (None: ten where it has such a page, else its
     most frequent length), then those that its other pages showed. ``policies`` are the paper's five
     and ours unless they are given; ``without`` leaves out ``additions`` (ours), ``sensitivity`` or ``study``. The run
-    keeps what is finished: after an interrupt or a crash the same call with ``resume=True`` goes on where it was and
+    keeps what is finished: after an interrupt or a crash the same call with ``resume=True`` continues the run and
     gives the same results. Nothing long is started before every argument has been checked.
     """
     from saferank.reproduction.request import ReproductionRequest

@@ -112,7 +112,7 @@ class Settings(BaseModel):
         default=0.0,
         ge=0,
         le=3650,
-        description="Closed pages older than this are deleted; what they taught stays. 0: pages are kept for ever.",
+        description="Closed pages older than this are deleted; what they taught stays. 0: pages are never deleted.",
     )
     max_contexts: int = Field(
         default=20_000, ge=1, description="Contexts that a tenant may open; one more is refused with 422."

@@ -5,7 +5,7 @@ what is played, never on threads, on order or on what else is in the experiment.
 a repetition are the same for every policy, and the coins of a policy the same under every rule (``users.py``):
 differences between policies and between rules are paired.
 
-A world may change while a run goes on (``drift.py``). Then a cell has several *eras*, and the compiled loop is called
+A world may change during a run (``drift.py``). Then a cell has several *eras*, and the compiled loop is called
 again in each: regret, violations and wrong certificates are always those of the world that holds in that round.
 """
 
@@ -298,7 +298,7 @@ def run(
     while tally.rounds[0] < cell.plan.rounds or arriving[0]:
         cramped = state if played == 0 else None
         policy, state = make_room(kind, setup, policy, state)
-        if state is cramped:  # better to stop than to ask for ever
+        if state is cramped:  # better to stop than to ask forever
             raise RuntimeError(f"{kind.name} finds no room for round {tally.rounds[0] + 1}, and nothing grows")
         certificates = state.duels.certificates if kind.certifies else new_certificates(0)
         table = Table(impression, clicks, certificates, *words)

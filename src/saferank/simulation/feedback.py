@@ -28,7 +28,7 @@ class LateFeedback:
     """When clicks arrive, and which never do. The defaults are those of a world in which all arrive at once."""
 
     delay: int | str = 0  # pages shown in between: a number, or geometric:MEAN
-    lost_pages: float = 0.0  # probability that nothing is heard of a page
+    lost_pages: float = 0.0  # probability that all feedback of a page is lost
     lost_clicks: float = 0.0  # probability that a click is lost, each on its own
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The compiled loop: one policy, one user model, round after round."""
+"""The compiled loop: one policy, one click model, round after round."""
 
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ class World(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What policy and users share while a run goes on: one page, its clicks, and their random streams."""
+    """What policy and users share during a run: one page, its clicks, and their random streams."""
 
     impression: Impression
     clicks: Ints

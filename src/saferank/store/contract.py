@@ -44,6 +44,10 @@ class ContextRow(NamedTuple):
     opened_at: int
 
 
+CATALOGUE_MS = 86_400_000
+"""Who issues pages of a catalogue writes it again after so long: the store knows when it was used last."""
+
+
 class CatalogueRow(NamedTuple):
     """A base ranking and candidates, packed, by digest of their content."""
 
@@ -92,7 +96,7 @@ click: so one token cannot fill the store."""
 
 
 class Outcome(IntEnum):
-    """What became of a report. An event_id is looked up first: who repeats one is told so after the closing too."""
+    """What became of a report. An event_id is looked up first, so a repeated one is found after the closing too."""
 
     ACCEPTED = 1  # merged, and at least one click or the page itself is new, or it has a new event_id that is kept
     DUPLICATE = 2  # everything in it was there before
@@ -307,7 +311,7 @@ class Store(Protocol):
         alarms: Sequence[AlarmRow] = (),
         keep: bool = False,
     ) -> None:
-        """Make knowledge known to all servers, with its new versions; ``keep`` keeps it as a snapshot for ever.
+        """Make knowledge known to all servers, with its new versions; ``keep`` keeps it as a permanent snapshot.
 
         A publication that is the newest one already, field by field, is a call that came twice: nothing is written.
         Any other whose number is not the next one is refused (StaleLeaseError).
@@ -360,6 +364,13 @@ class Store(Protocol):
 
     async def prune_events(self, before: int, most: int) -> int:
         """Forget event ids that were accepted before a time, at most so many; returns how many."""
+
+    async def prune_catalogues(self, before: int, most: int) -> int:
+        """Delete catalogues that were last written before a time, at most so many; returns how many.
+
+        Those that a context was opened with stay, and those that a page names. Such a page was issued within twice
+        ``CATALOGUE_MS`` after the catalogue was written last, so younger pages are not looked at.
+        """
 
     # --- operations ---
 

@@ -61,7 +61,7 @@ class CopiedStore(LoadableStore, Protocol):
     """A store whose whole content can be taken out and put in."""
 
     def dump(self) -> AsyncIterator[Chunk]:
-        """All rows of all tables as of one moment, in the order of ``TABLES``; servers may go on writing."""
+        """All rows of all tables as of one moment, in the order of ``TABLES``; servers may keep writing."""
 
     async def fill(self, chunks: Iterable[Chunk]) -> None:
         """Write all rows, or none; StoreError unless the store is empty and no server uses it."""

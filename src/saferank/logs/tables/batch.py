@@ -1,7 +1,7 @@
 """Pages on their way from a reader to the tables: the closed sessions, then the one whose clicks may still come.
 
 A batch is all the memory a reader needs. It holds at most ``LONGEST_SESSION`` pages, of which the first ``closed`` are
-complete; a consumer takes them, ``forget_closed`` makes room, and the reader goes on where it had stopped.
+complete; a consumer takes them, ``forget_closed`` makes room, and the reader continues where it had stopped.
 """
 
 from typing import NamedTuple

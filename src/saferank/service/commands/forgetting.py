@@ -3,8 +3,8 @@
 Retention's way for single pages, on a store that no server uses: the newest publication of a context is kept as the
 snapshot that a replay begins with, and pages that are in it may go. Whether all of them can go is checked first.
 
-Who goes on from the snapshot no longer finds the visitor in its newest window. That changes nothing: all pages of the
-visitor in it are gone, new ones come in later windows, and one that a crash had taken and whose token brings it back
+A server that continues from the snapshot does not find the visitor in its newest window. That changes nothing: all
+pages of the visitor in it are gone, new ones come in later windows, and one that a crash had taken and whose token brings it back
 counts once.
 """
 

@@ -22,7 +22,7 @@ class Operations:
     async def kill(self, tenant: str, name: str | None, on: bool, why: str) -> SwitchView:
         """Turn a switch of a context, of a tenant or of EVERYBODY; one that is on already keeps its time and reason.
 
-        While the store does not answer, a switch is turned on for this server alone, and the operator is told so.
+        While the store does not answer, a switch is turned on for this server alone, and the answer says so.
         """
         server = self._server
         number = 0 if name is None else (await server.known_context(tenant, name)).number
@@ -109,7 +109,7 @@ class Operations:
                 await server.follower.follow()
                 return
             await server.clock.sleep(POLL_SECONDS)
-        raise Problem(503, "Not carried out", "nobody carried it out in time; look again", retry_after=5)
+        raise Problem(503, "Not carried out", "no server carried it out in time; try again", retry_after=5)
 
     async def _obeyed_everywhere(self, operation: OperationRow) -> None:
         """Return when every other live server has acknowledged an operation, or its lease has run out."""

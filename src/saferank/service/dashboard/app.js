@@ -141,7 +141,7 @@ function askToSwitch(name, on) {
       title: `Switch ${on ? "off" : "on"} ${where}?`,
       text: on
         ? "Production's own ranking is served from the next page on. Nothing is forgotten, and it can be undone."
-        : "Pages are served by saferank again, going on from what it has learnt.",
+        : "Pages are served by saferank again, continuing from what it has learnt.",
       yes: on ? "Switch off" : "Switch on",
       danger: on,
       why: "from the dashboard",

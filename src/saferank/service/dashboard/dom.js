@@ -25,7 +25,7 @@ export const visible = (name) =>
 
 const shown = new WeakMap();
 
-// Build the content of a place anew, but only when the facts changed; the focus stays on the element of the same key.
+// Build the content of a place again, but only when the facts changed; the focus stays on the element of the same key.
 export function refill(place, facts, build) {
   const text = JSON.stringify(facts);
   if (shown.get(place) === text) return;

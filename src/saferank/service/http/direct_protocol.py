@@ -54,7 +54,7 @@ class _Cycle:
 
 class _NoEvent:
     def set(self) -> None:
-        """Nobody waits for it."""
+        """Do nothing: no task waits for this event."""
 
 
 _NOBODY_WAITS = _NoEvent()
@@ -132,7 +132,7 @@ class DirectProtocol(BoundedProtocol):
         await self._gate.serve(scope, WholeBody(body), exchange, scope["path"])
 
     def finish(self, cycle: _Cycle, answer: bytes) -> None:
-        """Send an answer, and go on with the next request."""
+        """Send an answer, then take the next request."""
         if cycle.disconnected or self.transport.is_closing():
             return
         self.transport.write(answer)

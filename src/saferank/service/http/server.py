@@ -140,7 +140,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """None here."""
+        """Capture no signals: the caller of this server does."""
         yield
 
 

@@ -1,8 +1,8 @@
 """Closing: pages whose windows have ended are closed, folded in display order, and what they teach is published.
 
 Only the holder of a shard does this, under the epoch of its lease. The fold is carried on in memory and published when
-the certificates change, and otherwise every few seconds. A crash in between costs nothing: the next holder goes on from
-the newest publication, and comes to the same, because the fold does not depend on how it is cut.
+the certificates change, and otherwise every few seconds. A crash in between costs nothing: the next holder continues
+from the newest publication, and comes to the same, because the fold does not depend on how it is cut.
 """
 
 import asyncio
@@ -202,7 +202,7 @@ class Closer:
             log(logging.WARNING, "a context that could not be closed is closed again", number=number)
 
     def _let_go(self, context: Context) -> None:
-        """Somebody else may go on with it: what is ahead of the publication is forgotten, and looked for again."""
+        """Another server may continue with it: what is ahead of the publication is forgotten, and looked for again."""
         context.dirty, context.held_in = False, -1
         self._contexts.forget(context)
         self._looked_at.pop(context.shard, None)

@@ -107,7 +107,7 @@ class Effects:
     def interval(self, now: int) -> Interval | None:
         """Clicks a page, served minus holdout, over everything known here, for the metrics; None without pages.
 
-        It is worked out anew at most once a second, and less often when there are thousands of contexts.
+        It is computed again at most once a second, and less often when there are thousands of contexts.
         """
         parts = [part for of_tenant in self._parts.values() for part in of_tenant.values()]
         if now - self._shown[0] >= max(_MERGE_MS, len(parts)):

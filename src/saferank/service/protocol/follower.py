@@ -19,7 +19,7 @@ class Follower:
         self._since = 0
 
     async def run(self) -> None:
-        """Follow for ever."""
+        """Follow until cancelled."""
         while True:
             try:
                 await self._store.wait(WAIT_SECONDS)

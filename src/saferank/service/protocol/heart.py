@@ -56,7 +56,7 @@ class Heart:
                 return  # otherwise whoever waits for the acknowledgement gets it at once
 
     async def run(self) -> None:
-        """Beat for ever."""
+        """Beat until cancelled."""
         while True:
             await self.attempt()
             await self._clock.sleep(BEAT_SECONDS)

@@ -15,6 +15,7 @@ from saferank.service.knowledge.publications import read_head
 from saferank.service.protocol.contexts import terms_of
 from saferank.service.protocol.heart import Heart
 from saferank.store.contract import (
+    CATALOGUE_MS,
     SHARDS,
     ContextRow,
     Lease,
@@ -45,9 +46,10 @@ class Retention:
         self._keep_ms = round(keep_days * _DAY_MS)
         self.deleted = 0  # pages
         self.events = 0
+        self.catalogues = 0
 
     async def run(self) -> None:
-        """Delete for ever."""
+        """Delete until cancelled."""
         await self._clock.sleep(FIRST_SECONDS)
         while True:
             with suppress(StoreUnavailableError):  # the heartbeat says so
@@ -71,6 +73,7 @@ class Retention:
                 log(logging.ERROR, "old pages cannot be deleted", context_number=number, detail=str(problem))
         if _EVENTS_SHARD in leases:
             await self._delete_events(limit)
+            await self._delete_catalogues(limit)
 
     async def _delete_of(self, number: int, lease: Lease, limit: int) -> None:
         row = await self._store.context(number)
@@ -118,7 +121,7 @@ class Retention:
         return int(read_head(kept[mark.number].body)["version"])
 
     async def _needed_from(self, row: ContextRow, mark: Mark) -> int:
-        """Pages issued before this may go. Who goes on from a snapshot reads the visitors of its newest window.
+        """Pages issued before this may be deleted. Whoever continues from a snapshot reads the visitors of its window.
 
         Nobody needs them when it is the newest publication and the window, long since over, had no other page.
         """
@@ -129,6 +132,13 @@ class Retention:
             return begin
         following = await self._store.pages_between(row.id, mark.through, begin + window - 1)
         return begin if following else mark.through + 1
+
+    async def _delete_catalogues(self, limit: int) -> None:
+        slice_ = SLICE
+        while slice_ == SLICE:
+            slice_ = await self._store.prune_catalogues(limit - 2 * CATALOGUE_MS, SLICE)
+            self.catalogues += slice_
+            await self._clock.sleep(SLICE_PAUSE_SECONDS)
 
     async def _delete_events(self, limit: int) -> None:
         slice_ = SLICE

@@ -91,7 +91,7 @@ class Writer:
 
     def add_catalogue(self, digest: bytes, lists: Catalogue) -> None:
         """Have a catalogue written with the pages that name it, unless it was written lately."""
-        if self._catalogues.note(digest, lists):
+        if self._catalogues.note(digest, lists, self._clock.monotonic()):
             self._new_catalogues.append(CatalogueRow(digest, pack_catalogue(lists)))
 
     async def report(self, reports: Sequence[Report]) -> tuple[Sequence[Outcome], int]:
@@ -114,7 +114,7 @@ class Writer:
     # --- writing ---
 
     async def run(self) -> None:
-        """Write for ever."""
+        """Write until cancelled."""
         while True:
             await self._work.wait()
             self._work.clear()

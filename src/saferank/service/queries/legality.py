@@ -52,7 +52,7 @@ class Legality:
             self._expired.add(row.version)
         self._versions[row.version] = {
             k: Certificates(known.certified, cast(dict[str, int], known.learner.index), heard(known))
-            for k, known in fold.knowledge.items()  # numbers of items are never given anew
+            for k, known in fold.knowledge.items()  # numbers of items are never used again
         }
         everything = tuple(held(fold.knowledge[k]) for k in sorted(fold.knowledge))
         self._versions[row.version][_NEW] = NOTHING._replace(others=everything)

@@ -32,7 +32,7 @@ class Copied(NamedTuple):
 
 
 async def backup(store: CopiedStore, file: Path) -> Copied:
-    """Write everything that a store holds at one moment to a file; its service may go on.
+    """Write everything that a store holds at one moment to a file; its service may be running.
 
     The file takes its place when it is complete and on disk. StoreError names what is damaged in the store.
     """

@@ -16,6 +16,6 @@ def wall_clock() -> Clock:
 
 
 def not_before(clock: Clock, newest: int) -> Clock:
-    """A clock that goes on from the newest time in the store when the given one is behind it."""
+    """A clock that continues from the newest time in the store when the given one is behind it."""
     ahead = max(0, newest - clock())
     return lambda: clock() + ahead

@@ -15,7 +15,7 @@ from saferank.store.tables import CHUNK, TABLES, Chunk, Row, checked, checked_co
 
 
 def dumped(path: Path, name: str) -> Iterator[Chunk]:
-    """All rows as of one moment. In WAL mode whoever reads sees the moment of BEGIN, and whoever writes goes on."""
+    """All rows as of one moment. In WAL mode whoever reads sees the moment of BEGIN, and writers are not held up."""
     sql = statements("embedded")
     with closing(for_reading(path)) as connection:
         connection.execute("BEGIN")
@@ -28,7 +28,7 @@ def dumped(path: Path, name: str) -> Iterator[Chunk]:
                 found = len(rows) == CHUNK
 
 
-def fill(connection: sqlite3.Connection, chunks: Iterable[Chunk], name: str) -> None:
+def fill(connection: sqlite3.Connection, chunks: Iterable[Chunk], name: str, now: int) -> None:
     """Write all rows; inside a transaction."""
     sql = statements("embedded")
     if connection.execute(sql["is_used"]).fetchone()[0]:
@@ -37,6 +37,7 @@ def fill(connection: sqlite3.Connection, chunks: Iterable[Chunk], name: str) -> 
         insert(connection, sql[f"put_{table}"], [_stored(table, row) for row in rows])
         if table == "page":
             connection.execute(sql["count_written"], (len(rows),))
+    connection.execute(sql["touch_catalogues"], (now,))
     for context, through in connection.execute(sql["published_through"]).fetchall():
         following = connection.execute(sql["first_page"], (context, first_id(through + 1))).fetchone()
         if following is not None:

@@ -15,7 +15,7 @@ from saferank.store.sql import statements
 def write_group(connection: sqlite3.Connection, group: Group, now: int, name: str) -> Written:
     """Merge the reports, add the pages that are open; inside a transaction."""
     sql = statements("embedded")
-    insert(connection, sql["add_catalogue"], [sealed(row) for row in group.catalogues])
+    insert(connection, sql["add_catalogue"], [(*sealed(row), now) for row in group.catalogues])
     merge = _Merge(connection, group, now, name)
     outcomes = tuple(merge.report(report) for report in group.reports)
     left_out = sum(not merge.add(page) for page in group.pages)

@@ -3,10 +3,10 @@
 import sqlite3
 from collections.abc import Sequence
 
-from saferank.store.contract import Deleted, Lease, Mark
+from saferank.store.contract import CATALOGUE_MS, Deleted, Lease, Mark
 from saferank.store.embedded.file import select_in
 from saferank.store.embedded.leases import fence
-from saferank.store.page_record import first_id
+from saferank.store.page_record import CATALOGUE_PLACE, first_id
 from saferank.store.sql import statements
 
 
@@ -46,6 +46,13 @@ def delete_pages(
     pages = connection.executemany(sql["delete_page"], rows).rowcount if rows else 0
     connection.execute(sql["count_written"], (-pages,))
     return Deleted(pages, len(select_in(connection, sql["delete_events_in"], [(digest,) for digest in digests])))
+
+
+def prune_catalogues(connection: sqlite3.Connection, before: int, most: int) -> int:
+    """Delete catalogues that were written last before a time and that nothing names."""
+    behind = first_id(before + 2 * CATALOGUE_MS)
+    facts = {"before": before, "behind": behind, "place": CATALOGUE_PLACE, "most": most}
+    return connection.execute(statements("embedded")["forget_catalogues"], facts).rowcount
 
 
 def _stand_for(connection: sqlite3.Connection, context: int, mark: Mark) -> None:

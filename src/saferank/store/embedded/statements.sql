@@ -81,7 +81,8 @@ INSERT INTO context (id, tenant, name, terms, opened_at, sum) VALUES (?)
 SELECT digest, body, sum FROM catalogue WHERE digest = ?
 
 -- name: add_catalogue
-INSERT OR IGNORE INTO catalogue (digest, body, sum) VALUES (?)
+INSERT INTO catalogue (digest, body, sum, used_at) VALUES (?)
+ON CONFLICT (digest) DO UPDATE SET used_at = excluded.used_at WHERE used_at < excluded.used_at - 43200000
 
 -- --- pages ---
 
@@ -215,6 +216,17 @@ DELETE FROM delivery WHERE digest IN (?) RETURNING event_id
 
 -- name: pruned_through
 SELECT pruned_through, pruned_inverse = ~ pruned_through FROM context WHERE id = ?
+
+-- name: forget_catalogues
+DELETE FROM catalogue WHERE digest IN (
+    SELECT digest FROM catalogue WHERE used_at < :before
+    AND lower(hex(digest)) NOT IN (
+        SELECT ifnull(CASE WHEN json_valid(terms) THEN json_extract(terms, '$.catalogue') END, '') FROM context)
+    AND digest NOT IN (SELECT CAST(substr(record, :place, 16) AS BLOB) FROM page WHERE impression < :behind)
+    LIMIT :most)
+
+-- name: touch_catalogues
+UPDATE catalogue SET used_at = ?
 
 -- name: forget_events
 DELETE FROM delivery WHERE (tenant, event_id) IN

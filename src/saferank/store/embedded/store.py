@@ -48,7 +48,7 @@ _MARGIN_MS = 10_000
 
 
 class SqliteStore:
-    """The store in a folder. Read-only it needs no lock, and the server of the store may go on writing."""
+    """The store in a folder. Read-only it needs no lock, and the server of the store may keep writing."""
 
     def __init__(self, folder: str | Path, clock: Clock | None = None, *, readonly: bool = False) -> None:
         self.path = Path(folder) / FILE_NAME
@@ -232,6 +232,9 @@ class SqliteStore:
         sql = statements("embedded")["forget_events"]
         return await self._write(lambda on: on.execute(sql, (before, most)).rowcount)
 
+    async def prune_catalogues(self, before: int, most: int) -> int:
+        return await self._write(lambda on: pruning.prune_catalogues(on, before, most))
+
     # --- operations ---
 
     async def add_operation(self, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:
@@ -298,7 +301,7 @@ class SqliteStore:
                 yield chunk
 
     async def fill(self, chunks: Iterable[Chunk]) -> None:
-        await self._write(lambda on: copying.fill(on, chunks, self.name))
+        await self._write(lambda on: copying.fill(on, chunks, self.name, self._clock()))
 
 
 def _newest_time(connection: sqlite3.Connection) -> int:

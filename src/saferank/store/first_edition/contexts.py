@@ -69,7 +69,7 @@ class OldContext:
         self.first_catalogue = self.catalogue = self.set_catalogue(facts["base"], facts["candidates"])
 
     def set_catalogue(self, base: list[str], candidates: list[str], digest: bytes = b"") -> CatalogueRow:
-        """Other items: new ones get the next numbers, for ever."""
+        """Other items: new ones get the next numbers, which they keep."""
         known = set(self.items)
         self.items += [item for item in dict.fromkeys([*base, *candidates]) if item not in known]
         self.base = tuple(base[: self.k])

@@ -19,7 +19,7 @@ from saferank.store.tables import CHUNK, TABLES, Chunk, Row, checked, checked_co
 
 
 async def dumped(address: str, name: str) -> AsyncIterator[Chunk]:
-    """All rows as of one moment; servers go on writing."""
+    """All rows as of one moment; servers keep writing."""
     sql = statements("postgres")
     async with _unlimited(address, name) as connection:
         await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)

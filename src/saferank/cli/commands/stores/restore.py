@@ -13,7 +13,7 @@ def command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `saferank backup` wrote.")],
     store: Annotated[str, typer.Argument(metavar="STORE", help="Folder or postgresql://... of the new, empty store.")],
 ) -> None:
-    """Make a store from a backup. The service that is started on it goes on where the backup was taken.
+    """Make a store from a backup. A service that is started on it continues from the moment of the backup.
 
     Tokens of pages from before the backup are accepted, and those from after it as well, because the keys are the same.
     Clicks that were acknowledged after the backup are lost. A file that was cut off or changed is refused before

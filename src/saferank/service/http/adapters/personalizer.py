@@ -4,6 +4,7 @@ A reward carries nothing but an event id. The store binds the id to its page (``
 can answer it and nothing is remembered here.
 """
 
+import functools
 import hashlib
 import json
 from collections.abc import Awaitable, Callable
@@ -104,13 +105,13 @@ class Personalizer:
         return await self._report(tenant, page, list(dict.fromkeys(clicked)))
 
     async def activate(self, request: Request) -> Response:
-        """The event was shown: what was rewarded so far counts, and what comes."""
+        """Activate an event: it was shown, so its rewards count, those already reported included."""
         tenant = self._tenant(request)
         page = await self._event(request, tenant, slots="/multislot/" in request.url.path)
         return await self._report(tenant, page, [], activated=True)
 
     async def configuration(self, request: Request) -> Response:
-        """What of Personalizer's settings has a meaning here."""
+        """Personalizer's settings that have a meaning in this service."""
         self._tenant(request)
         settings = self._hub.settings
         window = f"PT{settings.window_seconds:g}S"
@@ -187,6 +188,7 @@ def _binding(event_id: str) -> str:
 
 
 async def _nothing_there(request: Request) -> Response:
+    """404: evaluations, models, logs and policies are not offered."""
     detail = f"{request.scope['path'][:200]} is not offered; docs/personalizer.md lists what is"
     raise Problem(404, "Not found", detail)
 
@@ -194,6 +196,7 @@ async def _nothing_there(request: Request) -> Response:
 def _refusing(handler: Handler, code: str) -> Handler:
     """The handler, with refusals in the form that the SDKs understand."""
 
+    @functools.wraps(handler)
     async def answer(request: Request) -> Response:
         try:
             return await handler(request)

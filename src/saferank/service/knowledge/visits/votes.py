@@ -7,7 +7,7 @@ time) cost the later one; who wins it plays no part in that.
 
 Memory is bounded by ``MOST_MARKS``. When they are reached, half of the visitors, by a bit of their hash, count no more
 until the epoch ends, and their marks go. So nobody ever votes twice, what goes does not depend on what was clicked, and
-learning goes on with the others. Everything depends on the pages in display order alone, not on how closings cut them.
+learning continues with the others. Everything depends only on the pages in display order, not on how closings cut them.
 """
 
 from typing import NamedTuple
