@@ -21,13 +21,6 @@ from service_process import ServiceProcess
 PLUGIN = Path(__file__).parent / "contrary_policy.py"
 BASE = ["a", "b", "c", "d"]
 WINDOW = 0.4
-REPLAY = """
-import sys
-from saferank.cli import main
-from saferank.plugins import load_plugins
-load_plugins([sys.argv[1]])
-sys.exit(main(["replay", sys.argv[2]]))
-"""
 
 
 class Served(ServiceProcess):
@@ -99,7 +92,8 @@ def test_a_harmful_plug_in_is_stopped_durably(tmp_path: Path, monkeypatch: pytes
         assert service.read("/v1/contexts/home/effect")["served"]["pages"] <= 4  # a new comparison ...
         assert stopped_after(service, chance, 1000) >= 20  # ... comes to the same
         service.stop()
-    replay = subprocess.run(
-        [sys.executable, "-c", REPLAY, str(PLUGIN), str(service.store)], check=False, capture_output=True
-    )
+    command = [sys.executable, "-m", "saferank.cli", "replay", str(service.store)]
+    replay = subprocess.run([*command, "--plugin", str(PLUGIN)], check=False, capture_output=True)
     assert replay.returncode == 0, replay.stderr.decode()
+    without = subprocess.run(command, check=False, capture_output=True)
+    assert without.returncode == 2 and b"by the policy 'contrary', which is not known here" in without.stderr

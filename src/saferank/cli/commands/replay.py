@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saferank.cli.terminal.errors import CommandError, InputError
+from saferank.cli.terminal.options import Plugins
 
 if TYPE_CHECKING:
     from saferank.service.queries.replay import Report
@@ -22,6 +23,7 @@ def command(
             help="Check whether pages were legal for the first 20,000 of a context and one in N after; 0: for none.",
         ),
     ] = 100,
+    plugin: Plugins = None,
 ) -> None:
     """Fold the pages of a service from the beginning and compare everything that was derived from them.
 
@@ -31,8 +33,13 @@ def command(
 
     **Example**: `saferank replay saferank-store`
 
+    **With a policy of your own**: `saferank replay saferank-store --plugin mine.py`
+
     **What comes out**: what was verified, in sentences; exit code 1 and the first difference if there is one.
     """
+    from saferank.checks.plugin import load_checked_plugins
+
+    load_checked_plugins(plugin or ())
     for sentence in _verified(_folder(store), every).sentences():
         typer.echo(sentence)
 
@@ -44,6 +51,7 @@ def _folder(store: str) -> str:
 
 
 def _verified(store: str, every: int) -> "Report":
+    from saferank.cli.commands.stores.policies import check_policies_known
     from saferank.progress import progress_of
     from saferank.service.queries.replay import DifferenceError, verify
     from saferank.store.contract import DamagedStoreError, StoreError, StoreUnavailableError
@@ -51,6 +59,7 @@ def _verified(store: str, every: int) -> "Report":
 
     with progress_of(True).status("replaying the log") as update:
         try:
+            asyncio.run(check_policies_known(store))
             opened = open_store(store, readonly=True)
             return asyncio.run(verify(opened, lambda pages: update(f"replaying the log: {pages} pages"), every))
         except (DifferenceError, DamagedStoreError) as problem:
