@@ -42,7 +42,11 @@ def make_app(hub: Hub) -> Gate:
     app.add_exception_handler(Exception, _admit_fault)
     app.add_exception_handler(RequestValidationError, _refuse_parameters)
     app.add_exception_handler(HTTPException, _refuse_path)
-    return Gate(app, hub, handlers)
+    if not hub.settings.traces:
+        return Gate(app, hub, handlers)
+    from saferank.service.http.adapters.tracing import traced_app, traced_handler  # needs OpenTelemetry, an extra
+
+    return Gate(traced_app(app), hub, {path: traced_handler(handler) for path, handler in handlers.items()})
 
 
 def dashboard_files() -> dict[str, bytes]:
@@ -77,6 +81,7 @@ def _describing(app: FastAPI, hub: Hub) -> Any:
     described: dict[str, Any] = {}
 
     async def openapi(request: Request) -> Response:
+        """The API, described for machines."""
         if not described:
             described.update(document(app, hub.settings))
         return Response(json.dumps(described), media_type="application/json")

@@ -1,19 +1,24 @@
 """Spans of the two calls, and nothing of OpenTelemetry when they are off."""
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
 
+from fastapi import FastAPI
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from saferank.service.http.adapters.tracing import TracedEngine
+from saferank.service.http.adapters import tracing
+from saferank.service.http.adapters.tracing import TracedEngine, under_caller
 from saferank.service.http.app import make_app
 from saferank.service.http.hub import Hub
+from saferank.service.http.routes import hot
 from saferank.service.wire.calls import FeedbackCall, RankCall
 from tests.service.engine_harness import BASE, T, house, run
+from tests.service.http.service_in_process import RANK, Service
 
 
 def test_spans_have_the_arm_and_the_version_of_the_leader(tmp_path: Path) -> None:
@@ -45,6 +50,51 @@ def test_the_setting_wraps_the_engine(tmp_path: Path) -> None:
             assert make_app(Hub(made.settings, made.engine)) is not None
 
     run(check())
+
+
+CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def test_a_span_is_a_child_of_the_span_of_the_caller() -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    service = Service(traces=True)
+    assert isinstance(service.hub.engine, TracedEngine)
+    service.hub.engine._tracer = provider.get_tracer("saferank")
+
+    async def check() -> None:
+        async with service.client() as client:
+            for headers in ({"traceparent": CALLER}, {}, {"traceparent": "nonsense"}):
+                report = {"token": "token:a,b", "clicks": ["a"]}
+                for path, body in (("/v1/rank", RANK), ("/v1/feedback", report), ("/v1/beacon", report)):
+                    assert (await client.post(path, json=body, headers=headers)).status_code == 200
+
+    asyncio.run(check())
+    spans = exporter.get_finished_spans()
+    assert [span.name.removeprefix("saferank.") for span in spans] == ["rank", "feedback", "feedback"] * 3
+    for span in spans[:3]:
+        assert span.parent is not None and span.context is not None
+        found = (f"{span.context.trace_id:032x}", f"{span.parent.span_id:016x}", span.parent.is_remote)
+        assert found == ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", True)
+    assert all(span.parent is None for span in spans[3:])
+
+
+def test_a_span_that_the_process_has_made_already_stays_the_parent() -> None:
+    tracer = TracerProvider().get_tracer("framework")
+    with tracer.start_as_current_span("request") as request, under_caller([(b"traceparent", CALLER.encode())]):
+        assert trace.get_current_span() is request
+    with under_caller([(b"traceparent", CALLER.encode())]):
+        assert trace.get_current_span().get_span_context().span_id == 0xB7AD6B7169203331
+    assert not trace.get_current_span().get_span_context().is_valid
+
+
+def test_off_the_calls_are_answered_by_the_same_functions_as_without_traces() -> None:
+    """Not one step more: neither the handlers nor the engine nor the application are wrapped."""
+    service = Service()
+    assert service.hub.engine is service.engine
+    assert isinstance(service.app.app, FastAPI)
+    assert {handler.__module__ for handler in service.app._hot.values()} == {hot.__name__}
+    assert {handler.__module__ for handler in Service(traces=True).app._hot.values()} == {tracing.__name__}
 
 
 def test_off_imports_nothing_of_ours() -> None:

@@ -1,13 +1,21 @@
 """Spans of the two calls for OpenTelemetry. Only imported when the setting ``traces`` is on.
 
+Their parent is the span of the caller, from the header ``traceparent`` (W3C), or from whatever header the propagators
+of the process read (``OTEL_PROPAGATORS``).
+
 The service makes spans; where they go is the business of the OpenTelemetry SDK of the process, for instance by
 ``opentelemetry-instrument saferank serve --set traces=true``. Without an SDK they are made and dropped.
 """
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
-from opentelemetry import trace
+from opentelemetry import context, propagate, trace
 
+from saferank.service.http.bodies import Receive
+from saferank.service.http.gate import App, Scope, Send
+from saferank.service.http.routes.hot import Hot
 from saferank.service.interface import EngineInterface
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
 from saferank.service.wire.problems import Problem
@@ -57,6 +65,40 @@ def _outcomes(results: list[FeedbackAnswer | Problem]) -> dict[str, int]:
         "saferank.late": sum(answer.late for answer in answers),
         "saferank.refused": len(results) - len(answers),
     }
+
+
+@contextmanager
+def under_caller(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[None]:
+    """Spans that are made inside are children of the caller's span, unless the process has made a span already."""
+    if trace.get_current_span().get_span_context().is_valid:  # of an instrumentation of the web framework
+        yield
+        return
+    carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+    before = context.attach(propagate.extract(carrier))
+    try:
+        yield
+    finally:
+        context.detach(before)
+
+
+def traced_handler(handler: Hot) -> Hot:
+    """A handler of a hot call, under the span of its caller."""
+
+    async def under(scope: dict[str, Any], receive: Receive) -> bytes:
+        with under_caller(scope["headers"]):
+            return await handler(scope, receive)
+
+    return under
+
+
+def traced_app(app: App) -> App:
+    """The other paths, among them those of the adapters, under the spans of their callers."""
+
+    async def under(scope: Scope, receive: Receive, send: Send) -> None:
+        with under_caller(scope["headers"]):
+            await app(scope, receive, send)
+
+    return under
 
 
 def traced(engine: EngineInterface) -> EngineInterface:
