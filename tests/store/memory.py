@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from saferank.store.contract import (
+    CATALOGUE_MS,
     MOST_EVENT_IDS,
     SHARDS,
     AlarmRow,
@@ -37,7 +38,7 @@ from saferank.store.contract import (
     Written,
 )
 from saferank.store.faults import time_faults
-from saferank.store.page_record import TIME_BYTES
+from saferank.store.page_record import CATALOGUE_PLACE, TIME_BYTES
 
 META = {"session_key": bytes(range(32)), "token_keys": json.dumps({"k1": "5a" * 32}).encode()}
 
@@ -98,6 +99,7 @@ class MemoryStore:
         self.event_times: dict[tuple[str, str], int] = {}
         self.ids: Counter[bytes] = Counter()  # event ids by page
         self.bodies: dict[bytes, bytes] = {}
+        self.used_at: dict[bytes, int] = {}  # by catalogue
         self.done: list[OperationRow] = []
         self.alarm_rows: list[AlarmRow] = []
         self._waiting, self._changes, self._seen = asyncio.Event(), 0, 0
@@ -179,6 +181,8 @@ class MemoryStore:
         self._check(group)
         for row in group.catalogues:
             self._add_catalogue(row)
+            if self.used_at.get(row.digest, 0) < now - CATALOGUE_MS // 2:
+                self.used_at[row.digest] = now
         outcomes = tuple(self._report(report, now) for report in group.reports)
         left_out = [page for page in group.pages if not self._is_open(page, now)]
         for page in group.pages:
@@ -360,6 +364,15 @@ class MemoryStore:
         for _, event in old:
             del self.events[event], self.event_times[event]
         return len(old)
+
+    async def prune_catalogues(self, before: int, most: int) -> int:
+        named = {json.loads(context.row.terms).get("catalogue") for context in self.of_id.values()}
+        old = [page for page in self.pages.values() if issued_at(page.impression) < before + 2 * CATALOGUE_MS]
+        named |= {page.record[CATALOGUE_PLACE - 1 :][:16].hex() for page in old}
+        gone = [digest for digest, at in self.used_at.items() if at < before and digest.hex() not in named][:most]
+        for digest in gone:
+            del self.used_at[digest], self.bodies[digest]
+        return len(gone)
 
     # --- operations ---
 

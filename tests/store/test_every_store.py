@@ -1,12 +1,14 @@
 """What every store keeps of the contract, written once."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 
 import pytest
 
 from saferank.store.contract import (
     ACTIVATED,
+    CATALOGUE_MS,
     MOST_EVENT_IDS,
     SHARDS,
     AlarmRow,
@@ -18,6 +20,7 @@ from saferank.store.contract import (
     StaleLeaseError,
     Store,
 )
+from saferank.store.page_record import CATALOGUE_PLACE
 from tests.store.stores import (
     Kind,
     connected,
@@ -57,6 +60,27 @@ async def test_catalogues_are_kept_once(store: Store) -> None:
     await store.write(Group(catalogues=[CatalogueRow(b"d" * 16, b"body"), CatalogueRow(b"e" * 16, b"")]))
     await store.write(Group(catalogues=[CatalogueRow(b"d" * 16, b"other")]))
     assert [await store.catalogue(digest * 16) for digest in (b"d", b"e", b"f")] == [b"body", b"", None]
+
+
+@over_store
+async def test_catalogues_that_nothing_names_are_deleted_when_they_are_old(store: Store) -> None:
+    digests = [letter * 16 for letter in (b"c", b"p", b"q", b"n")]  # of a context, of pages, of nothing
+    await store.write(Group(catalogues=[CatalogueRow(digest, b"body") for digest in digests]))
+    terms = json.dumps({"catalogue": digests[0].hex()})
+    row, now = await store.open_context("t", "c", terms, 10), await now_of(store)
+    assert row is not None
+    pages = [
+        page(row.id, now)._replace(record=bytes(CATALOGUE_PLACE - 1) + digest + b"rest") for digest in digests[1:3]
+    ]
+    pages[1] = pages[1]._replace(impression=(now + 3 * CATALOGUE_MS).to_bytes(6, "big") + bytes(10), closes_at=10**14)
+    await store.write(Group(pages=pages))
+    assert await store.prune_catalogues(now - 1000, 10) == 0
+    assert await store.prune_catalogues(now + 1, 1) == 1
+    assert await store.prune_catalogues(now + 1, 10) == 1  # a page so much younger would have written it again
+    left = [await store.catalogue(digest) for digest in digests]
+    assert left == [b"body", b"body", None, None]
+    await store.write(Group(catalogues=[CatalogueRow(digests[3], b"body")]))
+    assert await store.catalogue(digests[3]) == b"body"
 
 
 @over_store

@@ -28,6 +28,8 @@ _VISITOR, _DRAWN, _BASE, _SOURCE, _DEFERRED = 1, 2, 4, 8, 16
 _NOBODY = 0xFF
 _TARGET_BIT = 62  # TARGET of policies/safe_draw/renewals.py
 _SHARE_AT, _VISITOR_AT, _CATALOGUE_AT = (_HEAD.size - behind for behind in (64, 56, 48))
+CATALOGUE_PLACE = _CATALOGUE_AT + 1
+"""Where the digest of the catalogue begins in a packed record, as SQL counts."""
 _KNOWLEDGE_AT, _WINDOW_AT, _SHOWN_AT = 19, 31, 35
 
 

@@ -29,7 +29,7 @@ class Shelf:
         monkeypatch.setattr(module, "memory_of", lambda fold: self.sizes[fold.context])
         self.put_away: list[int] = []
         catalogues = Catalogues()
-        catalogues.note(DIGEST, (["a", "b", "c"], ["x"]))
+        catalogues.note(DIGEST, (["a", "b", "c"], ["x"]), now=0.0)
         store = cast(Store, EmptyStore())
         self.contexts = Contexts(store, catalogues, Limits(**limits), self.put_away.append)
         self.rows: dict[str, ContextRow] = {}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from saferank.service.knowledge.catalogues import pack_catalogue
 from saferank.service.queries.replay import Report, verify
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import OperationKind
@@ -14,7 +15,7 @@ from saferank.store.embedded.file import FILE_NAME
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.page_record import unpacked
 from tests.service.commands.test_operations import teach
-from tests.service.engine_harness import House, T, house, run
+from tests.service.engine_harness import BASE, House, T, house, run
 
 DAY = 86_400
 KEEP = {"window_seconds": 10, "rule": "paper:0.1", "keep_days": 4}
@@ -165,6 +166,30 @@ def test_a_version_between_a_rollback_and_a_snapshot_can_be_gone_back_to(tmp_pat
             await h.engine.rollback(T, "c", first + 1, "between")
 
     run(story())
+
+
+def test_catalogues_of_deleted_pages_go_and_those_in_use_stay(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path, **{**KEEP, "keep_days": 1}) as h:
+            for number in range(8):
+                await h.engine.beat()
+                for candidates in (["x"], [f"x{number}"]):
+                    await h.accept(await h.rank(candidates=candidates))
+                await h.close()
+                await h.engine.beat()
+                await h.server.retention.delete_old()
+                await h.later(DAY - 10)
+            with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
+                kept = {body for (body,) in connection.execute("SELECT body FROM catalogue")}
+            assert h.server.retention.catalogues > 0
+            assert pack_catalogue((BASE, ["x"])) in kept  # of the context and of the newest pages
+            assert pack_catalogue((BASE, ["x7"])) in kept
+            assert pack_catalogue((BASE, ["x0"])) not in kept
+            assert len(kept) == 9 - h.server.retention.catalogues
+            for page in [page async for page in h.store.all_pages()]:
+                assert await h.store.catalogue(unpacked(page.record).catalogue) is not None
+
+    run(test())
 
 
 def test_a_damaged_context_keeps_its_pages_and_holds_up_no_other(tmp_path: Path) -> None:

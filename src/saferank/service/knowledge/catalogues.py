@@ -5,6 +5,7 @@ import json
 import zlib
 from collections import OrderedDict
 
+from saferank.store.contract import CATALOGUE_MS
 from saferank.store.page_record import DIGEST_SIZE
 
 Catalogue = tuple[list[str], list[str]]
@@ -40,14 +41,20 @@ class Catalogues:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[bytes, Catalogue] = OrderedDict()
+        self._noted: dict[bytes, float] = {}  # when it was to be written last, by digest
 
-    def note(self, digest: bytes, lists: Catalogue) -> bool:
-        """Keep a catalogue; True when it was not kept before."""
-        new = digest not in self._kept
+    def note(self, digest: bytes, lists: Catalogue, now: float) -> bool:
+        """Keep a catalogue; True when it is to be written: it was not kept before, or was written a day ago.
+
+        ``now`` is in seconds.
+        """
+        new = digest not in self._kept or now - self._noted[digest] >= CATALOGUE_MS / 1000
         self._kept[digest] = lists
         self._kept.move_to_end(digest)
+        if new:
+            self._noted[digest] = now
         if len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+            del self._noted[self._kept.popitem(last=False)[0]]
         return new
 
     def get(self, digest: bytes) -> Catalogue | None:

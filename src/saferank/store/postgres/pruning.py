@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from saferank.store.contract import Deleted, Lease, Mark, StaleLeaseError
-from saferank.store.page_record import first_id
+from saferank.store.contract import CATALOGUE_MS, Deleted, Lease, Mark, StaleLeaseError
+from saferank.store.page_record import CATALOGUE_PLACE, first_id
 from saferank.store.postgres.connections import Connection
 from saferank.store.sql import statements
 
@@ -41,6 +41,13 @@ async def delete_pages(
         events = await on.execute(sql["delete_events"], (list(digests),))
         await on.execute(sql["count_written"], (-pages.rowcount,))
         return Deleted(pages.rowcount, events.rowcount)
+
+
+async def prune_catalogues(on: Connection, before: int, most: int) -> int:
+    """Delete catalogues that were written last before a time and that nothing names."""
+    behind = first_id(before + 2 * CATALOGUE_MS)
+    facts = {"before": before, "behind": behind, "place": CATALOGUE_PLACE, "most": most}
+    return (await on.execute(statements("postgres")["forget_catalogues"], facts)).rowcount
 
 
 async def _stand_for(on: Connection, context: int, mark: Mark) -> None:

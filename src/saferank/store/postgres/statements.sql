@@ -75,9 +75,9 @@ INSERT INTO saferank.context (id, tenant, name, terms, opened_at, sum) VALUES (%
 SELECT digest, body, sum FROM saferank.catalogue WHERE digest = %b
 
 -- name: add_catalogues
-INSERT INTO saferank.catalogue (digest, body, sum)
+INSERT INTO saferank.catalogue AS c (digest, body, sum)
 SELECT * FROM unnest(%b::bytea[], %b::bytea[], %s::bigint[]) AS u(digest, body, sum) ORDER BY digest
-ON CONFLICT DO NOTHING
+ON CONFLICT (digest) DO UPDATE SET used_at = excluded.used_at WHERE c.used_at < excluded.used_at - 43200000
 
 -- --- pages ---
 
@@ -188,6 +188,16 @@ DELETE FROM saferank.delivery WHERE digest = ANY (%b::bytea[])
 
 -- name: pruned_through
 SELECT pruned_through, pruned_inverse = ~ pruned_through FROM saferank.context WHERE id = %s
+
+-- name: forget_catalogues
+-- The last condition is looked at again when a row was written meanwhile.
+DELETE FROM saferank.catalogue WHERE digest IN (
+    SELECT c.digest FROM saferank.catalogue c WHERE c.used_at < %(before)s
+    AND NOT EXISTS (SELECT 1 FROM saferank.context x WHERE x.terms::jsonb ->> 'catalogue' = encode(c.digest, 'hex'))
+    AND NOT EXISTS (SELECT 1 FROM saferank.page p
+                    WHERE p.impression < %(behind)b AND substring(p.record FROM %(place)s FOR 16) = c.digest)
+    LIMIT %(most)s)
+AND used_at < %(before)s
 
 -- name: forget_events
 DELETE FROM saferank.delivery WHERE (tenant, event_id) IN

@@ -269,6 +269,9 @@ class PostgresStore:
 
         return await self._connections.run(work)
 
+    async def prune_catalogues(self, before: int, most: int) -> int:
+        return await self._connections.run(lambda on: pruning.prune_catalogues(on, before, most))
+
     # --- operations ---
 
     async def add_operation(self, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:

@@ -3,6 +3,9 @@ ALTER TABLE saferank.context ADD COLUMN closed_inverse bigint NOT NULL DEFAULT -
 ALTER TABLE saferank.context ADD COLUMN pruned_inverse bigint NOT NULL DEFAULT -1;
 UPDATE saferank.context SET closed_inverse = ~ closed_through, pruned_inverse = ~ pruned_through;
 
+-- When a catalogue was written last, to half a day: those that nobody names any more are deleted in time.
+ALTER TABLE saferank.catalogue ADD COLUMN used_at bigint NOT NULL DEFAULT saferank.clock();
+
 -- How many event ids are kept of a page. It is an estimate: a backup does not hold it, and ids are forgotten in time.
 ALTER TABLE saferank.page ADD COLUMN events integer NOT NULL DEFAULT 0;
 
