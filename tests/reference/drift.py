@@ -47,6 +47,16 @@ def arrivals(attraction: list[float], arrive: dict[int, int], leave: dict[int, i
     return now_is
 
 
+def departures_every(attraction: list[float], n_positions: int, every: int) -> World:
+    """After ``every`` rounds the first unranked item has left, after twice as many the second one too, and so on."""
+
+    def now_is(now: int) -> list[float]:
+        left = (now - 1) // every
+        return [0.0 if n_positions <= item < n_positions + left else value for item, value in enumerate(attraction)]
+
+    return now_is
+
+
 def play(policy: Any, model: Any, world: World, users: Any, rounds: int) -> list[tuple[float, int, int, float, float]]:
     """Regret, violations, wrong certificates and clicks relative to the original's (of all pages, and of the worst one)
     after each round. Every page is compared with the original ranking in the world of its own round.

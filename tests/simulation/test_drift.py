@@ -10,7 +10,7 @@ from saferank.click_models import CM, PBM
 from saferank.errors import ArgumentError
 from saferank.instances import Instance
 from saferank.instances.embedded import embedded_instances
-from saferank.simulation.drift import Drift, arrivals, arrivals_every, parse_drift, slow, step
+from saferank.simulation.drift import Drift, arrivals, arrivals_every, departures_every, parse_drift, slow, step
 from saferank.simulation.engine import simulate
 from saferank.simulation.experiment import Plan, cells_of, run
 from tests.reference import click_models as literal_users
@@ -40,6 +40,7 @@ DRIFTS: dict[str, tuple[Drift, literal.World]] = {
         literal.arrivals(ATTRACTION, {4: 150, 3: 2}, {1: 300}),
     ),
     "every": (arrivals_every(120), literal.arrivals(ATTRACTION, {3: 121, 4: 241}, {})),
+    "departures": (departures_every(120), literal.departures_every(ATTRACTION, 3, 120)),
 }
 
 
@@ -118,6 +119,8 @@ def test_regret_is_that_of_the_present_world() -> None:
         ("step:10:sideways", "unknown target 'sideways'"),
         ("slow:20:10:original", "a slow change from round 20 to 10 in 100 steps is none"),
         ("step:1.5:original", "1.5 is no whole number of rounds"),
+        ("departures:0", "rounds count from 1"),
+        ("departures:5:original", "is no drift; expected .* or departures:EVERY"),
         ("", "is no drift"),
     ],
 )
@@ -127,7 +130,7 @@ def test_what_is_wrong_with_a_drift_is_said(text: str, message: str) -> None:
 
 
 def test_a_drift_is_read_from_its_text() -> None:
-    texts = ["step:5e4:original", "slow:10:20:reversed,step:30:original", "arrivals:100"]
+    texts = ["step:5e4:original", "slow:10:20:reversed,step:30:original", "arrivals:100", "departures:100"]
     assert [str(parse_drift(text)) for text in texts] == ["step:50000:original", *texts[1:]]
 
 

@@ -1,4 +1,4 @@
-"""Worlds that change while a run goes on: attractions that are replaced from given rounds on.
+"""Worlds that change during a run: attractions that are replaced from given rounds on.
 
     drift = step(50_000, to="reversed")                    # from round 50,000 on the best item is the worst one
     drift = slow(20_000, 80_000, to="original")            # from round 20,000 to 80,000, in 100 small steps
@@ -143,6 +143,20 @@ class _Arrivals:
         return present
 
 
+@dataclass(frozen=True)
+class _Departures:
+    every: int  # unranked items leave in candidate order, one every so many rounds
+
+    def rounds(self, n_items: int, n_positions: int) -> list[int]:
+        return [1 + number * self.every for number in range(1, n_items - n_positions + 1)]
+
+    def at(self, now: int, attraction: Floats, n_positions: int) -> Floats:
+        gone = sum(first <= now for first in self.rounds(len(attraction), n_positions))
+        present = attraction.copy()
+        present[n_positions : n_positions + gone] = 0.0
+        return present
+
+
 def _check_round(first: int) -> int:
     if first < 1:
         raise ValueError(f"a world changes in round {first}; rounds count from 1")
@@ -188,6 +202,11 @@ def arrivals_every(rounds: int) -> Drift:
     return Drift((_Arrivals(every=_check_round(rounds)),), f"arrivals:{rounds}")
 
 
+def departures_every(rounds: int) -> Drift:
+    """Unranked items leave in candidate order, one every so many rounds; in the end only the ranked ones are there."""
+    return Drift((_Departures(_check_round(rounds)),), f"departures:{rounds}")
+
+
 def parse_drift(text: str) -> Drift:
     """The drift that a text like ``step:50000:reversed`` describes; several with commas between are added.
 
@@ -210,11 +229,13 @@ def _parse_part(text: str) -> Drift:
             return slow(_round(rest[0]), _round(rest[1]), rest[2])
         if kind == "arrivals" and len(rest) == 1:
             return arrivals_every(_round(rest[0]))
+        if kind == "departures" and len(rest) == 1:
+            return departures_every(_round(rest[0]))
     except ValueError as problem:
         raise ValueError(f"{text!r}: {problem}") from None
     raise ValueError(
-        f"{text!r} is no drift; expected step:ROUND:TO, slow:FIRST:LAST:TO or arrivals:EVERY, TO being original or "
-        "reversed"
+        f"{text!r} is no drift; expected step:ROUND:TO, slow:FIRST:LAST:TO, arrivals:EVERY or departures:EVERY, TO "
+        "being original or reversed"
     )
 
 
