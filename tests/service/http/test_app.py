@@ -491,6 +491,9 @@ def test_feedback_from_named_origins() -> None:
     assert "x-api-key" in allowed.headers["access-control-allow-headers"]
     refused(preflight("https://evil.example"), 405)
     refused(preflight("https://shop.example", "/v1/rank"), 405)
+    refused(preflight("https://shop.example", "/ubi_rank"), 405)
+    for path in ("/v1/beacon", "/ubi_events", "/ubi_queries"):
+        assert preflight("https://shop.example", path).status_code == 204
     assert "access-control-allow-origin" not in post(Service(), "/v1/feedback", FEEDBACK, here).headers
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, MutableMapping
 from typing import Any
 
-PATHS = ("/v1/feedback", "/v1/beacon", "/ubi_events")
+PATHS = ("/v1/feedback", "/v1/beacon", "/ubi_events", "/ubi_queries")
 _PREFLIGHT = [
     (b"access-control-allow-methods", b"POST"),
     (b"access-control-allow-headers", b"authorization, content-type, x-api-key, x-request-id"),

@@ -1,6 +1,7 @@
 """UBI in this process: what counts, what is ignored by name, what is refused, and every schema-valid body."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,10 @@ def event(query_id: str, item: object, action: str = "click", **more: object) ->
     return {"action_name": action, "query_id": query_id, "timestamp": NOW, "event_attributes": place, **more}
 
 
+def placed(ordinal: object) -> dict[str, Any]:
+    return {**event("page", "a"), "event_attributes": {"position": {"ordinal": ordinal}}}
+
+
 async def post(client: httpx.AsyncClient, path: str, body: object, status: int = 200, key: str = "") -> Any:
     answer = await client.post(path, json=body, headers={"X-API-Key": key} if key else {})
     assert answer.status_code == status, answer.text
@@ -52,9 +57,10 @@ def test_clicks_count_and_other_actions_are_ignored_by_name(tmp_path: Path) -> N
             told = await post(client, "/ubi_events", events)
             assert (told["accepted"], told["duplicate"], told["late"]) == (1, 1, 0)
             assert told["ignored"] == {"add_to_cart": 1, "hover": 1}
-            assert [(entry["document"], entry["title"]) for entry in told["refused"]] == [
-                (3, "Unknown impression"), (4, "Item not shown"),
-            ]  # fmt: skip
+            assert [(entry["document"], entry["title"], entry["field"]) for entry in told["refused"]] == [
+                (3, "Unknown impression", "[3].query_id"),
+                (4, "Item not shown", "[4].event_attributes.object.object_id"),
+            ]
             assert (await post(client, "/ubi_events", event(page.impression_id, second)))["accepted"] == 1
             await made.close()
             assert (await made.engine.context(T, "c")).arms["explore"].clicks == 2
@@ -76,6 +82,11 @@ def test_a_search_client_gets_its_page_and_reports_it(tmp_path: Path, spelling: 
             assert (await post(client, "/ubi_queries", [shown, {"user_query": "no id"}]))["accepted"] == 1
             view = await made.engine.context(T, "lamp")
             assert (view.base_ranking, view.candidates, view.k) == (BASE, ["x"], 3)
+            other = {**shown, spelling: answer["query_response_hit_ids"][::-1]}
+            (refused,) = (await post(client, "/ubi_queries", other))["refused"]
+            assert (refused["title"], refused["field"]) == ("Other page", spelling)
+            unsaid = {"user_query": "lamp", "query_id": answer["query_id"]}
+            assert (await post(client, "/ubi_queries", unsaid))["duplicate"] == 1
 
     run(check())
 
@@ -104,14 +115,30 @@ def test_a_feedback_key_needs_the_token_which_a_setting_says_where_to_find() -> 
         ("/ubi_events", {"action_name": "click", "timestamp": "yesterday"}, "timestamp"),
         ("/ubi_events", [7], "[0]"),
         ("/ubi_queries", {"query_id": "1"}, "user_query"),
+        ("/ubi_events", {**event("page", True)}, "event_attributes.object.object_id"),
+        ("/ubi_events", {**event("page", "a"), "timestamp": 1.5}, "timestamp"),
+        ("/ubi_events", [placed(1.5)], "[0].event_attributes.position.ordinal"),
+        ("/ubi_events", [placed("first")], "[0].event_attributes.position.ordinal"),
+        ("/ubi_events", placed({"index": "first"}), "event_attributes.position.ordinal.index"),
+        ("/ubi_events", placed({}), "event_attributes.position.ordinal.index"),
         ("/ubi_rank", {"user_query": "lamp"}, "query_response_hit_ids"),
+        ("/ubi_rank", {"user_query": "", "query_response_hit_ids": ["a"]}, "user_query"),
+        ("/ubi_rank", {"user_query": "q", "query_response_hit_ids": ["a", "b", "a"]}, "query_response_hit_ids[2]"),
+        ("/ubi_rank", {"user_query": "q", "query_response_object_ids": ["a", ""]}, "query_response_object_ids[1]"),
+        ("/ubi_rank", {"user_query": "q", "query_response_hit_ids": ["a"], "client_id": ""}, "client_id"),
+        ("/ubi_rank", {"user_query": "q", "query_response_hit_ids": ["a"], "query_id": "\n"}, "query_id"),
+        ("/ubi_rank", {"user_query": "q", "query_response_hit_ids": ["a"], "query_attributes": {"k": 2}},
+         "query_attributes.k"),
+        ("/ubi_rank", {"user_query": "q", "query_response_hit_ids": ["a"],
+                       "query_attributes": {"candidates": ["a", "x", "x"]}}, "query_attributes.candidates[2]"),
     ],
-)
+)  # fmt: skip
 def test_what_the_schema_forbids_is_refused_by_its_field(path: str, body: object, field: str) -> None:
     async def check() -> None:
         async with Service().client() as client:
             problem = await post(client, path, body, 422)
-            assert problem["field"].startswith(field)
+            assert problem["field"] == field
+            assert problem["detail"].startswith(field.partition(".")[0])
 
     asyncio.run(check())
 
@@ -158,14 +185,35 @@ def test_every_schema_valid_body_gets_an_answer_or_a_problem_that_names_the_fiel
             for body in examples:
                 answer = await client.post(path, json=body)
                 if answer.status_code == 200 and path != "/ubi_rank":
-                    assert set(answer.json()) == COUNTS and all(e["field"] for e in answer.json()["refused"])
+                    assert set(answer.json()) == COUNTS
+                    for refused in answer.json()["refused"]:
+                        assert is_path(body, refused["field"]), (body, refused)
                 elif answer.status_code == 200:
                     assert answer.json()["query_id"] and answer.json()["query_response_hit_ids"]
                 else:
-                    assert answer.status_code == 422 and answer.json()["field"], (body, answer.text)
+                    assert answer.status_code == 422 and is_path(body, answer.json()["field"]), (body, answer.text)
 
     collect()
     run(check())
+
+
+MISSING = {"query_id", "event_attributes.object.object_id", "object.object_id", "query_response_hit_ids"}
+"""What may be missing in a document that is valid, but is needed for a report or a page."""
+
+
+def is_path(body: Any, field: str) -> bool:
+    """True when a field is in the body, or is one of those that are missing there."""
+    parts = re.findall(r"\[(\d+)\]|([^.\[\]]+)", field)
+    for number, (place, name) in enumerate(parts):
+        if place:
+            if not isinstance(body, list) or int(place) >= len(body):
+                return False
+            body = body[int(place)]
+        elif not isinstance(body, dict) or name not in body:
+            return isinstance(body, dict) and ".".join(name for _, name in parts[number:]) in MISSING
+        else:
+            body = body[name]
+    return bool(parts)
 
 
 def test_round_trip_queries_and_events_in_leader_moves_export_fit_reads_it(tmp_path: Path) -> None:
@@ -179,7 +227,8 @@ def test_round_trip_queries_and_events_in_leader_moves_export_fit_reads_it(tmp_p
                     "query_attributes": {"k": 4},
                 }  # fmt: skip
                 page = await post(client, "/ubi_rank", query)
-                await post(client, "/ubi_queries", {**query, "query_id": page["query_id"]})
+                shown = {"query_id": page["query_id"], "query_response_hit_ids": page["query_response_hit_ids"]}
+                await post(client, "/ubi_queries", {**query, **shown})
                 await post(client, "/ubi_events", [event(page["query_id"], "c"), event(page["query_id"], "c", "view")])
                 if visitor % 20 == 19:
                     await made.close()

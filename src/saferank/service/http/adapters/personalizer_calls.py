@@ -15,6 +15,7 @@ from saferank.service.wire.calls import LONGEST_ID, MOST_POSITIONS, Id, RankCall
 from saferank.service.wire.problems import Problem
 
 _CONTEXT, _SLOTS = "personalizer: ", "slots "
+_NAMES = {"context": "contextFeatures", "base_ranking": "actions", "candidates": "actions", "request_id": "eventId"}
 Features = list[dict[str, Any]]
 
 
@@ -159,7 +160,7 @@ def _value(features: Features, path: Sequence[str]) -> str | None:
 def _call(body: Rank, base: list[str], candidates: list[str], page: str, feature_names: Sequence[str]) -> RankCall:
     context = context_name(body.context, feature_names, page)
     return made(
-        RankCall, "contextFeatures", context=context, base_ranking=base, candidates=candidates, k=len(base),
+        RankCall, _NAMES, context=context, base_ranking=base, candidates=candidates, k=len(base),
         request_id=body.event_id, deferred=bool(body.deferred),
     )  # fmt: skip
 

@@ -7,10 +7,10 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from fastapi import Request, Response
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 from starlette.routing import Route
 
 from saferank.service.http.adapters import calls
@@ -25,17 +25,34 @@ from saferank.service.wire.validation import problem_of
 USUAL_POSITIONS = 10
 
 
-def _moment(value: str | int) -> str | int:
+def _moment(value: Any) -> str | int:
+    _text_or_number(value)
     if isinstance(value, str) and not value.isdigit():
         try:
             datetime.fromisoformat(value.upper())
         except ValueError:
             raise misuse("", f"{value[:50]!r} is neither ISO 8601 nor milliseconds since 1970") from None
+    found: str | int = value
+    return found
+
+
+def _text_or_number(value: Any) -> str | int:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise misuse("", "must be a text or a whole number")
     return value
 
 
-Moment = Annotated[str | int, AfterValidator(_moment)]
-ObjectId = str | int
+def _ordinal(value: Any) -> Any:
+    """A whole number, or an object whose ``index`` is one. It is not used: the service knows where an item was."""
+    where, number = ("index", value.get("index")) if isinstance(value, dict) else ("", value)
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise misuse(where, "must be a whole number" + ("" if where else ", or an object with one as index"))
+    return value
+
+
+Moment = Annotated[Any, PlainValidator(_moment, json_schema_input_type=str | int)]
+ObjectId = Annotated[Any, PlainValidator(_text_or_number, json_schema_input_type=str | int)]
+Ordinal = Annotated[Any, PlainValidator(_ordinal, json_schema_input_type=int | dict[str, Any])]
 
 
 class Document(BaseModel):
@@ -50,10 +67,17 @@ class Object(Document):
     object_id: ObjectId
 
 
+class Position(Document):
+    """Where it stood."""
+
+    ordinal: Ordinal = None
+
+
 class Attributes(Document):
     """The extensible part of an event."""
 
     object: Object | None = None
+    position: Position | None = None
 
 
 class UbiEvent(Document):
@@ -89,8 +113,23 @@ class UbiQuery(Document):
         """What was found, best first, by the name of either version."""
         return [str(hit) for hit in self.query_response_hit_ids or self.query_response_object_ids or ()]
 
+    @property
+    def hits_name(self) -> str:
+        """The name that the hits have."""
+        is_older = not self.query_response_hit_ids and self.query_response_object_ids
+        return "query_response_object_ids" if is_older else "query_response_hit_ids"
+
+
+class Reported(NamedTuple):
+    """A report, and the names of its fields in the document."""
+
+    call: FeedbackCall
+    names: calls.Names
+
 
 _Read = TypeVar("_Read", bound=Document)
+_Made = Reported | str | Problem
+"""What a document is: a report, an action that is ignored, or refused."""
 
 
 def ubi_routes(hub: Hub) -> list[Route]:
@@ -113,11 +152,11 @@ class Ubi:
 
     async def events(self, request: Request) -> Response:
         """Clicks are reported for their pages; other actions are counted by name and ignored."""
-        return await self._report(request, UbiEvent, self._event_call)
+        return await self._report(request, UbiEvent, self._made_of_event)
 
     async def queries(self, request: Request) -> Response:
-        """A query says that its page was shown: a report without clicks."""
-        return await self._report(request, UbiQuery, self._query_call)
+        """A query says that its page was shown, and may say what was on it: a report without clicks."""
+        return await self._report(request, UbiQuery, self._made_of_query)
 
     async def rank(self, request: Request) -> Response:
         """The page for a query: the hits are production's ranking."""
@@ -141,7 +180,7 @@ class Ubi:
         return _json(answer)
 
     async def _report(
-        self, request: Request, kind: type[_Read], call_of: Callable[[_Read, str, str], FeedbackCall | str | Problem]
+        self, request: Request, kind: type[_Read], made_of: Callable[[_Read, str, str], _Made]
     ) -> Response:
         hub, headers = self._hub, request.scope["headers"]
         caller = hub.keys.caller(headers)
@@ -151,25 +190,26 @@ class Ubi:
         if len(documents) > 1:
             hub.limits.admit(caller.tenant, len(documents) - 1)
         made = [
-            call_of(document, caller.role, f"[{place}]." if in_list else "") for place, document in enumerate(documents)
+            made_of(document, caller.role, f"[{place}]." if in_list else "") for place, document in enumerate(documents)
         ]
-        reports = [call for call in made if isinstance(call, FeedbackCall)]
+        reports = [each.call for each in made if isinstance(each, Reported)]
         results = iter(await calls.feedback(hub, caller.tenant, reports) if reports else ())
-        return _json(told([next(results) if isinstance(call, FeedbackCall) else call for call in made]))
+        return _json(told([_outcome(each, next(results)) if isinstance(each, Reported) else each for each in made]))
 
-    def _event_call(self, event: UbiEvent, role: str, where: str) -> FeedbackCall | str | Problem:
+    def _made_of_event(self, event: UbiEvent, role: str, where: str) -> _Made:
         if event.action_name not in self._clicks:
             return event.action_name
-        attributes = event.event_attributes
+        attributes, field = event.event_attributes, f"{where}event_attributes.object.object_id"
         if attributes is None or attributes.object is None:
-            field = f"{where}event_attributes.object.object_id"
             return Problem(422, "Invalid request", f"{field} is missing: it says what was clicked", field)
-        return self._call(event, role, where, [str(attributes.object.object_id)])
+        clicked = str(attributes.object.object_id)
+        return self._made(event, role, where, {"clicks": field, "clicks[0]": field}, clicks=[clicked])
 
-    def _query_call(self, query: UbiQuery, role: str, where: str) -> FeedbackCall | str | Problem:
-        return self._call(query, role, where, [])
+    def _made_of_query(self, query: UbiQuery, role: str, where: str) -> _Made:
+        """The page was shown; if the query says what was, that must be the page."""
+        return self._made(query, role, where, {"shown": where + query.hits_name}, clicks=[], shown=query.hits or None)
 
-    def _call(self, document: Document, role: str, where: str, clicks: list[str]) -> FeedbackCall | str | Problem:
+    def _made(self, document: Document, role: str, where: str, names: dict[str, str], **parts: Any) -> _Made:
         field = f"{where}{'.'.join(self._page_id)}"
         name = _found(document.model_dump(), self._page_id)
         if not isinstance(name, str) or not name:
@@ -178,22 +218,29 @@ class Ubi:
         if role == "feedback" and not is_token:
             return Problem(403, "Rank key needed", f"{field}: a feedback key needs the token of the page", field)
         named = {"token": name} if is_token else {"impression_id": name}
+        names |= {"token": field, "impression_id": field}
         try:
-            return calls.made(FeedbackCall, field if not clicks else f"{field} or object_id", **named, clicks=clicks)
+            return Reported(calls.made(FeedbackCall, names, **named, **parts), names)
         except Problem as problem:
             return problem
 
 
+def _outcome(reported: Reported, result: FeedbackAnswer | Problem) -> FeedbackAnswer | Problem:
+    return calls.renamed(result, reported.names) if isinstance(result, Problem) else result
+
+
 def rank_call(query: UbiQuery) -> RankCall:
     """The rank call of a query; Problem 422 that names the field when there can be none."""
-    hits = query.hits
+    hits, field = query.hits, query.hits_name
     if not hits:
-        field = "query_response_hit_ids"
         raise Problem(422, "Invalid request", f"{field} must have the hits of the search, best first", field)
     attributes = query.query_attributes or QueryAttributes()
+    names = {
+        "context": "user_query", "base_ranking": field, "candidates": "query_attributes.candidates",
+        "k": "query_attributes.k", "session_id": "client_id", "request_id": "query_id",
+    }  # fmt: skip
     return calls.made(
-        RankCall, "user_query, client_id, query_id or query_response_hit_ids", context=query.user_query,
-        base_ranking=hits, candidates=[item for item in attributes.candidates if item not in hits],
+        RankCall, names, context=query.user_query, base_ranking=hits, candidates=attributes.candidates,
         k=attributes.k or min(USUAL_POSITIONS, len(hits)), session_id=query.client_id, request_id=query.query_id,
     )  # fmt: skip
 
