@@ -43,12 +43,12 @@ class Feedback:
         try:
             return await self._report(tenant, call)
         except Problem as problem:
-            return self._refused(problem)
+            return self._refused(tenant, problem)
 
-    def _refused(self, problem: Problem) -> Problem:
+    def _refused(self, tenant: str, problem: Problem) -> Problem:
         """Count a refusal by its reason."""
         self._server.counts["feedback_refused_total"] += 1
-        self._server.refusals[problem.title.lower()] += 1
+        self._server.refusals[tenant][problem.title.lower()] += 1
         return problem
 
     async def _report(self, tenant: str, call: FeedbackCall) -> Report:
@@ -71,10 +71,9 @@ class Feedback:
         if outcome == Outcome.CONFLICT:
             name = report.event_id
             detail = f"event_id {name!r} came before with another page or other clicks; give a new event a new id"
-            return self._refused(Problem(409, "Other body", detail, "event_id"))
-        counts["feedback_accepted_total"] += outcome == Outcome.ACCEPTED
-        counts["feedback_duplicate_total"] += outcome == Outcome.DUPLICATE
-        counts["feedback_late_total"] += late
+            return self._refused(report.tenant, Problem(409, "Other body", detail, "event_id"))
+        counts[f"feedback_{outcome.name.lower()}_total"] += 1
+        self._server.reports[report.tenant][outcome.name.lower()] += 1
         closes_at = report.page.closes_at
         state: Literal["open", "closed"] = "closed" if late or closes_at <= now else "open"
         return FeedbackAnswer(

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import secrets
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -43,7 +43,8 @@ class Server:
         self.name = name or self.run.hex()
         self.switches, self.catalogues, self.ids = Switches(), Catalogues(), Ids()
         self.counts: Counter[str] = Counter()
-        self.refusals: Counter[str] = Counter()  # of reports, by reason
+        self.reports: defaultdict[str, Counter[str]] = defaultdict(Counter)  # by tenant: what became of them
+        self.refusals: defaultdict[str, Counter[str]] = defaultdict(Counter)  # of reports, by tenant and reason
         self.issued = 0  # pages of this run
         self.heart = Heart(self.name, store, clock, self.switches, settings.freshness_seconds)
         self.writer = Writer(store, clock, self.catalogues, settings.max_pending)

@@ -82,7 +82,7 @@ class FeedbackHealthView(Answer):
 
     closed_pages: int = Field(description="Pages whose window has ended, all arms.")
     clicked_pages: int = Field(description="Of those, pages with clicks.")
-    accepted: int = Field(description="Reports since the start of this process ...")
+    accepted: int = Field(description="Reports of the tenant since the start of this process ...")
     duplicate: int
     late: int
     refused: dict[str, int] = Field(description="... and those refused, by reason.")

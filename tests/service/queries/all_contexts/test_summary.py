@@ -164,9 +164,19 @@ def test_refusals_are_counted_by_reason(tmp_path: Path) -> None:
             await h.refuse("no token", "a")
             await h.accept(page, page.ranking[0], event_id="e")
             await h.refuse(page, page.ranking[1], event_id="e")
-            refused = (await looked(h)).feedback.refused
-            assert refused == {"item not shown": 1, "other page": 1, "bad token": 1, "other body": 1}
+            health = (await looked(h)).feedback
+            assert health.accepted == 1 and health.refused == {
+                "item not shown": 1,
+                "other page": 1,
+                "bad token": 1,
+                "other body": 1,
+            }
             assert h.engine.counters()["feedback_refused_total"] == 4
+            await h.refuse("no token", "a", tenant="other")
+            assert (await looked(h)).feedback == health, "others' reports are theirs"
+            theirs = (await h.engine.overview("other")).feedback
+            assert (theirs.accepted, theirs.refused) == (0, {"bad token": 1})
+            assert h.engine.counters()["feedback_refused_total"] == 5
 
     run(test())
 

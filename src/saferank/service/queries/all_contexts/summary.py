@@ -1,6 +1,7 @@
 """Everything at a glance, over all contexts of a tenant: what the first screen of the dashboard shows."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import get_args
 
@@ -88,7 +89,7 @@ class Summary:
             markers=markers,
             funnel=self._funnel(contexts, now),
             changes=changes,
-            feedback=self._feedback(arms),
+            feedback=self._feedback(tenant, arms),
             alarms=alarms,
             killed_everywhere=server.switches.everywhere(tenant),
         )
@@ -109,15 +110,16 @@ class Summary:
             ),
         )
 
-    def _feedback(self, arms: dict[str, ArmView]) -> FeedbackHealthView:
-        counts = self._server.counts
+    def _feedback(self, tenant: str, arms: dict[str, ArmView]) -> FeedbackHealthView:
+        nothing: Counter[str] = Counter()
+        reports = self._server.reports.get(tenant, nothing)
         return FeedbackHealthView(
             closed_pages=sum(arm.pages for arm in arms.values()),
             clicked_pages=sum(arm.clicked_pages for arm in arms.values()),
-            accepted=counts["feedback_accepted_total"],
-            duplicate=counts["feedback_duplicate_total"],
-            late=counts["feedback_late_total"],
-            refused=dict(self._server.refusals),
+            accepted=reports["accepted"],
+            duplicate=reports["duplicate"],
+            late=reports["late"],
+            refused=dict(self._server.refusals.get(tenant, nothing)),
         )
 
     async def _alarms(self, names: dict[int, str]) -> list[AlarmView]:
