@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -49,21 +49,63 @@ def _cell(kind: str, body: str) -> str:
 
 
 def http_page() -> str:
-    """The bodies of calls and answers, field by field."""
-    from saferank.service.wire import calls, problems, views
-
+    """Every path, and the bodies of calls and answers, field by field."""
     lines = [
         "# HTTP API", "",
-        "The endpoints are listed in [the live service](../service.md#endpoints), refusals in "
-        "[its table of statuses](../service.md#refusals). A running service describes itself for machines at "
-        "`/openapi.json`. This page has the bodies of calls and answers. Fields that are not listed are refused.",
+        "[The live service](../service.md#endpoints) says how to use it, and "
+        "[its table of statuses](../service.md#refusals) what refusals mean. A running service describes its own paths "
+        "for machines at `/openapi.json`; the paths of other protocols follow their specifications and are not in it.",
+        "", "## Paths", "", "| path | what it does |", "|---|---|", *_paths(),
     ]  # fmt: skip
-    for title, module in (("The two calls and the switches", calls), ("Views", views), ("Refusals", problems)):
-        lines += ["", f"## {title}"]
-        for model in _models(module):
+    for title, about, modules in _bodies():
+        lines += ["", f"## {title}", "", about]
+        for model in (model for module in modules for model in _models(module)):
             lines += ["", f"### {model.__name__}", "", inspect.cleandoc(model.__doc__ or ""), ""]
             lines += ["| field | type | meaning | default |", "|---|---|---|---|", *_rows(model)]
     return "\n".join(lines) + "\n"
+
+
+def _bodies() -> list[tuple[str, str, list[ModuleType]]]:
+    """The parts of the page: title, what to know, and the modules whose models are the bodies."""
+    from saferank.service.http.adapters import personalizer_calls, ubi
+    from saferank.service.http.adapters.browser import routes as browser
+    from saferank.service.http.routes import health
+    from saferank.service.wire import calls, effect_views, problems, shadow_views, views
+
+    strict = "Fields that are not listed are refused."
+    lenient = "Fields that are not listed are accepted and ignored."
+    return [
+        ("The two calls and the switches", strict, [calls]),
+        ("Views", "What reading answers.", [views, effect_views, shadow_views, health]),
+        ("Refusals", "Every refusal is `application/problem+json`.", [problems]),
+        ("Beacon", f"{strict} [In the browser](../browser.md) has the script that sends it.", [browser]),
+        ("OpenSearch UBI", f"{lenient} [UBI](../ubi.md) says what they mean here.", [ubi]),
+        ("Azure Personalizer", f"{lenient} [Its page](../personalizer.md) says what they mean.", [personalizer_calls]),
+    ]
+
+
+def _paths() -> Iterator[str]:
+    """A row of a table for every path of a service; Personalizer's once, under the first of their prefixes."""
+    from saferank.service.http.adapters.browser.routes import browser_routes
+    from saferank.service.http.adapters.personalizer import PREFIXES, personalizer_routes
+    from saferank.service.http.adapters.ubi import ubi_routes
+    from saferank.service.http.app import make_app
+    from saferank.service.http.hub import Hub
+    from saferank.service.http.openapi import document
+    from saferank.service.settings import Settings
+
+    engine: Any = SimpleNamespace(counters=dict)  # it is not asked anything
+    hub = Hub(Settings(), engine)
+    app: Any = make_app(hub).app
+    for path, operations in document(app, hub.settings)["paths"].items():
+        for method, operation in operations.items():
+            yield f"| `{method.upper()} {path}` | {operation['summary']} |"
+    for route in (*browser_routes(hub), *ubi_routes(hub), *personalizer_routes(hub)):
+        if route.path.startswith(PREFIXES[-1]) and not route.path.startswith(PREFIXES[0]):
+            continue
+        methods = ", ".join(sorted(set(route.methods or ()) - {"HEAD"}))
+        about = inspect.cleandoc(route.endpoint.__doc__ or "").partition("\n")[0]
+        yield f"| `{methods} {route.path}` | {about.rstrip('.')} |"
 
 
 def settings_page() -> str:
@@ -83,7 +125,8 @@ def settings_page() -> str:
 def _models(module: ModuleType) -> Iterable[type[BaseModel]]:
     """The bodies that a module defines, those that only serve as bases left out."""
     own = [value for value in vars(module).values() if inspect.isclass(value) and value.__module__ == module.__name__]
-    return [value for value in own if issubclass(value, BaseModel) and value.model_fields]
+    bodies = [value for value in own if issubclass(value, BaseModel) and value.model_fields]
+    return [value for value in bodies if not any(other is not value and issubclass(other, value) for other in bodies)]
 
 
 def _rows(model: type[BaseModel]) -> Iterator[str]:

@@ -33,10 +33,12 @@ def browser_routes(hub: Hub) -> list[Route]:
     script = (files(__package__) / "saferank.js").read_bytes()
 
     async def serve(request: Request) -> Response:
+        """The script for web pages."""
         headers = {"cache-control": "public, max-age=3600", "cross-origin-resource-policy": "cross-origin"}
         return Response(script, media_type="text/javascript", headers=headers)
 
     async def beacon(request: Request) -> Response:
+        """Feedback by token as a text body with its key inside, for `navigator.sendBeacon`."""
         _check_origin(request, hub)
         limit = min(LARGEST_BEACON, hub.settings.max_body_bytes)
         call = understood(BeaconCall, parsed(await read_body(request.receive, limit, hub.settings.body_seconds)))

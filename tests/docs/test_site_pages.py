@@ -1,0 +1,54 @@
+"""Pages that are made while the site is built: the page of the HTTP API leaves nothing out."""
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+from starlette.routing import Route
+
+from saferank.service import wire
+from saferank.service.http.adapters.browser.routes import browser_routes
+from saferank.service.http.adapters.personalizer import personalizer_routes
+from saferank.service.http.adapters.ubi import ubi_routes
+from tests.service.http.service_in_process import Service
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def http_page() -> str:
+    spec = importlib.util.spec_from_file_location("docs_site_pages", ROOT / "docs" / "site_pages.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page: str = module.http_page()
+    return page
+
+
+def test_every_body_is_on_the_page(http_page: str) -> None:
+    modules = [
+        importlib.import_module(f"{wire.__name__}.{found.name}") for found in pkgutil.iter_modules(wire.__path__)
+    ]
+    bodies = {
+        value.__name__
+        for module in modules
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, BaseModel) and value.model_fields
+    }
+    assert {"EffectView", "OverviewView", "ShadowView", "RankCall"} <= bodies
+    others = {"BeaconCall", "UbiEvent", "UbiQuery", "SingleRank", "MultiSlotRank", "MultiSlotReward", "Health"}
+    assert [name for name in sorted(bodies | others) if f"\n### {name}\n" not in http_page] == []
+
+
+def test_every_path_is_on_the_page(http_page: str) -> None:
+    hub = Service().hub
+    routes: list[Route] = [*browser_routes(hub), *ubi_routes(hub), *personalizer_routes(hub)]
+    paths = {route.path for route in routes if not route.path.startswith("/personalizer")}
+    paths |= {route.path for route in routes if route.path.startswith("/personalizer/v1.0/")}
+    paths |= {"/v1/rank", "/v1/feedback", "/v1/contexts/{context}/kill", "/v1/shadow", "/healthz", "/metrics"}
+    assert [path for path in sorted(paths) if f" {path}`" not in http_page] == []
+    assert "|  |\n" not in http_page.partition("## The two calls")[0], "every path says what it does"
