@@ -39,7 +39,8 @@ def test_a_reload_survives_a_restart(tmp_path: Path) -> None:
             await h.accept(page, page.ranking[0])
             await h.restart()
             assert (await h.rank(session_id="s")).ranking == page.ranking
-            assert (await h.rank(request_id="r")).ranking == asked.ranking
+            again = await h.rank(request_id="r")
+            assert again.ranking == asked.ranking and again.impression_id != asked.impression_id
 
     run(test())
 

@@ -69,10 +69,14 @@ class RankCall(Call):
     )
     k: int = Field(ge=1, le=MOST_POSITIONS, description="How many items the page shows.")
     request_id: Id | None = Field(
-        default=None, description="The same request_id gets the same answer while the page is open."
+        default=None,
+        description="Without a session: the same request_id gets the same ranking until something is learnt or the "
+        "window ends, each time under a new impression_id; the first page of a window counts.",
     )
     session_id: Id | None = Field(
-        default=None, description="Whoever looks at the page; sees the same page while it is open."
+        default=None,
+        description="Whoever looks at the page: sees the same ranking until something is learnt or the window ends, "
+        "each time under a new impression_id; the first page of a window counts.",
     )
     source: Id | None = Field(
         default=None, description="Account or address behind the session, best hashed: it votes once on a pair."
@@ -97,7 +101,10 @@ class Safety(Answer):
     """What distinguishes the page from the leader."""
 
     swaps: int = Field(ge=0, description="Neighbours shown in the other order.")
-    explored: str | None = Field(description="The unranked item shown in the last position, if one is.")
+    explored: str | None = Field(
+        description="The first item on the page that the leader does not have, if there is one; with safe-draw it may "
+        "be in any place."
+    )
     allowance_ok: bool = Field(description="True when the page was checked against the safety allowance and is in it.")
 
 
@@ -121,7 +128,7 @@ class PageNotes(Answer):
 class RankAnswer(Answer):
     """The page to show, and the token that its clicks are reported with."""
 
-    impression_id: str
+    impression_id: str = Field(description="The name of the page, in the store after about half a second.")
     token: str = Field(description="Proof of what was shown; goes back with the clicks.")
     ranking: list[str] = Field(description="The k items to show, best first.")
     leader_version: int
@@ -135,7 +142,11 @@ class FeedbackCall(Call):
     """What was clicked on a page; what is reported later is added to it."""
 
     token: Token | None = Field(default=None, description="The token of the page; or its impression_id.")
-    impression_id: Id | None = Field(default=None, description="Instead of the token, with a rank key only.")
+    impression_id: Id | None = Field(
+        default=None,
+        description="Instead of the token, with a rank key only. Other servers than the one that issued the page may "
+        "not know it for about half a second (404); a token is known to all of them at once.",
+    )
     clicks: DistinctIds = Field(max_length=MOST_POSITIONS, description="Items of the page that were clicked.")
     event_id: Id | None = Field(default=None, description="The same event_id with another body is refused (409).")
     shown: DistinctIds | None = Field(
