@@ -16,6 +16,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from saferank import __version__
+from saferank.service.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -103,6 +104,20 @@ def test_workflows_pin_their_actions_and_know_every_python() -> None:
     assert pythons == named and PROJECT["requires-python"] == f">={pythons[0]}"
 
 
+def test_the_workflow_skips_nothing_silently(tmp_path: Path) -> None:
+    text = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
+    steps = [step for step in yaml.safe_load(text)["jobs"]["test"]["steps"] if "run" in step]
+    assert [step["run"] for step in steps] == ["make sdks", "make test"]
+    assert steps[1]["env"] == {"SAFERANK_NO_SKIPS": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.conftest", "--rootdir", "."]
+    for reason, status in (("needs Node", 1), ("../shared/data is not here", 0)):
+        test = tmp_path / "test_skipped.py"
+        test.write_text(f"import pytest\n\ndef test_it():\n    pytest.skip({reason!r})\n", encoding="utf-8")
+        environment = {**os.environ, "SAFERANK_NO_SKIPS": "1"}
+        done = subprocess.run([*command, str(test)], cwd=ROOT, env=environment, capture_output=True, check=False)
+        assert done.returncode == status, done.stdout
+
+
 def test_the_containers_are_as_the_documentation_says() -> None:
     services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
     assert set(services) == {"saferank", "database"}
@@ -110,3 +125,5 @@ def test_the_containers_are_as_the_documentation_says() -> None:
     assert all(port.startswith("127.0.0.1:") for port in services["saferank"]["ports"])
     image = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     assert "\nUSER 10001\n" in image and "\nHEALTHCHECK " in image
+    named = {*services["saferank"]["environment"], *re.findall(r"SAFERANK_SERVE_\w+", image)}
+    assert {name.removeprefix("SAFERANK_SERVE_").lower() for name in named} <= set(Settings.model_fields)
