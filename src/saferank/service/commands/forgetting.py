@@ -4,8 +4,8 @@ Retention's way for single pages, on a store that no server uses: the newest pub
 snapshot that a replay begins with, and pages that are in it may go. Whether all of them can go is checked first.
 
 A server that continues from the snapshot does not find the visitor in its newest window. That changes nothing: all
-pages of the visitor in it are gone, new ones come in later windows, and one that a crash had taken and whose token brings it back
-counts once.
+pages of the visitor in it are gone, new ones come in later windows, and one that a crash had taken and whose token
+brings it back counts once.
 """
 
 from collections.abc import Iterator, Sequence
