@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pytest
 
 from saferank.store.contract import (
-    ACTIVATED,
     CATALOGUE_MS,
     MOST_EVENT_IDS,
     SHARDS,
@@ -20,7 +19,7 @@ from saferank.store.contract import (
     StaleLeaseError,
     Store,
 )
-from saferank.store.page_record import CATALOGUE_PLACE
+from saferank.store.page_record import ACTIVATED, CATALOGUE_PLACE
 from tests.store.stores import (
     Kind,
     connected,
@@ -220,7 +219,7 @@ async def test_a_page_that_was_asked_for_ahead_is_activated_by_a_report(store: S
         ACCEPTED, ACCEPTED, DUPLICATE,
     ]  # fmt: skip
     found = await store.page(row.impression)
-    assert found is not None and (found.clicks, found.clicked, found.activated) == (ACTIVATED | 5, 5, True)
+    assert found is not None and found.clicks == ACTIVATED | 5
 
 
 @over_store

@@ -55,10 +55,6 @@ class CatalogueRow(NamedTuple):
     body: bytes
 
 
-ACTIVATED = 1 << 127
-"""Among the bits of clicks, behind those of all places: a page that was asked for ahead has been shown."""
-
-
 class PageRow(NamedTuple):
     """A page as the log keeps it."""
 
@@ -68,17 +64,7 @@ class PageRow(NamedTuple):
     record: bytes  # packed PageRecord
     server: str  # who issued it ...
     number: int  # ... and which of its pages it was, from 1: a gap shows what a crash took
-    clicks: int = 0  # a bit for each shown place, and ACTIVATED
-
-    @property
-    def clicked(self) -> int:
-        """The bits of places alone."""
-        return self.clicks & ~ACTIVATED
-
-    @property
-    def activated(self) -> bool:
-        """True when a report said that a page that was asked for ahead has been shown."""
-        return bool(self.clicks & ACTIVATED)
+    clicks: int = 0  # a bit for each shown place, and ACTIVATED of page_record.py
 
 
 class Report(NamedTuple):

@@ -21,6 +21,9 @@ TIME_BYTES, RANDOM_BYTES = 6, 10
 ID_SIZE = TIME_BYTES + RANDOM_BYTES
 VISITOR_SIZE, SOURCE_SIZE, COINS_SIZE, DIGEST_SIZE, SERVER_SIZE = 8, 8, 32, 16, 8
 
+ACTIVATED = 1 << 127
+"""Among the bits of clicks, behind those of all places: a page that was asked for ahead has been shown."""
+
 _FORMAT = 3
 _HEAD = struct.Struct("<BBB16sIQIBBB8sId8s16s32s")
 _SHARE, _CHECKSUM = struct.Struct("<d"), struct.Struct("<I")
@@ -258,6 +261,11 @@ def glance(data: bytes) -> Glance:
         _source(data),
         bool(flags & _DEFERRED),
     )
+
+
+def waits(page: PageRecord | Glance, clicks: int) -> bool:
+    """True for a page that was asked for ahead when no report has said that it was shown."""
+    return page.deferred and not clicks & ACTIVATED
 
 
 def differs_from_base(data: bytes) -> bool:

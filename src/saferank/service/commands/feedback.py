@@ -10,8 +10,8 @@ from saferank.service.commands.ranking import open_context, page_row
 from saferank.service.protocol.server import Server, unavailable
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall
 from saferank.service.wire.problems import Problem
-from saferank.store.contract import ACTIVATED, Outcome, PageRow, Report, StoreUnavailableError
-from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.contract import Outcome, PageRow, Report, StoreUnavailableError
+from saferank.store.page_record import ACTIVATED, PageRecord, unpacked
 
 
 class Subject(NamedTuple):

@@ -27,7 +27,16 @@ from saferank.service.knowledge.visits.order_watch import OrderWatch
 from saferank.service.knowledge.visits.sources import Sources
 from saferank.service.knowledge.visits.votes import Votes
 from saferank.store.contract import AlarmRow, PageRow, VersionRow
-from saferank.store.page_record import TIME_BYTES, Glance, PageRecord, differs_from_base, glance, unpacked
+from saferank.store.page_record import (
+    ACTIVATED,
+    TIME_BYTES,
+    Glance,
+    PageRecord,
+    differs_from_base,
+    glance,
+    unpacked,
+    waits,
+)
 
 MOST_SIZES = 8
 """Page sizes of one context: each learns from its own pages, and what it certifies holds for all of them."""
@@ -126,9 +135,9 @@ class Fold:
                 self._learn(run)
                 run = []
                 self.turn_to(issued_at)
-            if facts.deferred and not found.activated:  # never shown, as far as anybody said: it is no page
+            if waits(facts, found.clicks):  # never shown, as far as anybody said: it is no page
                 continue
-            page = found._replace(clicks=found.clicked) if facts.deferred else found
+            page = found._replace(clicks=found.clicks & ~ACTIVATED) if facts.deferred else found
             if self._takes(page, facts, issued_at):
                 if run and glance(run[0].record).k != facts.k:
                     self._learn(run)
@@ -143,7 +152,7 @@ class Fold:
         """Note the visitors of pages that are in the fold already, those of the newest window."""
         for page in pages:
             facts = glance(page.record)
-            if takes_part(facts.arm, facts.share) and (page.activated or not facts.deferred):
+            if takes_part(facts.arm, facts.share) and not waits(facts, page.clicks):
                 self._is_first(facts, issue_time(page))
 
     def _takes(self, page: PageRow, facts: Glance, issued_at: int) -> bool:

@@ -29,7 +29,7 @@ from saferank.store.contract import (
     VersionRow,
 )
 from saferank.store.facts import RESTORED
-from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.page_record import ACTIVATED, PageRecord, unpacked
 
 _AT_ONCE = 4096
 """Pages that are folded in one go."""
@@ -241,7 +241,7 @@ class _Comparison:
         record = unpacked(page.record)
         if record.impression != page.impression or (record.tenant, record.context) != self._row[1:3]:
             raise self._difference(f"page {page.impression.hex()} is in the place of another page")
-        if (page.clicked if record.deferred else page.clicks) >> record.k:
+        if (page.clicks & ~(ACTIVATED * record.deferred)) >> record.k:
             raise self._difference(f"page {page.impression.hex()} has clicks on places that it does not have")
         return record
 
