@@ -1,5 +1,7 @@
 """``saferank.forecast``: against planted truth, and what it refuses."""
 
+import asyncio
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -8,8 +10,9 @@ import numpy as np
 import pytest
 
 import saferank
+from saferank.cli.commands.forecast import command as forecast_command
 from saferank.errors import ArgumentError, UsageError
-from saferank.forecasting.forecast import check_policies
+from saferank.forecasting.forecast import CERTIFICATE_DAYS, check_policies
 from saferank.forecasting.playing import jobs_of, played, weekly
 from saferank.forecasting.traffic import Traffic
 from saferank.forecasting.worlds import Worlds
@@ -17,7 +20,10 @@ from saferank.instances import Instance
 from saferank.logs import write_synthetic_log
 from saferank.logs.synthetic import planted_instances
 from saferank.progress import Meter
+from saferank.service.settings import Settings
+from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankCall
 from saferank.verbs import Floats
+from tests.service.engine_harness import START, T, house
 
 SMALL: dict[str, Any] = {
     "policies": ("safe-order",), "positions": 5, "model": "pbm", "iterations": 60, "replicates": 6,
@@ -36,10 +42,51 @@ def actual(truth: list[Instance], found: saferank.Forecast, seed: int) -> Floats
     lengths = {instance.id: 10 for instance in truth}
     traffic = Traffic(found.pages_a_day, {query.id: query.pages_a_day for query in found.queries})
     worlds = Worlds("pbm", truth, [[]], lengths, {})
-    jobs = jobs_of(worlds, traffic, ("safe-order",), 5, "anytime:1e-5", 8000, 1000 + seed)
+    jobs = jobs_of(worlds, traffic, ("safe-order",), 5, "anytime:1e-5", 8000, 1000 + seed, found.certificate_days)
     runs = played(jobs, 2, Meter(0))
     total: Floats = weekly(np.sum([each.extra for each in runs], axis=0))[0]
     return total
+
+
+async def served(folder: Path, truth: list[Instance], found: saferank.Forecast, seed: int) -> Floats:
+    """Extra clicks a day by week of the service itself under the planted users: pages, tokens, windows and epochs of
+    certificates, with the settings that the forecast is made for. Every quarter of a day its pages are closed."""
+    dice, extra = np.random.default_rng(seed), np.zeros(13)
+    models = {instance.id: instance.model for instance in truth}
+    rates = np.array([query.pages_a_day for query in found.queries]) / 4
+    async with house(folder, policy="safe-draw", rule="anytime:1e-5", certificate_days=found.certificate_days) as h:
+        h.server.session_key = bytes(32)  # the coins are the same in every run of the test
+        for quarter in range(4 * 91):
+            await h.engine.beat()
+            reports = []
+            pages = np.diff(np.floor(np.outer([quarter, quarter + 1], rates)), axis=0)[0].astype(int)
+            for query in np.repeat(np.arange(len(rates)), pages):
+                h.now += 10
+                model, name = models[found.queries[query].id], str(query)
+                items, session = [str(item) for item in range(len(model.attraction))], str(h.now)
+                page = await h.engine.rank(T, RankCall(context=name, base_ranking=items, k=5, session_id=session))
+                chances = model.examination[:5] * model.attraction[[int(item) for item in page.ranking]]
+                extra[quarter // 28] += chances.sum() - (model.examination[:5] * model.attraction[:5]).sum()
+                clicks = [item for item, click in zip(page.ranking, dice.random(5) < chances, strict=True) if click]
+                if clicks:
+                    reports.append(FeedbackCall(token=page.token, clicks=clicks))
+            answers = await h.engine.feedback(T, reports)
+            assert all(isinstance(answer, FeedbackAnswer) and answer.accepted for answer in answers)
+            h.now = START + (quarter + 1) * 21_600_000
+            await h.engine.close_due()
+    return extra / 7
+
+
+def test_the_lift_of_the_service_lies_in_the_band_and_below_that_of_certificates_that_never_end(tmp_path: Path) -> None:
+    """One planted log and the service's default policy. At 100 pages a day a lifetime of 14 days halves the lift, which
+    a forecast without lifetimes does not know."""
+    truth = planted_log(tmp_path / "log.gz", 1, sessions=12_000)
+    asked = {**SMALL, "policies": ("safe-draw",), "seed": 1}
+    found = saferank.forecast(tmp_path / "log.gz", "yandex-personalized", 100, **asked)
+    endless = saferank.forecast(tmp_path / "log.gz", "yandex-personalized", 100, certificate_days=0, **asked)
+    happened = asyncio.run(served(tmp_path / "store", truth, found, 1))
+    band = found.policies[0].whole
+    assert band.low <= happened.mean() <= band.high < endless.policies[0].whole.low
 
 
 def test_the_actual_lift_lies_in_the_band(tmp_path: Path) -> None:
@@ -114,6 +161,7 @@ def written(path: Path, pages: list[dict[str, Any]]) -> Path:
         ({"policies": ()}, "policies: found .*expected a list of names"),
         ({"policies": ("safe-order", "safe-order")}, "policies: safe-order is there twice"),
         ({"rule": "paper:1e-5", "policies": ("safe-draw",)}, "rule: safe-draw takes the rule anytime:ALPHA"),
+        ({"certificate_days": -1}, "certificate_days: found -1, expected days from 0 .certificates never end. to 3650"),
         ({"model": "xyz"}, "model: no estimation for click model 'xyz'"),
         ({"replicates": 2}, "replicates: found 2, expected at least 4"),
         ({"most_pages": 10}, "most_pages: found 10, expected at least 1000"),
@@ -138,6 +186,11 @@ def test_logs_that_cannot_be_used(tmp_path: Path) -> None:
         saferank.forecast(written(tmp_path / "empty", []), "sessions", 100, **SMALL)
     with pytest.raises(UsageError, match=r"cannot be read|No such file"):
         saferank.forecast(tmp_path / "missing", "sessions", 100, **SMALL)
+
+
+def test_certificates_live_as_long_as_in_the_service_unless_said_otherwise(found: saferank.Forecast) -> None:
+    assert CERTIFICATE_DAYS == Settings().certificate_days == found.certificate_days
+    assert inspect.signature(forecast_command).parameters["certificate_days"].default == CERTIFICATE_DAYS
 
 
 def test_policies_are_checked_before_anything_is_read() -> None:

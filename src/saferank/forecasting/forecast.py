@@ -17,6 +17,8 @@ RULE = "anytime:1e-5"
 ITERATIONS = 200
 REPLICATES = 12
 MOST_PAGES = 50_000
+CERTIFICATE_DAYS = 14.0
+"""As the service is set when nothing else is said."""
 
 
 def forecast(
@@ -31,6 +33,7 @@ def forecast(
     page_length: int | None = None,
     items: int | None = None,
     rule: str = RULE,
+    certificate_days: float = CERTIFICATE_DAYS,
     replicates: int = REPLICATES,
     iterations: int = ITERATIONS,
     most_pages: float = MOST_PAGES,
@@ -45,7 +48,8 @@ def forecast(
     ``pages_a_day`` are all pages of the site in a day; a query gets its share of the log's pages. ``model`` is a click
     model; None takes the one that foresees held-out pages best. ``positions`` is how many items a page shows (None:
     all of production's ranking); ``page_length`` and ``items`` are as in ``fit``: with more items than positions there
-    are candidates. ``replicates`` logs are drawn for the bands; ``most_pages`` is the longest run of a query, beyond
+    are candidates. ``certificate_days`` is the length of an epoch of certificates as in the service, 0 for certificates
+    that never end. ``replicates`` logs are drawn for the bands; ``most_pages`` is the longest run of a query, beyond
     which it goes on as in its last tenth. The first policy is the one of the headline. The same seed gives the same
     numbers whatever ``jobs`` is.
 
@@ -54,13 +58,14 @@ def forecast(
     """
     from saferank.experiments.engines import MOST_JOBS, cores, explain_compilation
     from saferank.fitting import estimator
-    from saferank.fitting.fit import check_lengths
     from saferank.forecasting.playing import jobs_of, played
-    from saferank.forecasting.traffic import check_pages_a_day, traffic_of
+    from saferank.forecasting.traffic import check_certificate_days, check_pages_a_day, traffic_of
     from saferank.forecasting.worlds import usable_pages, worlds_of
+    from saferank.logs.lengths import check_lengths
     from saferank.progress import progress_of
 
     check_pages_a_day(pages_a_day)
+    check_certificate_days(certificate_days)
     check_policies(policies, rule)
     check_lengths(page_length, items)
     for name, value, least in (("replicates", replicates, 4), ("iterations", iterations, 1), ("seed", seed, 0)):
@@ -77,7 +82,7 @@ def forecast(
         pages = usable_pages(Path(log), format, queries, page_length, max_bad, shown)
         worlds = worlds_of(pages, model, items, iterations, replicates, seed, shown)
         traffic = traffic_of(pages, pages_a_day)
-        work = jobs_of(worlds, traffic, policies, positions, rule, longest, seed)
+        work = jobs_of(worlds, traffic, policies, positions, rule, longest, seed, certificate_days)
         total = sum(job.cell.plan.rounds * job.cell.plan.repetitions for job in work)
         with shown.meter(total) as meter, explain_compilation():
             runs = played(work, threads, meter)
@@ -99,6 +104,7 @@ def forecast(
             for name in policies
         ],
         replicates=replicates,
+        certificate_days=float(certificate_days),
         provenance=provenance(list(command), seed, time.monotonic() - started),
     )
 

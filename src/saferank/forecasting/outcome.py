@@ -73,6 +73,7 @@ class Forecast:
     queries: list[ForecastQuery]
     policies: list[PolicyForecast]
     replicates: int
+    certificate_days: float  # length of an epoch of certificates; 0: they never end
     provenance: dict[str, Any] = field(default_factory=dict)
 
     @property

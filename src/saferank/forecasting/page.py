@@ -155,7 +155,12 @@ def _facts(found: "Forecast") -> list[tuple[str, Any]]:
         ("version", found.provenance.get("version", "")),
         ("seed", found.provenance.get("seed", "")),
         ("decision rule", ", ".join(dict.fromkeys(policy.rule for policy in found.policies))),
+        ("certificates", _lifetime(found.certificate_days)),
         ("seconds", found.provenance.get("seconds", "")),
         ("runs", f"{found.replicates} on the fitted model, one on the model of each of {found.replicates} drawn logs"),
         ("queries cut short", f"{capped}: they have more pages than are played, and go on as in their last tenth"),
     ]
+
+
+def _lifetime(days: float) -> str:
+    return f"evidence begins again every {days:g} days, and one holds to the end of the next" if days else "never end"

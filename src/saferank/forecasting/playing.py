@@ -1,8 +1,8 @@
 """The runs of a forecast: every policy on every query, on the fitted model and on those of drawn logs.
 
 A query is *changed* on the day on which a certificate first says that an item is better than one which production
-shows above it; what is shown follows certificates. It is *confirmed* when the certificates together say that every item
-of production's ranking is better than the next one, and its last better than every candidate.
+shows above it; what is shown follows certificates. It is *confirmed* while the certificates that hold together say that
+every item of production's ranking is better than the next one, and its last better than every candidate.
 """
 
 import threading
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from saferank._kernel import prepare_thread
-from saferank.forecasting.traffic import DEADLINES, WEEKS, Schedule, Traffic, schedule_of
+from saferank.forecasting.traffic import DEADLINES, WEEKS, Schedule, Traffic, lifetime_of, schedule_of
 from saferank.forecasting.worlds import Worlds
 from saferank.progress import Meter
 from saferank.simulation.experiment import Cell, OnRounds, Plan, cells_of, compile_loops, run
@@ -53,16 +53,19 @@ def jobs_of(
     rule: str,
     most_pages: int,
     seed: int,
+    certificate_days: float = 0.0,
 ) -> list[Job]:
     """All jobs: as many runs on the fitted model as there are drawn logs, and one on the model of each of these."""
     jobs = []
     for number, instances in enumerate([worlds.fitted, *worlds.drawn]):
         repetitions = 1 if number else len(worlds.drawn)
         for instance in instances:
-            schedule = schedule_of(traffic.by_query[instance.id], most_pages)
+            pages_a_day = traffic.by_query[instance.id]
+            schedule = schedule_of(pages_a_day, most_pages)
+            lifetime = lifetime_of(certificate_days, pages_a_day, len(instance.items))
             shown = _positions(worlds.lengths[instance.id], positions)
             size = shown, schedule.rounds, repetitions
-            plan = Plan(tuple(policies), *size, rule, seed + number, schedule.checkpoints)
+            plan = Plan(tuple(policies), *size, rule, seed + number, schedule.checkpoints, lifetime=lifetime)
             jobs += [Job(cell, schedule, number) for cell in cells_of([instance], plan)]
     return jobs
 
@@ -109,15 +112,26 @@ def _fates(given: Certificates, job: Job) -> dict[int, str]:
 
 def _fate(given: Certificates, job: Job, days: int) -> str:
     """What the certificates that were given within so many days make of production's ranking."""
-    n = int(np.count_nonzero(given.round[: given.given[0]] <= days * job.schedule.pages_a_day))
+    until = min(days * job.schedule.pages_a_day, job.schedule.rounds)
+    rounds = given.round[: given.given[0]]
+    n = int(np.count_nonzero(rounds <= until))
     better, worse = given.better[:n], given.worse[:n]
     shown = job.cell.setup.n_positions
     if np.any((better > worse) & (worse < shown)):
         return CHANGED
-    surely = _closed(better, worse, job.cell.setup.n_items)
+    holds = _holding(rounds[:n], until, job.cell.setup.lifetime)
+    surely = _closed(better[holds], worse[holds], job.cell.setup.n_items)
     last = shown - 1
     in_order = all(surely[k, k + 1] for k in range(last)) and bool(surely[last, shown:].all())
     return CONFIRMED if in_order else OPEN
+
+
+def _holding(rounds: Ints, until: float, lifetime: int | None) -> Flags:
+    """Which certificates of these rounds still hold at a later one: to the end of the epoch after their own."""
+    if lifetime is None:
+        return np.ones(len(rounds), np.bool_)
+    holding: Flags = (rounds - 1) // lifetime >= (int(until) - 1) // lifetime - 1
+    return holding
 
 
 def _closed(better: Ints, worse: Ints, n_items: int) -> Flags:

@@ -6,6 +6,7 @@ import numpy as np
 
 from saferank.errors import ArgumentError
 from saferank.logs import ClickLog
+from saferank.statistics.lifetimes import LARGEST_CATALOGUE
 from saferank.verbs import Floats
 
 WEEKS = 13
@@ -40,6 +41,23 @@ def check_pages_a_day(pages_a_day: float) -> None:
     if not 1 <= pages_a_day <= 1e12:
         reason = f"found {pages_a_day:g}, expected the pages that all queries of the site have in a day, at least 1"
         raise ArgumentError("pages_a_day", reason)
+
+
+def lifetime_of(certificate_days: float, pages_a_day: float, n_items: int) -> int | None:
+    """Pages of an epoch of certificates, as the service counts epochs of days; None: certificates never end.
+
+    Like in the service they never end where there are more items than certificates with a lifetime are kept for.
+    """
+    if not certificate_days or n_items > LARGEST_CATALOGUE:
+        return None
+    return max(1, round(certificate_days * pages_a_day))
+
+
+def check_certificate_days(days: float) -> None:
+    """An ``ArgumentError`` for a lifetime that the service would refuse."""
+    if not 0 <= days <= 3650:
+        reason = f"found {days:g}, expected days from 0 (certificates never end) to 3650, for example 14"
+        raise ArgumentError("certificate_days", reason)
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,6 +52,10 @@ def command(
         ),
     ] = None,
     rule: Annotated[str, typer.Option(metavar="RULE", help="Decision rule, anytime:ALPHA.")] = "anytime:1e-5",
+    certificate_days: Annotated[
+        float,
+        typer.Option(metavar="DAYS", help="Length of an epoch of certificates, as the service is set; 0: no end."),
+    ] = 14.0,
     replicates: Annotated[
         int, typer.Option(parser=number, metavar="B", help="Logs drawn for the bands, and runs on the fitted model.")
     ] = 12,
@@ -98,6 +102,7 @@ def command(
             page_length=page_length,
             items=items,
             rule=rule,
+            certificate_days=certificate_days,
             replicates=replicates,
             iterations=iterations,
             most_pages=most_pages,
