@@ -157,7 +157,7 @@ EVERYBODY = ""
 
 
 class OperationKind(IntEnum):
-    """What is done to a context or (context 0) to a whole tenant, by an operator or by the guardrail.
+    """What is done to a context or (context 0) to a whole tenant, by an operator, the guardrail or a start.
 
     Numbers are in stores: keep them.
     """
@@ -168,6 +168,7 @@ class OperationKind(IntEnum):
     GUARDRAIL = 4
     SETTINGS = 5
     RESET = 6
+    RELEASE = 7  # a server was started with another version, policy or rule than the one before it
 
 
 class OperationRow(NamedTuple):

@@ -142,10 +142,11 @@ def test_an_operator_who_asks_while_the_version_is_being_deleted_changes_nothing
                 await day(h)
             before = h.fold().version
             context = await h.server.known_context(T, "c")
-            await h.store.add_operation(T, context.number, OperationKind.ROLLBACK, '{"version": 1, "why": "late"}')
+            body = '{"version": 1, "why": "late"}'
+            late = await h.store.add_operation(T, context.number, OperationKind.ROLLBACK, body)
             await h.engine.follow()
             await h.engine.close_due()
-            assert h.fold().version == before and h.fold().operation == 1
+            assert h.fold().version == before and h.fold().operation == late.number
             assert [row.kind for row in await h.store.alarms(context.number)] == ["rollback_refused"]
             await day(h)
 

@@ -2,10 +2,10 @@
 
 import json
 
-from saferank.service.protocol.switches import Switches
+from saferank.service.protocol.switches import Release, Switches
 from saferank.store.contract import EVERYBODY, ContextRow, OperationKind, OperationRow
 
-KILL, UNKILL, ROLLBACK, GUARDRAIL, SETTINGS, RESET = OperationKind
+KILL, UNKILL, ROLLBACK, GUARDRAIL, SETTINGS, RESET, RELEASE = OperationKind
 ROW = ContextRow(5, "t", "c", "{}", opened_at=100)
 
 
@@ -24,6 +24,15 @@ def test_a_stop_of_the_guardrail_is_obeyed_like_a_kill() -> None:
     assert found.is_killed("t", 5) and not found.is_killed("t", 6) and not found.is_killed("u", 7)
     assert switches((GUARDRAIL, 0)).is_killed("t", 6)
     assert not switches((GUARDRAIL, 5), (UNKILL, 5)).is_killed("t", 5)
+
+
+def test_a_release_is_noted_and_turns_no_switch() -> None:
+    release = Release("9.1", "safe-draw", "anytime:1e-5")
+    found = Switches()
+    assert Switches().release is None
+    found.obey([OperationRow(1, 5, EVERYBODY, 0, RELEASE, json.dumps(release._asdict()))])
+    assert (found.release, found.acknowledged) == (release, 1)
+    assert not found.is_killed("t", 5) and not found.everywhere("t").on and found.to_carry_out(ROW, 0) == []
 
 
 def test_a_switch_that_is_on_keeps_its_reason_and_notes_the_guardrail() -> None:

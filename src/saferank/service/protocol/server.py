@@ -1,12 +1,14 @@
 """One server: everything that its calls share, and its loops."""
 
 import asyncio
+import json
 import logging
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from saferank._version import __version__
 from saferank.service.clock import Clock
 from saferank.service.identifiers import Ids
 from saferank.service.json_logs import log
@@ -20,14 +22,14 @@ from saferank.service.protocol.guard import Guard
 from saferank.service.protocol.heart import Heart
 from saferank.service.protocol.inspection import Inspection
 from saferank.service.protocol.retention import Retention
-from saferank.service.protocol.switches import Switches
+from saferank.service.protocol.switches import Release, Switches
 from saferank.service.protocol.writer import Writer
 from saferank.service.settings import Settings, masked
 from saferank.service.token_keys import tokens_of
 from saferank.service.tokens import Tokens
 from saferank.service.wire.calls import Mode
 from saferank.service.wire.problems import Problem
-from saferank.store.contract import AlarmRow, Store, StoreError, StoreUnavailableError
+from saferank.store.contract import EVERYBODY, AlarmRow, OperationKind, Store, StoreError, StoreUnavailableError
 from saferank.store.page_record import SERVER_SIZE
 
 
@@ -109,6 +111,14 @@ class Server:
         self.session_key = key
         self.tokens = tokens_of(self.settings, await self.store.meta("token_keys"))
         await self.heart.beat()
+        await self._note_release()
+
+    async def _note_release(self) -> None:
+        """Write down what this server runs, if the last start was of something else: pictures over time mark it."""
+        release = Release(__version__, self.settings.policy, self.settings.rule)
+        if self.switches.release != release:
+            await self.store.add_operation(EVERYBODY, 0, OperationKind.RELEASE, json.dumps(release._asdict()))
+            await self.heart.hear()
 
     async def _guarded(self, run: Callable[[], Awaitable[None]]) -> None:
         """A loop must not end: whatever went wrong is logged, and it begins again."""

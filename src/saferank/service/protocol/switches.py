@@ -27,6 +27,14 @@ class ContextSettings(NamedTuple):
     holdout_share: float | None
 
 
+class Release(NamedTuple):
+    """What a server was started with."""
+
+    saferank: str  # version
+    policy: str  # of new contexts, like the rule
+    rule: str
+
+
 UNDOING = (OperationKind.ROLLBACK, OperationKind.RESET)
 """What takes away something that was learnt."""
 
@@ -36,6 +44,7 @@ class Switches:
 
     def __init__(self) -> None:
         self.acknowledged = 0
+        self.release: Release | None = None  # of the newest start that was another one than the start before
         self._tenants: dict[str, Switch] = {}
         self._contexts: dict[int, Switch] = {}
         self._settings: dict[int, ContextSettings] = {}  # by context: the newest
@@ -55,6 +64,8 @@ class Switches:
                 self._settings[row.context] = ContextSettings(
                     row.at, facts["why"], facts["mode"], facts["holdout_share"]
                 )
+            elif row.kind == OperationKind.RELEASE:
+                self.release = Release(**json.loads(row.body))
             else:
                 self._note_restart(row)
                 self.turn(row.tenant, row.context, self._switch(row))

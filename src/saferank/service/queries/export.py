@@ -67,7 +67,7 @@ async def _rare(store: Store, rows: Mapping[int, ContextRow], tenant: str | None
                 lines.append(_line(version.at, "version", row.id, {"context": row.name, **told, **changed}))
     for operation in await store.operations(0):
         of_all = operation.context == 0 and tenant is not None and operation.tenant in (tenant, EVERYBODY)
-        if operation.context in rows or of_all:
+        if (operation.context in rows or of_all) and operation.kind != OperationKind.RELEASE:
             lines.append(_operation(operation, rows))
     return lines
 

@@ -62,7 +62,7 @@ class MarkerView(Answer):
     """Something to be seen in a picture over time."""
 
     at: Moment
-    kind: Literal["kill", "unkill", "rollback", "guardrail", "reset", "settings", "alarm"]
+    kind: Literal["kill", "unkill", "rollback", "guardrail", "reset", "settings", "release", "alarm"]
     context: str | None = Field(default=None, description="null: everywhere.")
     text: str
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from saferank._version import __version__
 from saferank.service.queries.all_contexts.standings import LOOK_SECONDS
 from saferank.service.wire.effect_views import OverviewView
 from saferank.service.wire.problems import Problem
@@ -135,6 +136,29 @@ def test_switches_are_markers_and_stops(tmp_path: Path) -> None:
             assert (view.markers[-1].kind, view.markers[-1].context) == ("kill", None)
             assert view.killed_everywhere.on and view.sentence.startswith("Switched off everywhere (a fire)")
             assert (await h.engine.overview("other")).markers == []
+
+    run(test())
+
+
+def test_another_release_or_policy_is_a_marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            await visits(h, "c", 1)
+            await h.restart()
+            assert (await looked(h)).markers == [], "nothing has changed"
+            h.settings = h.settings.model_copy(update={"policy": "bubble-rank"})
+            await h.restart()
+            monkeypatch.setattr("saferank.service.protocol.server.__version__", "9.1")
+            await h.later(60)
+            await h.restart()
+            await h.restart()
+            view, theirs = await looked(h), await h.engine.overview("other")
+            assert [(mark.kind, mark.context, mark.text) for mark in view.markers] == [
+                ("release", None, "policy kl-ucb-br to bubble-rank"),
+                ("release", None, f"saferank {__version__} to 9.1"),
+            ]
+            assert view.markers[0].at < view.markers[1].at and theirs.markers == view.markers
+            assert not view.killed_everywhere.on, "it is no switch"
 
     run(test())
 

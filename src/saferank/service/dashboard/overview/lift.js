@@ -13,6 +13,7 @@ const MARKS = {
   guardrail: ["■", "stopped by the guardrail"],
   reset: ["○", "begun again"],
   settings: ["⚙", "settings changed"],
+  release: ["◆", "another release"],
   alarm: ["⚠", "alarm"],
 };
 

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import get_args
 
 from saferank.service.clock import moment
@@ -132,8 +133,13 @@ class Summary:
     async def _markers(self, tenant: str, names: dict[int, str]) -> list[MarkerView]:
         last = self._operations[-1].number if self._operations else 0
         self._operations += [row for row in await self._server.store.operations(last) if row.number > last]
+        releases = _releases(self._operations)
         rows = [row for row in self._operations if _concerns(row, tenant, names)]
-        return [_marker(row, names.get(row.context)) for row in rows[-MARKERS:] if _kind(row) in _MARKED]
+        return [
+            _marker(row, names.get(row.context), releases.get(row.number, ""))
+            for row in rows[-MARKERS:]
+            if _kind(row) in _MARKED and (row.kind != OperationKind.RELEASE or row.number in releases)
+        ]
 
 
 def _day_views(contexts: Contexts) -> list[DayView]:
@@ -186,7 +192,20 @@ def _kind(row: OperationRow) -> str:
     return OperationKind(row.kind).name.lower()
 
 
-def _marker(row: OperationRow, context: str | None) -> MarkerView:
+def _releases(operations: Sequence[OperationRow]) -> dict[int, str]:
+    """What changed with a start, by number of the operation; the first start changed nothing."""
+    starts = [(row.number, json.loads(row.body)) for row in operations if row.kind == OperationKind.RELEASE]
+    found = {}
+    for (_, before), (number, now) in pairwise(starts):
+        changes = [f"{name} {before[name]} to {now[name]}" for name in now if now[name] != before[name]]
+        if changes:  # two workers may have written the same start
+            found[number] = ", ".join(changes)
+    return found
+
+
+def _marker(row: OperationRow, context: str | None, release: str) -> MarkerView:
+    if row.kind == OperationKind.RELEASE:
+        return MarkerView(at=moment(row.at), kind="release", context=None, text=release)
     facts = json.loads(row.body)
     why = ("for all tenants: " if row.tenant == EVERYBODY else "") + str(facts.get("why", ""))
     text = f"back to version {facts['version']}: {why}" if "version" in facts else why
