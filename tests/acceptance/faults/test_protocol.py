@@ -14,7 +14,7 @@ import pytest
 from tests.acceptance.faults.mutants import MUTANTS
 from tests.acceptance.faults.scenario import first_breach, run
 
-SEEDS = int(os.environ.get("SAFERANK_SEEDS", "2000"))
+SEEDS = int(os.environ.get("SAFERANK_SEEDS", "10000"))
 ONE = os.environ.get("SAFERANK_SEED")
 
 

@@ -7,10 +7,10 @@ killed (all it would do is dropped) between any two steps, as the operating syst
 
 import asyncio
 import contextlib
-import heapq
 import random
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
+from heapq import heappop, heappush
 from typing import Any
 
 
@@ -98,12 +98,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def _push(self, when: float, callback: Any, args: tuple[Any, ...], context: Context | None) -> Timer:
         timer = Timer(when, callback, args, copy_context() if context is None else context)
-        self._queue_up(when, timer)
+        self._count = count = self._count + 1
+        heappush(self._queue, (when, self._draw(), count, timer))
         return timer
-
-    def _queue_up(self, when: float, timer: Timer) -> None:
-        self._count += 1
-        heapq.heappush(self._queue, (when, self._draw(), self._count, timer))
 
     def create_future(self) -> "asyncio.Future[Any]":
         return asyncio.Future(loop=self)
@@ -142,8 +139,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         asyncio._set_running_loop(self)
         try:
             main = self.create_task(work)
-            while not main.done() and not self.errors:
-                self._step(most_steps)
+            self._run_until_done(main, most_steps)
             if self.errors:
                 raise self.errors[0]
             main.result()
@@ -160,15 +156,18 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                 with contextlib.suppress(RuntimeError):  # one that waits for something while it is closed
                     pending.get_coro().close()
 
-    def _step(self, most: int) -> None:
-        if not self._queue or self.steps >= most:
-            raise StandstillError(f"after {self.steps} steps {len(self._queue)} are left and the run has not ended")
-        self._now, _, _, timer = heapq.heappop(self._queue)
-        self.steps += 1
-        host = timer.context.get(HOST)
-        if host is None:
-            timer.context.run(timer.call, *timer.args)
-        elif host.paused_until > self._now:
-            self._queue_up(host.paused_until, timer)
-        elif not host.dead:
-            timer.context.run(timer.call, *timer.args)
+    def _run_until_done(self, main: "asyncio.Task[Any]", most: int) -> None:
+        """One loop without calls of its own: a run has a thousand steps, and there are thousands of runs."""
+        queue, errors, done = self._queue, self.errors, main.done
+        while not done() and not errors:
+            if not queue or self.steps >= most:
+                raise StandstillError(f"after {self.steps} steps {len(queue)} are left and the run has not ended")
+            self._now, _, _, timer = heappop(queue)
+            self.steps += 1
+            context = timer.context
+            host = context.get(HOST)
+            if host is None or not (host.dead or host.paused_until > self._now):
+                context.run(timer.call, *timer.args)
+            elif host.paused_until > self._now:
+                self._count += 1
+                heappush(queue, (host.paused_until, self._draw(), self._count, timer))
