@@ -117,11 +117,16 @@ def excesses(
     seed: int,
     pages: int,
     mutate: Callable[[SlotState], None] = lambda state: None,
+    before_page: Callable[[SlotState], None] = lambda state: None,
 ) -> list[float]:
-    """By how much every page exceeds the allowance at worst. ``mutate`` is applied after every certificate."""
+    """By how much every page exceeds the allowance at worst.
+
+    ``mutate`` is applied after every certificate, ``before_page`` before every page.
+    """
     rng, page, found = stream(seed, "slots"), empty_page(len(state.plan.page)), []
     mutate(state)
     for number in range(pages):
+        before_page(state)
         choose(policy, state, rng, page)
         shown = page.shown.tolist()
         found.append(worst_of_page(state, shown) - allowance(state))

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saferank.policies import POLICIES, Setup
+from saferank.checks.page import copied_impression
+from saferank.policies import POLICIES, Setup, freeze
 from saferank.randomness import stream
 from saferank.safety import allowance
 from saferank.statistics.decision import decision_rule
@@ -31,6 +32,16 @@ def one_pair_more(state: Any, page: Impression) -> None:
 def no_check(state: Any, page: Impression) -> None:
     """Pages are not drawn again."""
     state.possible.limit[0] = 1000
+
+
+def no_closure(state: Any, page: Impression) -> None:
+    """What follows from two certificates is not noted: the order of such a pair is open."""
+    possible = state.possible
+    possible.better[:], possible.worse[:] = 0, 0
+    for winner, loser in certificates_of(state):
+        possible.better[loser] |= 1 << winner
+        possible.worse[winner] |= 1 << loser
+    possible.version[0] += 1  # what is remembered of pages is not asked again
 
 
 def user(how: str, rng: np.random.Generator, appeal: Any, shown: Any, t: int) -> Any:
@@ -72,6 +83,40 @@ def test_the_limit_is_reached_and_mutants_are_caught(size: tuple[int, int]) -> N
     assert max(max(run()) for run in runs) == int(allowance(*size))
     assert max(max(run(mutant=one_pair_more)) for run in runs) > allowance(*size)
     assert max(max(run(mutant=no_check)) for run in runs) > allowance(*size)
+
+
+def late_certificates(size: tuple[int, int], seed: int, mutant: Mutant = honest) -> set[tuple[int, int]]:
+    """What is certified when the answers to 100 pages come after the last one, from users who contradict themselves.
+
+    They prefer 2 to 1 until that is certified, then 1 to 0, then 0 to 2. The pages were drawn before anything was
+    certain, so each of them still compares all three.
+    """
+    policy, state = KIND.start(Setup(*size, decision_rule("anytime:0.4")))
+    rng, page, issued = stream(seed, "policy"), new_impression(size[1], size[0]), []
+    for _ in range(100):
+        choose(policy, state, rng, page)
+        freeze(policy, state, page)
+        issued.append(copied_impression(page))
+    for number, late in enumerate(issued):
+        wanted = [pair for pair in ((2, 1), (1, 0), (0, 2)) if pair not in certificates_of(state)]
+        if not wanted:
+            break
+        best, worst = wanted[0]
+        only_the_best = number % 2 == 0 or len(wanted) < 3
+        mutant(state, late)
+        learn(policy, state, late, (late.shown == best if only_the_best else late.shown != worst).astype(np.int64))
+    return certificates_of(state)
+
+
+@pytest.mark.parametrize("size", [(4, 3), (5, 4)], ids=str)
+def test_late_answers_never_contradict_what_follows_from_certificates(size: tuple[int, int]) -> None:
+    """2 over 1 and 1 over 0 settle 2 over 0. Where that is not noted, 0 over 2 is certified too: no order is left."""
+    original = list(range(size[1]))
+    for seed in range(3):
+        found, mutated = late_certificates(size, seed), late_certificates(size, seed, no_closure)
+        assert {(2, 1), (1, 0)} <= found
+        assert worst_case(size[0], found, original, original) == 0
+        assert worst_case(size[0], mutated, original, original) is None
 
 
 def certified_share(odds_ignore_the_redraw: bool, runs: int = 60, pages: int = 300) -> float:
