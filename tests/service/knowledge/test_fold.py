@@ -1,5 +1,6 @@
 """The fold of a context: the same however closings cut it, also over epochs, page sizes and forms of a policy."""
 
+import json
 import random
 
 import pytest
@@ -127,3 +128,53 @@ def test_pages_that_renew_a_certificate_are_learnt() -> None:
         renewing += any(bits & TARGET for bits in unpacked(row.record).law.exchanges)
         fold.fold([row], at)
         assert at < START + 2 * DAY
+
+
+def large(n_items: int) -> Fold:
+    """Opened with so many more items, which nobody ever clicks on."""
+    terms, more = Terms("kl-ucb-br", "anytime:0.5", WINDOW, 0, START), ["i" + "0" * (2 + n) for n in range(n_items)]
+    return Fold.opened(1, terms, 3, bytes(16), (ITEMS[:5], [*ITEMS[5:], *more]))
+
+
+def test_items_that_come_and_go_do_not_undo_what_is_known_of_those_that_stay() -> None:
+    """Of 80 items that come each is here for two pages; three stay. At most 256 items can be kept."""
+    dice, fold, pages = random.Random(4), large(200), []
+    for number in range(160):
+        newcomer = "i" + "0" * (300 + number // 2)
+        row = page(fold, dice, START + 10 * number, 3, [ITEMS[1], ITEMS[3], newcomer, ITEMS[6]])
+        shown = unpacked(row.record).shown
+        pages.append(row._replace(clicks=sum((item in (ITEMS[3], ITEMS[6])) << at for at, item in enumerate(shown))))
+        if number % 20 == 19:
+            fold.fold(pages[-20:], START + 10 * number)
+    knowledge, stay = fold.knowledge[3], {ITEMS[1], ITEMS[3], ITEMS[6]}
+    index, (versions, _) = knowledge.learner.index, fold.take_news()
+    assert knowledge.sights.pages_since is not None  # some have made room
+    assert len(index) <= 256 and knowledge.learner.lifetime is not None
+    assert stay <= index.keys() and newcomer in index
+    assert knowledge.certified.surely(index[ITEMS[3]], index[ITEMS[1]]) and fold.leader()[0] == ITEMS[3]
+    restarts = [json.loads(version.evidence) for version in versions if version.cause == "restart"]
+    assert all(not stay >= {*pair[:2]} for facts in restarts for pair in facts["lost"])
+
+    def again(cuts: list[int]) -> object:
+        end, twin, made = pages[-1].closes_at, large(200), []
+        for through in [*cuts, end]:
+            twin.fold([row for row in pages if twin.through < row.closes_at - WINDOW <= through], through)
+            made += twin.take_news()[0]
+            window, visitors = twin.window, twin.visitors
+            twin = restored(Publication(1, 1, twin.through, 0, pack(twin)), twin.terms)
+            twin.window, twin.visitors = window, visitors
+        return made, comparable(pack(twin))
+
+    whole = again([])
+    assert whole == again(sorted(dice.randrange(START, START + 1600) for _ in range(25)))
+    assert whole[0] == versions  # type: ignore[index]
+
+
+def test_a_catalogue_that_is_too_large_begins_again_without_an_end_of_certificates() -> None:
+    """Every page brings another item: they do not come and go, there are too many of them."""
+    dice, fold = random.Random(4), large(240)
+    for number in range(80):
+        newcomer = "i" + "0" * (300 + number)
+        row = page(fold, dice, START + 10 * number, 3, [ITEMS[6], newcomer, ITEMS[3], ITEMS[1]])
+        fold.fold([row._replace(clicks=row.clicks | 1)], START + 10 * number)
+    assert fold.knowledge[3].learner.lifetime is None

@@ -1,5 +1,6 @@
 """Knowledge is a fold: the same whatever the batches, and the same as a Ranker's for the same pages."""
 
+import itertools
 import mmap
 import random
 from pathlib import Path
@@ -149,19 +150,32 @@ def test_a_lesson_that_names_unknown_items_or_is_of_another_size_or_form_teaches
     assert int(world.knowledge.learner.state.learned[0]) == 1
 
 
+def pairs(world: World) -> list[tuple[str, str]]:
+    return list(itertools.permutations(world.items, 2))
+
+
 def ends(knowledge: Knowledge) -> bool:
     return knowledge.learner.lifetime == ROUNDS
 
 
-def test_items_that_outgrow_certificates_with_a_lifetime_begin_again() -> None:
+def test_items_that_outgrow_certificates_with_a_lifetime_make_room_or_begin_again() -> None:
     world = World("kl-ucb-br", 7, 3, rule="anytime:0.5")
     world.visit(200)
-    certified = len(world.knowledge.certified.pairs)
-    assert world.knowledge.know([*world.items, "new"]) is None
-    lost = world.knowledge.know([*world.items[:3], *(f"n{number}" for number in range(250))])
-    assert lost is not None and len(lost) == certified > 0
-    assert len(world.knowledge.learner.items) == 253 and ends(world.knowledge)  # those of the call alone are few enough
-    assert world.knowledge.know([f"n{number}" for number in range(300)]) == []
+    knowledge = world.knowledge
+    number = knowledge.learner.index
+    certain = {pair: knowledge.certified.surely(number[pair[0]], number[pair[1]]) for pair in pairs(world)}
+    assert any(certain.values())
+    assert knowledge.know([*world.items, "new"]) is None
+    changed = knowledge.know([*world.items[:3], *(f"n{number}" for number in range(250))])
+    assert changed is not None and changed[1] and not {*changed[1]} & {*changed[0]}
+    assert len(knowledge.learner.items) == 253 and ends(knowledge)  # those of the call alone are few enough
+    for (better, worse), sure in certain.items():
+        if {better, worse} <= {*world.items[:3]}:
+            index = knowledge.learner.index
+            assert knowledge.certified.surely(index[better], index[worse]) == sure
+    held = len(knowledge.certified.pairs)
+    again = knowledge.know([f"n{number}" for number in range(300)])
+    assert again is not None and len(again[1]) == held
     assert not ends(world.knowledge)
     assert View(world.knowledge, [f"n{number}" for number in range(300)]).page(bytes(range(32))).fault is None
 

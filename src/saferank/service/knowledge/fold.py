@@ -18,7 +18,7 @@ from saferank.service.knowledge.arms.compared_arms import ComparedArms, CountedP
 from saferank.service.knowledge.arms.shadow import ShadowCounts, with_page
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import exchanged
-from saferank.service.knowledge.knowledge import Knowledge, NamedPair, Terms
+from saferank.service.knowledge.knowledge import Changed, Knowledge, Terms
 from saferank.service.knowledge.lessons import Laid, Lesson
 from saferank.service.knowledge.sharing import Names, heard, held, introduce, joined, named, shares
 from saferank.service.knowledge.visitors import window_number
@@ -43,10 +43,6 @@ MOST_SIZES = 8
 
 _STEPS = 3
 """Epochs in a row that are begun one by one; after so many nothing is left that could end."""
-
-Changed = tuple[Sequence[NamedPair], Sequence[NamedPair]]
-"""Certificates gained and lost."""
-
 
 class Look(NamedTuple):
     """Production's page and the items of the newest page of a size: what a leader is derived from."""
@@ -240,9 +236,9 @@ class Fold:
     def _make_fit(self, knowledge: Knowledge, record: PageRecord | None, page: PageRow) -> None:
         assert record is not None
         self.looks[knowledge.k] = look_of(record)
-        lost = knowledge.make_fit(record)
-        if lost is not None:
-            self.new_version(knowledge, "restart", Moment(issue_time(page), page.impression), ((), lost))
+        changed = knowledge.make_fit(record)
+        if changed is not None:
+            self.new_version(knowledge, "restart", Moment(issue_time(page), page.impression), changed)
 
     def _learn_fitting(self, knowledge: Knowledge, lessons: list[Lesson], run: list[PageRow]) -> None:
         alarms = knowledge.alarms

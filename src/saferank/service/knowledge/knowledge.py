@@ -12,15 +12,21 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from saferank.live.fewer_items import can_lose_items, without_items
 from saferank.live.learner import Learner
 from saferank.policies import policy_kind
 from saferank.saved_state import thinned
 from saferank.service.knowledge.certified import Certified, Pair
 from saferank.service.knowledge.lessons import Laid, Lesson, as_pages, renumbered
+from saferank.service.knowledge.sights import Sights
+from saferank.statistics.lifetimes import LARGEST_CATALOGUE
 from saferank.store.page_record import PageRecord
 
 NamedPair = tuple[str, str, int, int]
 """Better and worse item, s and n."""
+
+Changed = tuple[Sequence[NamedPair], Sequence[NamedPair]]
+"""Certificates gained and lost."""
 
 MISFITS = 8
 """So many more pages of another form than of the present one, and the knowledge takes on the other form."""
@@ -30,6 +36,13 @@ FILLERS = [f"\x01{number}" for number in range(16)]
 
 ROUNDS = 1 << 40
 """Rounds of an epoch: more than there are ever pages in one."""
+
+
+SPARE = 32
+"""When items must make room for new ones, so many more go: it is done seldom then."""
+
+TURNOVER = 64
+"""If room must be made again after fewer pages than this, items do not come and go: the catalogue is too large."""
 
 
 class Terms(NamedTuple):
@@ -59,15 +72,26 @@ class Knowledge:
         self.learner = self._new_learner(items)
         self.certified = Certified()
         self.others: tuple[Knowledge, ...] = ()  # that of other page sizes of the context (``sharing``)
+        self.sights = Sights(len(items))
 
     @classmethod
-    def restored(cls, terms: Terms, k: int, epoch: int, pages: int, learner: bytes, misfits: int = 0) -> "Knowledge":
+    def restored(
+        cls,
+        terms: Terms,
+        k: int,
+        epoch: int,
+        pages: int,
+        learner: bytes,
+        misfits: int = 0,
+        sights: Sequence[int] = (),
+    ) -> "Knowledge":
         """The knowledge of a snapshot."""
         knowledge = cls.__new__(cls)
         knowledge.terms, knowledge.k, knowledge.epoch, knowledge.pages = terms, k, epoch, pages
         knowledge.folds, knowledge.misfits, knowledge.others = 0, misfits, ()
         knowledge.learner = Learner.load(learner)
         knowledge.certified = Certified(held_certificates(knowledge.learner))
+        knowledge.sights = Sights(len(knowledge.learner.items), sights)
         return knowledge
 
     @property
@@ -86,16 +110,19 @@ class Knowledge:
 
     # --- items ---
 
-    def know(self, items: Sequence[str]) -> list[NamedPair] | None:
-        """These items take part, and no others.
+    def know(self, items: Sequence[str]) -> Changed | None:
+        """These items take part, and no others; returns the certificates that change by it, None for none.
 
         Certificates with a lifetime are kept for every pair, so there is a largest catalogue for them. When the items
-        that were ever seen outgrow it, these begin again: then the certificates that are lost by it.
+        that were ever seen outgrow it, others than these make room. If these alone are too many, they begin again.
         """
-        learner = self.learner
+        learner, changed = self.learner, None
         new = [item for item in items if item not in learner.index]
         if new and self._lifetime(len(learner.items) + len(new)) != learner.lifetime:
-            return self.begin_again(items)
+            if self._lifetime(len(items)) != learner.lifetime or not can_lose_items(learner):
+                return (), self.begin_again(items)
+            changed = self.make_room(len(learner.items) + len(new) - LARGEST_CATALOGUE, items)
+            learner = self.learner
         present = np.zeros(len(learner.items) + len(new), np.bool_)
         present[[learner.index[item] for item in items if item in learner.index]] = True
         present[len(learner.items) :] = True
@@ -103,16 +130,38 @@ class Knowledge:
             learner.regroup(present, new)
             if new:
                 learner.state = thinned(learner.state)
+                self.sights = self.sights.with_more(len(new))
             self.folds += 1
-        return None
+        return changed
+
+    def make_room(self, wanted: int, items: Sequence[str]) -> Changed | None:
+        """Forget at least so many items, those first that no page has compared for the longest time, none of these.
+
+        Returns the certificates that change by it, None for none: lost are those with an item that goes, gained those
+        that followed from them.
+        """
+        stay = {self.learner.index[item] for item in items if item in self.learner.index}
+        oldest = [number for number in self.sights.oldest_first() if number not in stay]
+        gone = oldest[: wanted + SPARE]
+        before = {pair[:2]: pair for pair in self.named(self.certified.pairs)}
+        self.learner = without_items(self.learner, gone)
+        self.learner.state = thinned(self.learner.state)
+        self.certified, self.folds = Certified(held_certificates(self.learner)), self.folds + 1
+        self.sights = self.sights.without(gone)
+        now = {pair[:2]: pair for pair in self.named(self.certified.pairs)}
+        gained, lost = (
+            [now[pair] for pair in now.keys() - before.keys()],
+            [before[p] for p in before.keys() - now.keys()],
+        )
+        return (sorted(gained), sorted(lost)) if gained or lost else None
 
     def fits(self, record: PageRecord) -> bool:
         """True when a page can be learnt: its items take part, and it was made by the present form of the policy."""
         index, present = self.learner.index, self.learner.present
         return record.form == self.form and all(item in index and present[index[item]] for item in record.row)
 
-    def make_fit(self, record: PageRecord) -> list[NamedPair] | None:
-        """Let the items of a page take part; returns the certificates that are lost if everything begins again.
+    def make_fit(self, record: PageRecord) -> Changed | None:
+        """Let the items of a page take part; returns the certificates that change by it, None for none.
 
         A form of the policy that only a few pages have is not taken on, so that base rankings of different lengths
         that alternate do not undo each other: their pages teach nothing then.
@@ -121,16 +170,26 @@ class Knowledge:
             self.misfits += 1
             if self.misfits < MISFITS:
                 return None
+        changed = self._make_room_for(record) if record.form == self.form else None
         here, old = [str(item) for item in self.learner.present_items()], self.learner
         everything = [*map(str, old.items), *record.row]
         for items in (dict.fromkeys([*here, *record.row]), record.row, dict.fromkeys([*everything, *FILLERS])):
-            self.learner = copied_learner(old)
-            lost = self.know(list(items))
+            self.learner, sights = copied_learner(old), self.sights
+            again = self.know(list(items))
             if self.form == record.form:
                 self.misfits = 0
-                return lost
-            self.learner = old
-        return None
+                return again or changed
+            self.learner, self.sights = old, sights
+        return changed
+
+    def _make_room_for(self, record: PageRecord) -> Changed | None:
+        """Nobody tells the fold which items have left: those make room that no page has compared for a long time."""
+        new = sum(item not in self.learner.index for item in record.row)
+        wanted = len(self.learner.items) + new - LARGEST_CATALOGUE
+        if not new or wanted <= 0 or not can_lose_items(self.learner):
+            return None
+        made_lately = self.sights.pages_since is not None and self.sights.pages_since < TURNOVER
+        return None if made_lately else self.make_room(wanted, record.row)
 
     def _lifetime(self, n_items: int) -> int | None:
         """Rounds of an epoch, if the policy and the size of the catalogue allow certificates with a lifetime.
@@ -163,6 +222,7 @@ class Knowledge:
         present = [str(item) for item in self.learner.present_items()]
         self.learner = self._new_learner(present if items is None else items)
         self.certified, self.pages, self.folds = Certified(), 0, self.folds + 1
+        self.sights = Sights(len(self.learner.items))
         return lost
 
     # --- the fold ---
@@ -197,7 +257,8 @@ class Knowledge:
                 pages = renumbered(pages, [self.learner.index.get(item, -1) for item in learner.items])
                 learner = self.learner
             before = (self.learner.certificates_given(), self.alarms)
-            done = self.learner.fold(pages, done)
+            first_done, done = done, self.learner.fold(pages, done)
+            self.sights.note(pages, first_done, done)
             self.pages = first + numbers[done - 1] + 1
             if (self.learner.certificates_given(), self.alarms) != before:
                 yield numbers[done - 1]

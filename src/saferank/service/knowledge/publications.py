@@ -33,18 +33,22 @@ class Part(NamedTuple):
     pages: int
     misfits: int
     learner: bytes
+    sights: Sequence[int]
 
     def restored(self, terms: Terms) -> Knowledge:
         """The knowledge."""
-        return Knowledge.restored(terms, self.k, self.epoch, self.pages, self.learner, self.misfits)
+        return Knowledge.restored(terms, self.k, self.epoch, self.pages, self.learner, self.misfits, self.sights)
 
 
 def pack(fold: Fold) -> bytes:
-    """The body of a publication. Visitors are not in it: who goes on reads the pages of the newest window.
+    """The body of a publication. Visitors are not in it: a server that continues reads the pages of the newest window.
 
     Votes and sources are: they go back further.
     """
-    parts = [Part(k, part.epoch, part.pages, part.misfits, part.learner.save()) for k, part in fold.knowledge.items()]
+    parts = [
+        Part(k, part.epoch, part.pages, part.misfits, part.learner.save(), part.sights.packed())
+        for k, part in fold.knowledge.items()
+    ]
     marks, sources = fold.votes.marks.tobytes(), fold.sources.packed()
     facts = {
         "catalogue": fold.catalogue.hex(),
@@ -52,6 +56,7 @@ def pack(fold: Fold) -> bytes:
         "looks": [[k, *look] for k, look in fold.looks.items()],
         "race": joined(race(part.learner, part.certified) for part in fold.knowledge.values()),
         "knowledge": [[*part[:4], len(part.learner)] for part in parts],
+        "sights": [part.sights for part in parts],
         "compared": fold.compared.facts(),
         "shadow": fold.shadow,
         "votes": [fold.votes.epoch, fold.votes.level, len(marks)],
@@ -84,8 +89,9 @@ def read_head(body: bytes) -> dict[str, Any]:
 def read_parts(body: bytes) -> tuple[Part, ...]:
     """The knowledge of a publication, still packed."""
     facts, at, parts = read_head(body), 4 + _LENGTH.unpack_from(body)[0], []
-    for k, epoch, pages, misfits, size in facts["knowledge"]:
-        parts.append(Part(k, epoch, pages, misfits, body[at : at + size]))
+    nobody: list[list[int]] = [[] for _ in facts["knowledge"]]  # before items made room for others
+    for (k, epoch, pages, misfits, size), sights in zip(facts["knowledge"], facts.get("sights", nobody), strict=True):
+        parts.append(Part(k, epoch, pages, misfits, body[at : at + size], sights))
         at += size
     if at + facts["votes"][-1] + facts["sources"][-1] != len(body):
         raise ValueError("a publication is longer or shorter than it says")

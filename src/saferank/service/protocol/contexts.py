@@ -60,7 +60,13 @@ class Context:
         self._known, self._stands_for = {}, (self.fold, epoch)
         for k, knowledge in self.fold.knowledge.items():
             aged = self._known[k] = Knowledge.restored(
-                self.terms, k, knowledge.epoch, knowledge.pages, knowledge.learner.save(), knowledge.misfits
+                self.terms,
+                k,
+                knowledge.epoch,
+                knowledge.pages,
+                knowledge.learner.save(),
+                knowledge.misfits,
+                knowledge.sights.packed(),
             )
             for step in range(max(knowledge.epoch + 1, epoch - 2), epoch + 1):
                 aged.turn_to(step)
