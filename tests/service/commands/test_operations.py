@@ -319,9 +319,15 @@ def test_the_guardrail_keeps_its_holdout(tmp_path: Path) -> None:
     async def test() -> None:
         async with house(tmp_path, holdout_share=0.1, guardrail_drop=0.03) as h:
             await h.rank()
-            with pytest.raises(Problem, match="without the guardrail") as caught:
+            with pytest.raises(Problem, match="without a holdout the guardrail") as caught:
                 await h.engine.set_context(T, "c", SettingsCall(holdout_share=0.0, why="no"))
             assert (caught.value.status, caught.value.field) == (422, "holdout_share")
             assert (await h.engine.set_context(T, "c", SettingsCall(holdout_share=0.3, why="ok"))).settings.why == "ok"
+            bare = SettingsCall(holdout_share=0.0, guardrail_drop=0.0, why="a test")
+            assert (await h.engine.set_context(T, "c", bare)).settings.guardrail_drop == 0
+        async with house(tmp_path / "without") as h:
+            await h.rank()
+            with pytest.raises(Problem, match="without a holdout the guardrail"):
+                await h.engine.set_context(T, "c", SettingsCall(guardrail_drop=0.1, why="no"))
 
     run(test())

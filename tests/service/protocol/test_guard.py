@@ -10,7 +10,7 @@ import pytest
 
 from saferank.service.engine import Engine
 from saferank.service.knowledge.arms import EXPLORE, HOLDOUT
-from saferank.service.wire.calls import FeedbackCall, RankCall
+from saferank.service.wire.calls import FeedbackCall, RankCall, SettingsCall
 from saferank.store.contract import OperationKind, OperationRow
 from tests.service.engine_harness import BASE, House, T, house, run
 from tests.store.memory import MemoryStore
@@ -35,6 +35,28 @@ async def visits(h: House, pages: int, served: float, held_out: float, dice: ran
 
 async def stops(h: House) -> list[OperationRow]:
     return [row for row in await h.store.operations(0) if row.kind == OperationKind.GUARDRAIL]
+
+
+def test_a_context_may_have_a_guardrail_of_its_own(tmp_path: Path) -> None:
+    """The service has none: one context is stopped by its own, and another one, which loses as much, is not."""
+
+    async def test() -> None:
+        async with house(tmp_path, holdout_share=0.4) as h:
+            dice = random.Random(1)
+            await h.rank("c")
+            own = SettingsCall(guardrail_drop=0.05, guardrail_error=0.2, why="new shelf")
+            view = await h.engine.set_context(T, "c", own)
+            assert (view.settings.guardrail_drop, view.settings.guardrail_error) == (0.05, 0.2)
+            await h.restart()
+            for name in ("c", "unguarded"):
+                await visits(h, 150, 0.1, 0.8, dice, name)
+            (stop,) = await stops(h)
+            assert stop.context == h.server.contexts.loaded(T, "c").number  # type: ignore[union-attr]
+            assert (json.loads(stop.body)["drop"], json.loads(stop.body)["error"]) == (0.05, 0.05)
+            effect, other = await h.engine.effect(T, "c"), await h.engine.effect(T, "unguarded")
+            assert effect.guardrail is not None and effect.guardrail.stopped and other.guardrail is None
+
+    run(test())
 
 
 def test_a_context_that_loses_too_much_is_stopped_durably_and_begins_again_when_it_is_switched_on(

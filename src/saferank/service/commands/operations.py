@@ -62,14 +62,17 @@ class Operations:
             raise unavailable(problem) from problem
 
     async def set_context(self, tenant: str, name: str, call: SettingsCall) -> None:
-        """Give a context a mode and a holdout share of its own; what the call leaves out is as the service is set."""
-        context = await self._server.known_context(tenant, name)
-        if call.holdout_share == 0 and self._server.settings.guardrail_drop:
+        """Give a context settings of its own; what the call leaves out is as the service is set."""
+        context, settings = await self._server.known_context(tenant, name), self._server.settings
+        share = settings.holdout_share if call.holdout_share is None else call.holdout_share
+        drop = settings.guardrail_drop if call.guardrail_drop is None else call.guardrail_drop
+        if drop and not share:
             detail = (
-                "holdout_share 0 would leave this context without the guardrail (guardrail_drop); name a share above 0"
+                "without a holdout the guardrail (guardrail_drop) has nothing to compare with; name a holdout_share "
+                "above 0, or guardrail_drop 0"
             )
             raise Problem(422, "No holdout", detail, "holdout_share")
-        body = to_json({"mode": call.mode, "holdout_share": call.holdout_share, "why": call.why})
+        body = to_json(call.model_dump())
         try:
             await self._obeyed_everywhere(await self._add(tenant, context.number, OperationKind.SETTINGS, body))
         except StoreUnavailableError as problem:

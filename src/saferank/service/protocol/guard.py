@@ -33,17 +33,19 @@ class Guard:
 
     @property
     def on(self) -> bool:
-        """True when there is a loss that is not accepted."""
+        """True when there is a loss over all contexts of a tenant that is not accepted."""
         return self._drop > 0
 
     async def look(self, context: Context) -> None:
         """Look at a context whose pages were folded here."""
         self._effects.note(context)
-        if not self.on:
+        if self.on:
+            self._changed[context.row.tenant] = context.row
+        drop, error = self._heart.switches.guardrail(context.number, self._drop, self._error)
+        if not drop:
             return
-        self._changed[context.row.tenant] = context.row
         compared = context.fold.compared
-        rule = context_guardrail(self._drop, self._error, context.number, compared.most)
+        rule = context_guardrail(drop, error, context.number, compared.most)
         if rule.stopped(compared.now[0]):
             await self._stop(context.row, context.number, rule, compared.now[0])
 

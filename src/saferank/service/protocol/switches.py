@@ -25,6 +25,8 @@ class ContextSettings(NamedTuple):
     why: str
     mode: Mode | None
     holdout_share: float | None
+    guardrail_drop: float | None = None
+    guardrail_error: float | None = None
 
 
 class Release(NamedTuple):
@@ -60,10 +62,7 @@ class Switches:
             if row.kind in UNDOING:
                 self._undoing.setdefault(row.context, []).append(row)
             elif row.kind == OperationKind.SETTINGS:
-                facts = json.loads(row.body)
-                self._settings[row.context] = ContextSettings(
-                    row.at, facts["why"], facts["mode"], facts["holdout_share"]
-                )
+                self._settings[row.context] = ContextSettings(row.at, **json.loads(row.body))
             elif row.kind == OperationKind.RELEASE:
                 self.release = Release(**json.loads(row.body))
             else:
@@ -114,6 +113,16 @@ class Switches:
         """What was set for a context, if anything was."""
         return self._settings.get(context)
 
+    def guardrail(self, context: int, drop: float, error: float) -> tuple[float, float]:
+        """The loss that is not accepted in a context, and the error of the guardrails: its own, or these."""
+        own = self._settings.get(context)
+        if own is None:
+            return drop, error
+        return (
+            drop if own.guardrail_drop is None else own.guardrail_drop,
+            error if own.guardrail_error is None else own.guardrail_error,
+        )
+
     def rollbacks(self, context: int, after: int) -> list[OperationRow]:
         """Rollbacks of a context with larger numbers, in order."""
         return [row for row in self.undoing(context, after) if row.kind == OperationKind.ROLLBACK]
@@ -148,5 +157,4 @@ def settings_view(settings: ContextSettings | None) -> ContextSettingsView:
     """What was set for a context, for an answer."""
     if settings is None:
         return ContextSettingsView()
-    since, why, mode, share = settings
-    return ContextSettingsView(mode=mode, holdout_share=share, since=moment(since), why=why)
+    return ContextSettingsView(**{**settings._asdict(), "since": moment(settings.since)})

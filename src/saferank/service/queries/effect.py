@@ -31,9 +31,10 @@ class Effect:
         pending = server.switches.restarts(context.row, context.fold.operation)
         outcomes = NO_PAGES if pending else compared.now
         rule = None
-        if settings.guardrail_drop:
-            number = context.number
-            rule = context_guardrail(settings.guardrail_drop, settings.guardrail_error, number, compared.most)
+        number, guardrail = context.number, server.switches.guardrail
+        drop, error = guardrail(number, settings.guardrail_drop, settings.guardrail_error)
+        if drop:
+            rule = context_guardrail(drop, error, number, compared.most)
         switch, share = server.switches.switch(tenant, context.number), server.holdout_share(context.number)
         return self._view(outcomes, compared.most, rule, switch, share)
 

@@ -213,4 +213,10 @@ class SettingsCall(Call):
     holdout_share: float | None = Field(
         default=None, ge=0, le=0.5, description="Share of pages that are production's, to compare with."
     )
+    guardrail_drop: float | None = Field(
+        default=None, ge=0, lt=1, description="Relative loss of clicks at which the context is stopped; 0: never."
+    )
+    guardrail_error: float | None = Field(
+        default=None, gt=0, lt=1, description="Error of the guardrails, of which the context has its part."
+    )
     why: Why = Field(description="For the log.")

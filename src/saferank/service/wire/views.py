@@ -54,6 +54,8 @@ class ContextSettingsView(Answer):
 
     mode: Mode | None = None
     holdout_share: float | None = None
+    guardrail_drop: float | None = None
+    guardrail_error: float | None = None
     since: Moment | None = None
     why: str | None = None
 

@@ -210,6 +210,6 @@ def _marker(row: OperationRow, context: str | None, release: str) -> MarkerView:
     why = ("for all tenants: " if row.tenant == EVERYBODY else "") + str(facts.get("why", ""))
     text = f"back to version {facts['version']}: {why}" if "version" in facts else why
     if row.kind == OperationKind.SETTINGS:
-        named = [f"{name} {facts[name]}" for name in ("mode", "holdout_share") if facts[name] is not None]
+        named = [f"{name} {value}" for name, value in facts.items() if name != "why" and value is not None]
         text = f"{', '.join(named) or 'as the service is set'}: {why}"
     return MarkerView(at=moment(row.at), kind=_kind(row), context=context, text=text)  # type: ignore[arg-type]  # checked by the caller
