@@ -144,7 +144,7 @@ def test_damaged_files_are_named(interrupted: Path, whole: Results) -> None:
 def test_a_folder_is_needed_to_resume_and_resuming_is_not_overwriting(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="resume: is about a folder; give out= as well"):
         simulate(INSTANCES, **ASKED, resume=True)
-    with pytest.raises(ArgumentError, match="resume: does not go with overwrite"):
+    with pytest.raises(ArgumentError, match="resume: cannot be combined with overwrite"):
         simulate(INSTANCES, **ASKED, out=tmp_path, resume=True, overwrite=True)
 
 

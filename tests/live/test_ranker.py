@@ -395,4 +395,4 @@ def test_the_argmax_does_not_visit_items_that_cannot_win() -> None:
 def test_its_repr_says_what_it_is_and_where_it_stands() -> None:
     ranker = Ranker("kl-ucb-br", original=["a", "b"], candidates=["x"], seed=1)
     ranker.rank()
-    assert repr(ranker) == "Ranker('kl-ucb-br', rule='paper:1e-5', leader=('a', 'b'), 1 pages issued)"
+    assert repr(ranker) == "Ranker('kl-ucb-br', rule='paper:1e-5', leader=('a', 'b'), 1 page issued)"

@@ -21,7 +21,7 @@ def cores() -> int:
 def engine_of(jobs: int | None, cluster: str | None, classes: Iterable[Any] = ()) -> Iterator[Engine]:
     """An engine: ``jobs`` threads (None: one for each core), or the cluster at this address.
 
-    ``classes`` are those of the policies and click models that it has to play: a plug-in must stand in a file, whose
+    ``classes`` are those of the policies and click models that it has to play: a plug-in must be in a file, whose
     source is sent to the workers.
     """
     if cluster is None:

@@ -1,4 +1,4 @@
-"""``Results``: what came of an experiment, as tables, figures, comparisons and files."""
+"""``Results``: the results of an experiment as tables, figures, comparisons and files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

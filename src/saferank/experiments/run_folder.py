@@ -1,7 +1,7 @@
 """The folder of a run that can be interrupted: what is in it, whether it can be resumed, what is removed by a restart.
 
 ``experiment.json`` says what is run, and is compared when a run is resumed. ``pieces/`` holds what is finished until
-all is. ``results.json`` is written last: where it is and no pieces are, the run has come to its end.
+all is. ``results.json`` is written last: where it is and no pieces are, the run is finished.
 """
 
 import json
@@ -60,13 +60,13 @@ class RunFolder:
 
     @property
     def finished(self) -> bool:
-        """True when a run has come to its end here."""
+        """True when a run was finished here."""
         return self.results.exists() and not self.pieces.exists()
 
     def check_use(self, resume: bool, overwrite: bool) -> None:
         """A folder with a run in it is neither resumed nor cleared unless that is asked for."""
         if resume and overwrite:
-            raise ArgumentError("resume", "does not go with overwrite: choose one, to resume or to start again")
+            raise ArgumentError("resume", "cannot be combined with overwrite: choose one, to resume or to start again")
         if self.in_use and not resume and not overwrite:
             choice = f"continue it with resume=True, {START_AGAIN}"
             raise ArgumentError("out", f"{self.path} holds {self._state()}; {choice}")

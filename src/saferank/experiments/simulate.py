@@ -158,7 +158,7 @@ def _in_folder(
             results = _played_in(folder, cells, sources, engine, shown, command, started)
             results.save(folder.path, overwrite=True)  # what was there is cleared, or of an interrupted run
             folder.remove_pieces()
-        folder.experiment.unlink(missing_ok=True)  # what it says stands in the results
+        folder.experiment.unlink(missing_ok=True)  # the results hold the same facts
         return results
 
 

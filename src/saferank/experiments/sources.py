@@ -1,6 +1,6 @@
 """What results are made of: the settings, the instances and the plug-ins, each with a digest.
 
-They stand in the provenance of results, and are compared when an interrupted run is resumed.
+They are part of the provenance of results, and are compared when an interrupted run is resumed.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Results for a report: read and checked, so that nothing behind this file meets a number that is none."""
+"""Results for a report: read and checked, so that all other modules can rely on finite numbers."""
 
 import itertools
 import math
@@ -20,7 +20,7 @@ class ReportError(UsageError):
 
 @dataclass(frozen=True)
 class Run:
-    """A results file: what came out and where it came from."""
+    """A results file: its results and their provenance."""
 
     path: Path
     results: list[Result]

@@ -14,7 +14,7 @@ from saferank.simulation.results import Result
 
 @dataclass(frozen=True)
 class StudyOutcome:
-    """What came of one rule."""
+    """The results of one rule."""
 
     rule: str
     regret: Measured

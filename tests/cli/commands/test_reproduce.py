@@ -178,7 +178,7 @@ BAD = [
     (("--without", "lunch"), "--without: unknown part 'lunch'; known ones: additions, sensitivity, study"),
     (("--format", "sessions"), "--format: is the format of a log of your own"),
     (("--log", "nowhere.gz"), "--sessions: is about the synthetic log"),
-    (("--resume", "--overwrite"), "--resume: does not go with overwrite: choose one"),
+    (("--resume", "--overwrite"), "--resume: cannot be combined with overwrite: choose one"),
     (("--plugin", "json"), "--plugin: json: registers neither a policy nor a click model"),
     (("--study-instances", "nowhere.json"), "--study-instances: nowhere.json: cannot be read"),
 ]
@@ -285,14 +285,25 @@ def test_another_experiment_is_not_gone_on_with(
     assert message in err
 
 
-@pytest.mark.parametrize(("name", "now"), [("__version__", "0.0.9"), ("package_digest", lambda: "0123abcd")])
-def test_another_version_is_not_gone_on_with(
-    whole: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, name: str, now: object
+@pytest.mark.parametrize(
+    ("name", "now", "message"),
+    [
+        ("__version__", "0.0.9", "this is 0.0.9; start again with --overwrite"),
+        (
+            "package_digest",
+            lambda: "0123abcd",
+            "was begun by other source code of saferank; start again with --overwrite",
+        ),
+    ],
+)
+def test_another_version_is_not_resumed(
+    whole: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, name: str, now: object, message: str
 ) -> None:
     monkeypatch.setattr(f"saferank.experiments.run_folder.{name}", now)
     code, _, err = call(capsys, "reproduce", *TINY, "--resume", "--out", whole)
     assert code == 2
-    assert "was begun by saferank of " in err
+    assert message in err
+    assert "0123abcd" not in err
 
 
 @pytest.mark.usefixtures("without_report")
@@ -342,7 +353,7 @@ def test_a_full_disk_is_an_error_that_can_be_gone_on_from(
         patch.setattr(Pieces, "_append", full_after_two)
         code, _, err = call(capsys, "reproduce", *PLAIN, "--out", tmp_path / "full")
     assert code == 1
-    assert "finished.log: cannot be written: No space left on device; nothing that was finished is lost" in err
+    assert "finished.log: cannot be written: No space left on device; what was finished is kept; to continue" in err
     assert not (tmp_path / "full" / "results.json").exists()
     code, _, err = call(capsys, "reproduce", *PLAIN, "--resume", "--out", tmp_path / "full")
     assert code == 0

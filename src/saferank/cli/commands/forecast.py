@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from saferank.cli.terminal.options import Format, Iterations, Jobs, Log, MaxBad, MostFrequent, Seed, names_in, number
+from saferank.forecasting.forecast import POLICIES
 
 
 def command(
@@ -19,7 +20,7 @@ def command(
     policies: Annotated[
         str,
         typer.Option(metavar="NAMES", help="Policies with commas between; the first is the one of the headline."),
-    ] = "safe-draw,safe-order,kl-ucb-br",
+    ] = ",".join(POLICIES),
     queries: MostFrequent = 100,
     model: Annotated[
         str | None,
@@ -57,7 +58,10 @@ def command(
         typer.Option(metavar="DAYS", help="Length of an epoch of certificates, as the service is set; 0: no end."),
     ] = 14.0,
     replicates: Annotated[
-        int, typer.Option(parser=number, metavar="B", help="Logs drawn for the bands, and runs on the fitted model.")
+        int,
+        typer.Option(
+            parser=number, metavar="B", help="Bootstrap replicates for the bands, and runs on the fitted model."
+        ),
     ] = 12,
     iterations: Iterations = 200,
     most_pages: Annotated[
@@ -70,7 +74,7 @@ def command(
     jobs: Jobs = None,
     max_bad: MaxBad = 0.01,
 ) -> None:
-    """Tell what safe re-ranking would bring on your own queries, before you switch it on.
+    """Estimate the benefit of safe re-ranking on your own queries, before you switch it on.
 
     A click model is fitted to the log, and policies are simulated on its most frequent queries, each with its own
     traffic, for 13 weeks: extra clicks a day by week with bands, how many queries decide within 7, 30 and 90 days, the

@@ -18,7 +18,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """A claim in words and what came of it under each click model."""
+    """A claim in words, with its verdict under each click model."""
 
     text: str
     cells: list[Claim | None]
