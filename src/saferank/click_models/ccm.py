@@ -1,7 +1,7 @@
-"""CCM, the click chain model: whether the user goes on depends on the click and on the relevance of what was clicked.
+"""CCM, the click chain model: whether the user continues depends on the click and on the relevance of what was clicked.
 
-Without a click the user goes on with ``continuation_no_click``; a clicked item was relevant with the probability a of
-its attraction, and the user goes on with ``continuation_click_relevant`` or ``continuation_click_nonrelevant``. So
+Without a click the user continues with ``continuation_no_click``; a clicked item was relevant with the probability a of
+its attraction, and the user continues with ``continuation_click_relevant`` or ``continuation_click_nonrelevant``. So
 r(shown) = sum over k of reached[k] * a[k] with a[k] = attraction[shown[k]], where reached[1] = 1 and
 reached[k+1] = reached[k] * ((1 - a) * no_click + a * (a * click_relevant + (1 - a) * click_nonrelevant)), a = a[k].
 

@@ -1,6 +1,6 @@
 """DBN, the dynamic Bayesian network: a clicked item satisfies with satisfaction[item], and the user stops.
 
-A user who is not satisfied goes on to the next position with ``continuation``, clicked or not. So
+A user who is not satisfied continues to the next position with ``continuation``, clicked or not. So
 r(shown) = sum over k of reached[k] * a[k] with a[k] = attraction[shown[k]], where
 reached[1] = 1 and reached[k+1] = reached[k] * (1 - a[k] * satisfaction[shown[k]]) * continuation.
 

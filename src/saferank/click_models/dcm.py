@@ -1,4 +1,4 @@
-"""DCM, the dependent click model: a cascade that goes on after a click at position k with continuation[k].
+"""DCM, the dependent click model: a cascade that continues after a click at position k with continuation[k].
 
 r(shown) = sum over k of reached[k] * a[k] with a[k] = attraction[shown[k]], where
 reached[1] = 1 and reached[k+1] = reached[k] * (1 - a[k] + a[k] * continuation[k]).

@@ -1,4 +1,4 @@
-"""OriginalRank: shows the original ranking for ever. The yardstick of every other policy.
+"""OriginalRank: always shows the original ranking. Every other policy is measured against it.
 
 regret(T) = T (r* - r(original))
 """

@@ -74,8 +74,8 @@ class Servable(Protocol):
 
     The service folds closed pages into a state that no page is ever chosen on. For a call it copies that state, all but
     the large arrays of ``state.duels``, derives the leader from the call's own base ranking (``rebuild``), and chooses
-    on the copy; so ``rebuild`` and ``choose`` must leave the evidence as it is. When items come or go the state goes on
-    with them (``regroup``). The certificates, by which every page is checked, are read from ``state.duels``: from
+    on the copy; so ``rebuild`` and ``choose`` must leave the evidence as it is. When items come or go the state is
+    carried over (``regroup``). The certificates, by which every page is checked, are read from ``state.duels``: from
     ``certificates``, and if they have a lifetime from ``table``. ``caches`` names the fields of the state that only
     choosing uses; they are not compared when a log is replayed. ``checks.check_servable`` tries all of this.
     """
@@ -145,7 +145,7 @@ class PolicyKind:
         return None if self.shown_as is None else self.shown_as.title
 
     def begin(self, setup: Setup) -> tuple[Any, Any]:
-        """What ``start`` gives, after a look at the state: a ``UsageError`` when it cannot be copied and compiled."""
+        """Call ``start`` and check the state; raises ``UsageError`` when it cannot be copied and compiled."""
         policy, state = self.start(setup)
         problem = _problem_of(state, "state")
         if problem is not None:
@@ -183,7 +183,7 @@ class PolicyKind:
         return setup.n_items if self.compares_all else setup.n_positions + 1
 
     def new_pairs(self, setup: Setup) -> int:
-        """How many pairs that never met a page may compare: room for them is made in the table of duels."""
+        """How many new pairs a page may compare at most: so much room is made in the table of duels."""
         places = setup.n_positions + 1
         return places * (places - 1) // 2 if self.compares_blocks else places
 

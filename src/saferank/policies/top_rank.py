@@ -1,6 +1,6 @@
 r"""TopRank: shuffle inside blocks, and cut a block when the clicks order its items.
 
-An edge worse -> better is drawn, for ever, when
+An edge worse -> better is drawn, and never removed, when
 
     s(i,j) >= sqrt(2 n(i,j) log(c sqrt(n(i,j)) / delta)),     delta = 1/T,  c = 3.43;
 

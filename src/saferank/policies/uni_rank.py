@@ -39,7 +39,7 @@ from saferank.verbs import Flags, Floats, Impression, Ints, choose, learn
 
 
 class UniRank(NamedTuple):
-    """Hyper-parameters: none of its own; the budgets of the first counts, because two logarithms a page are dear."""
+    """Hyper-parameters: only the budgets of the first counts, in a table: two logarithms a page would be slow."""
 
     budgets: Floats
 

@@ -105,7 +105,7 @@ def certify_seats(possible: Possible, winner: int, loser: int) -> None:
 
 @kernel
 def forget_certainty(possible: Possible) -> None:
-    """Nothing is certain any more; who calls this notes what is. What is remembered of pages is not asked again."""
+    """Drop all certainty; the caller adds what is certain. What was remembered of pages is not used again."""
     for seat in range(len(possible.better)):
         possible.better[seat] = possible.worse[seat] = 0
     possible.version[0] += 1
@@ -198,7 +198,7 @@ def _work_out(possible: Possible, code: int, most: int, slot: int) -> bool:
 
 @kernel
 def _note_relations(possible: Possible, code: int) -> None:
-    """Fill in who is below and above whom on a page."""
+    """Fill in which items are below and above which on a page."""
     below, above = possible.below, possible.above
     everybody, shown = (1 << len(below)) - 1, 0
     for seat in range(len(below)):

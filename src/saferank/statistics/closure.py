@@ -1,4 +1,4 @@
-"""Who is certified over whom, through others too, in a large catalogue.
+"""Which items are certified over which, through others too, in a large catalogue.
 
 Certificates close transitively: i over j and j over k certify i over k. A matrix of all items would be too large, so
 items get a *number* when they first occur in a certificate, and a matrix of bits over the numbered items holds the

@@ -38,7 +38,7 @@ def _fill_budgets(budgets: Floats) -> None:
 
 @functools.cache
 def first_budgets() -> Floats:
-    """The budgets of the first counts as a table, made on first use: two logarithms a page are dear."""
+    """The budgets of the first counts as a table, made on first use: two logarithms a page would be slow."""
     table = np.full(1 << 16, np.inf)  # below FIRST_BUDGET every index is 1, as if the budget had no end
     _fill_budgets(table)
     table.flags.writeable = False

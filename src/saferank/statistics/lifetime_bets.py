@@ -4,7 +4,7 @@ Time is cut into epochs of D pages. For every ordered pair (i, j) and every stak
 
 * ``current``: bets on pages of this epoch; ``previous``: bets on pages of this epoch and the one before. Each is the
   capital of an e-process that began at 1 with its epoch, and only these two certify.
-* ``book``: soft evidence. It goes on from epoch to epoch, scaled down where it has grown too large, so it says which
+* ``book``: soft evidence. It is carried from epoch to epoch, scaled down where it has grown too large, so it says which
   item is likely the better one *now*. It orders pages and never certifies.
 * ``surge``: the same bets, but never below 0: how much speaks for i over j since the time when least did (CUSUM). When
   it is large against what was believed, the world has changed: what was believed is withdrawn.

@@ -25,11 +25,11 @@ def command(
     ] = 100,
     plugin: Plugins = None,
 ) -> None:
-    """Fold the pages of a service from the beginning and compare everything that was derived from them.
+    """Replay the log of a service from the beginning, and compare everything that was derived from it.
 
-    Publications and snapshots are not used but checked: each must be equal to the fold, bit for bit. So must every
-    leader and its evidence, and every explored page must have been legal under the version it names. A running service
-    may go on meanwhile; what it has published by now is checked.
+    Publications, snapshots, leaders and their evidence must equal the result of the replay, bit for bit, and every
+    explored page must have been legal under the version that it names. The service may be running; what it has
+    published so far is checked.
 
     **Example**: `saferank replay saferank-store`
 

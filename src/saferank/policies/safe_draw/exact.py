@@ -61,7 +61,7 @@ class ExactState(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known of items, whichever of them are here."""
+    """What is known of all items, present or not."""
 
     round: Ints
     learned: Ints
