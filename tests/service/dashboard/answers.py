@@ -112,6 +112,7 @@ def changes(count: int) -> list[ContextChangeView]:
 MARKERS = [
     MarkerView(at=ago(days=20), kind="kill", context=None, text="load test of the shop"),
     MarkerView(at=ago(days=19.5), kind="unkill", context=None, text="over"),
+    MarkerView(at=ago(days=12), kind="release", context=None, text="saferank 0.2.0 to 0.3.0"),
     MarkerView(at=ago(days=8), kind="rollback", context="lamps", text="back to version 4: wrong prices in the feed"),
 ]
 

@@ -45,7 +45,7 @@ def test_it_opens_with_the_answer_of_the_service(watched: Watched) -> None:
 
 def test_hostile_names_are_only_text(watched: Watched) -> None:
     view = answers.overview(4)
-    view["changes"][0]["context"] = view["markers"][2]["context"] = HOSTILE
+    view["changes"][0]["context"] = view["markers"][3]["context"] = HOSTILE
     view["markers"][0]["text"] = view["sentence"] = HOSTILE
     view["alarms"] = [{"at": answers.ago(minutes=1), "context": HOSTILE, "kind": HOSTILE, "detail": HOSTILE}]
     listed = answers.context_list(4)
@@ -131,7 +131,8 @@ def test_the_lift_is_the_estimate_of_the_service_and_not_a_ratio_of_plain_means(
     marks = page.evaluate(
         "[...document.querySelectorAll('.mark-line')].map((e) => e.getAttribute('class').split(' ')[1])"
     )
-    assert marks == ["kill", "unkill", "rollback"]
+    assert marks == ["kill", "unkill", "release", "rollback"]
+    assert "another release everywhere: saferank 0.2.0 to 0.3.0" in page.locator("#lift").inner_text()
 
 
 @pytest.mark.parametrize(
