@@ -79,7 +79,7 @@ def test_a_service_goes_on_where_the_backup_was_taken(tmp_path: Path, target: Ca
         await house.server.settle()
         states = house.states()
         copied = await backup(SqliteStore(house.folder, readonly=True), first)
-        assert (copied.rows["page"], copied.rows["context"], copied.rows["operation"]) == (41, 1, 3)
+        assert (copied.rows["page"], copied.rows["context"], copied.rows["operation"]) == (41, 1, 4)
         await restore(first, open_store(address))
         await backup(open_store(address, readonly=True), second)
         await restore(second, SqliteStore(tmp_path / "again"))
