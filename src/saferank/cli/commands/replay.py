@@ -51,8 +51,8 @@ def _folder(store: str) -> str:
 
 
 def _verified(store: str, every: int) -> "Report":
-    from saferank.cli.commands.stores.policies import check_policies_known
     from saferank.progress import progress_of
+    from saferank.service.queries.known_policies import check_policies_known
     from saferank.service.queries.replay import DifferenceError, verify
     from saferank.store.contract import DamagedStoreError, StoreError, StoreUnavailableError
     from saferank.store.opening import open_store

@@ -2,14 +2,13 @@
 
 import json
 
-from saferank.cli.terminal.errors import InputError
+from saferank.errors import ArgumentError
+from saferank.policies import policy_kind
+from saferank.store.opening import open_store
 
 
 async def check_policies_known(store: str) -> None:
-    """InputError for a context of a policy that is not registered; StoreError unless there is a store."""
-    from saferank.policies import policy_kind
-    from saferank.store.opening import open_store
-
+    """Raise ``ArgumentError`` for a policy that is not registered, ``StoreError`` unless there is a store."""
     opened = open_store(store, readonly=True)
     await opened.open()
     try:
@@ -20,7 +19,8 @@ async def check_policies_known(store: str) -> None:
         try:
             policy_kind(policy)
         except ValueError as problem:
-            raise InputError(
+            raise ArgumentError(
+                "plugin",
                 f"{opened.name}: context {context!r} is served by the policy {policy!r}, which is not known here; "
-                "name its file or module by --plugin"
+                "name its file or module",
             ) from problem

@@ -23,4 +23,4 @@ def test_a_policy_that_is_not_known_is_named(
     code, out, err = call(capsys, "replay", tmp_path)
     assert (code, out) == (2, "")
     assert "context 'chairs' is served by the policy 'kl-ucb-br', which is not known here" in err
-    assert err.rstrip().endswith("name its file or module by --plugin")
+    assert err.startswith("saferank: error: --plugin: ") and err.rstrip().endswith("name its file or module")
