@@ -9,7 +9,8 @@ Half-way the true order of every query is reversed, and production's ranking bec
 quarter of the time later. The clocks of the engine and of its store are turned by the benchmark; there is no HTTP.
 
 Printed for every policy and ``certificate_days``: expected clicks of the pages served relative to production's pages
-for the same calls, by eighths of the time (the drift comes after the fourth), alarms, and versions.
+for the same calls, by eighths of the time (the drift comes after the fourth), alarms, and versions before and after
+the drift: a context that is frozen makes none.
 """
 
 import argparse
@@ -98,14 +99,15 @@ class Shop:
         self.visited = self.dice.choices(self.queries, weights, k=options.pages)
         self.served, self.production = [0.0] * EIGHTHS, [0.0] * EIGHTHS
         self.late: list[tuple[int, int, FeedbackCall]] = []
+        self.versions_before_drift = 0.0
 
     def monotonic(self) -> float:
         """Seconds, for the engine."""
         return self.now / 1000
 
     async def sleep(self, seconds: float) -> None:
-        """The engine's loops are driven by ``tend``."""
-        await asyncio.sleep(0)
+        """The engine's loops are driven by ``tend``. The writer's must not spin while the store works."""
+        await asyncio.sleep(min(seconds, 0.001))
 
     async def tend(self) -> None:
         """What a running server does all the time: write, renew its leases, close what is due."""
@@ -124,6 +126,7 @@ class Shop:
             self.now += step
             eighth = number * EIGHTHS // self.options.pages
             if number * 2 == self.options.pages:
+                self.versions_before_drift = self.engine.counters()["leader_changes_total"]
                 for each in self.queries:
                     each.reverse()
             if number * 4 == 3 * self.options.pages:
@@ -162,12 +165,16 @@ class Shop:
         if reports:
             await self.engine.feedback("default", reports[:1000])
 
+    def shares(self) -> list[float]:
+        """By eighth of the time: clicks of the pages served beyond those of production's pages, relative to them."""
+        return [served / base - 1 for served, base in zip(self.served, self.production, strict=True)]
+
     def line(self) -> str:
         """What came out."""
-        shares = [served / base - 1 for served, base in zip(self.served, self.production, strict=True)]
-        counts = self.engine.counters()
-        told = " ".join(f"{share:+7.2%}" for share in shares)
-        return f"{told}  alarms {counts['alarms_total']:.0f}, versions {counts['leader_changes_total']:.0f}"
+        before, after = self.versions_before_drift, self.engine.counters()["leader_changes_total"]
+        told = " ".join(f"{share:+7.2%}" for share in self.shares())
+        alarms = self.engine.counters()["alarms_total"]
+        return f"{told}  alarms {alarms:.0f}, versions {before:.0f} before the drift and {after - before:.0f} after"
 
 
 def main() -> None:
