@@ -2,7 +2,7 @@
 
 ``Fold.fold(pages, through)`` is deterministic, and closings may cut the pages into batches as they like: every
 decision depends on the pages alone and on the times at which they were issued. So a replay, another server, and whoever
-goes on after a crash come to the same knowledge, the same versions and the same alarms.
+continues after a crash come to the same knowledge, the same versions and the same alarms.
 
 A page names everything that the fold needs to know of it. Catalogues are not looked at: they are written in the
 background and may come late or never.
@@ -43,6 +43,7 @@ MOST_SIZES = 8
 
 _STEPS = 3
 """Epochs in a row that are begun one by one; after so many nothing is left that could end."""
+
 
 class Look(NamedTuple):
     """Production's page and the items of the newest page of a size: what a leader is derived from."""
