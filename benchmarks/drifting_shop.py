@@ -99,7 +99,7 @@ class Shop:
         self.visited = self.dice.choices(self.queries, weights, k=options.pages)
         self.served, self.production = [0.0] * EIGHTHS, [0.0] * EIGHTHS
         self.late: list[tuple[int, int, FeedbackCall]] = []
-        self.versions_before_drift = 0.0
+        self.versions_before_drift = 0
 
     def monotonic(self) -> float:
         """Seconds, for the engine."""
@@ -126,7 +126,7 @@ class Shop:
             self.now += step
             eighth = number * EIGHTHS // self.options.pages
             if number * 2 == self.options.pages:
-                self.versions_before_drift = self.engine.counters()["leader_changes_total"]
+                self.versions_before_drift = self.engine.server.closer.versions
                 for each in self.queries:
                     each.reverse()
             if number * 4 == 3 * self.options.pages:
@@ -171,10 +171,11 @@ class Shop:
 
     def line(self) -> str:
         """What came out."""
-        before, after = self.versions_before_drift, self.engine.counters()["leader_changes_total"]
+        closer, before = self.engine.server.closer, self.versions_before_drift
         told = " ".join(f"{share:+7.2%}" for share in self.shares())
-        alarms = self.engine.counters()["alarms_total"]
-        return f"{told}  alarms {alarms:.0f}, versions {before:.0f} before the drift and {after - before:.0f} after"
+        return (
+            f"{told}  alarms {closer.alarms}, versions {before} before the drift and {closer.versions - before} after"
+        )
 
 
 def main() -> None:
