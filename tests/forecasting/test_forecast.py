@@ -23,7 +23,7 @@ from saferank.progress import Meter
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankCall
 from saferank.verbs import Floats
-from tests.service.engine_harness import START, T, house
+from tests.service.engine_harness import START, House, T
 
 SMALL: dict[str, Any] = {
     "policies": ("safe-order",), "positions": 5, "model": "pbm", "iterations": 60, "replicates": 6,
@@ -50,30 +50,32 @@ def actual(truth: list[Instance], found: saferank.Forecast, seed: int) -> Floats
 
 async def served(folder: Path, truth: list[Instance], found: saferank.Forecast, seed: int) -> Floats:
     """Extra clicks a day by week of the service itself under the planted users: pages, tokens, windows and epochs of
-    certificates, with the settings that the forecast is made for. Every quarter of a day its pages are closed."""
+    certificates, with the settings that the forecast is made for. Pages are closed at the end of their day."""
     dice, extra = np.random.default_rng(seed), np.zeros(13)
     models = {instance.id: instance.model for instance in truth}
-    rates = np.array([query.pages_a_day for query in found.queries]) / 4
-    async with house(folder, policy="safe-draw", rule="anytime:1e-5", certificate_days=found.certificate_days) as h:
-        h.server.session_key = bytes(32)  # the coins are the same in every run of the test
-        for quarter in range(4 * 91):
-            await h.engine.beat()
-            reports = []
-            pages = np.diff(np.floor(np.outer([quarter, quarter + 1], rates)), axis=0)[0].astype(int)
-            for query in np.repeat(np.arange(len(rates)), pages):
-                h.now += 10
-                model, name = models[found.queries[query].id], str(query)
-                items, session = [str(item) for item in range(len(model.attraction))], str(h.now)
-                page = await h.engine.rank(T, RankCall(context=name, base_ranking=items, k=5, session_id=session))
-                chances = model.examination[:5] * model.attraction[[int(item) for item in page.ranking]]
-                extra[quarter // 28] += chances.sum() - (model.examination[:5] * model.attraction[:5]).sum()
-                clicks = [item for item, click in zip(page.ranking, dice.random(5) < chances, strict=True) if click]
-                if clicks:
-                    reports.append(FeedbackCall(token=page.token, clicks=clicks))
-            answers = await h.engine.feedback(T, reports)
-            assert all(isinstance(answer, FeedbackAnswer) and answer.accepted for answer in answers)
-            h.now = START + (quarter + 1) * 21_600_000
-            await h.engine.close_due()
+    rates = np.array([query.pages_a_day for query in found.queries])
+    h = House(folder, policy="safe-draw", rule="anytime:1e-5", certificate_days=found.certificate_days)
+    await h.start()
+    h.server.session_key = bytes(32)  # the coins are the same in every run of the test
+    for day in range(91):
+        await h.engine.beat()
+        reports = []
+        pages = np.diff(np.floor(np.outer([day, day + 1], rates)), axis=0)[0].astype(int)
+        for query in np.repeat(np.arange(len(rates)), pages):
+            h.now += 10
+            model, name = models[found.queries[query].id], str(query)
+            items, session = [str(item) for item in range(len(model.attraction))], str(h.now)
+            page = await h.engine.rank(T, RankCall(context=name, base_ranking=items, k=5, session_id=session))
+            chances = model.examination[:5] * model.attraction[[int(item) for item in page.ranking]]
+            extra[day // 7] += chances.sum() - (model.examination[:5] * model.attraction[:5]).sum()
+            clicks = [item for item, click in zip(page.ranking, dice.random(5) < chances, strict=True) if click]
+            if clicks:
+                reports.append(FeedbackCall(token=page.token, clicks=clicks))
+        answers = await h.engine.feedback(T, reports)
+        assert all(isinstance(answer, FeedbackAnswer) and answer.accepted for answer in answers)
+        h.now = START + (day + 1) * 86_400_000
+        await h.engine.close_due()
+    await h.stop()
     return extra / 7
 
 
