@@ -57,6 +57,20 @@ def played(n_items: int, n_positions: int, pages: int, seed: int, rule: str = "a
     return policy, state
 
 
+@pytest.mark.parametrize(("n_items", "n_positions"), [(20, 20), (30, 30), (50, 50), (30, 20), (100, 20)])
+def test_pages_are_drawn_however_long_they_are(n_items: int, n_positions: int) -> None:
+    """A page of the plan's own order, shown because no drawn one was safe, teaches nothing about it: few are."""
+    policy, state = started(n_items, n_positions, "anytime:1e-5")
+    rng, page, drawn = stream(1, "long"), empty_page(n_positions), 0
+    users = one_minded_users(1, n_items)
+    for number in range(320):
+        choose(policy, state, rng, page)
+        drawn += int(page.weight[0] > 0.0)
+        learn(policy, state, page, users(number, page.shown.tolist()))
+        state = with_room(policy, state)
+    assert drawn > 0.8 * 320
+
+
 # --- the law of a page ---
 
 

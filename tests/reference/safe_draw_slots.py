@@ -57,6 +57,7 @@ class SlotPlan:
     occupants: list[int]
     occupant_weights: list[float]
     flat: bool
+    least_gap: float = 0.0
     served: int = 0
 
     def page(self, order: list[int], occupant: int) -> list[int]:
@@ -161,22 +162,43 @@ class SafeDrawSlots(Prices):
         occupants = [self.defender, *self.members] if slot and self.defender is not None else []
         order = [x for x in self.reference if not slot or x != self.defender]
         plan = SlotPlan(order, [], self.n_positions - 1 if slot else NO_SLOT, occupants, [], flat)
-        self.sort_order(plan)
-        if slot:
-            self.place_slot(plan)
+        unsorted, slack = list(order), self.slack(plan)
+        self.sort_order(plan, 0)
         self.weigh(plan)
+        if exchanged_pairs(plan.order_weights) > self.slack(plan) + 8:
+            plan.order = unsorted
+            self.tighten(plan, slack)
+        elif slot:
+            self.place_slot(plan)
         return plan
 
-    def sort_order(self, plan: SlotPlan) -> None:
+    def slack(self, plan: SlotPlan) -> int:
+        """Of the order with the slot where it is."""
+        pages = [plan.page(plan.order, occupant) for occupant in plan.occupants] or [plan.order]
+        return self.allowance() + self.income - max(self.price(page) for page in pages)
+
+    def tighten(self, plan: SlotPlan, slack: int) -> None:
+        """8."""
+        self.sort_order(plan, slack - slack // 2)
+        plan.least_gap = 0.1
+        self.weigh(plan)
+        while plan.least_gap < LARGEST_GAP and exchanged_pairs(plan.order_weights) > self.slack(plan):
+            plan.least_gap *= 1.25
+            self.weigh(plan)
+
+    def sort_order(self, plan: SlotPlan, reserve: int) -> None:
         """4."""
         for _ in range(self.n_positions):
             changed = False
             for p in range(len(plan.order) - 1):
                 upper, lower = plan.order[p], plan.order[p + 1]
                 if self.appeal.th(lower) > self.appeal.th(upper) and not self.certified(upper, lower):
-                    after = [*plan.order[:p], lower, upper, *plan.order[p + 2 :]]
-                    if self.safe_around_slot(plan, after):
-                        plan.order, changed = after, True
+                    before = plan.order
+                    plan.order = [*before[:p], lower, upper, *before[p + 2 :]]
+                    if self.slack(plan) >= reserve:
+                        changed = True
+                    else:
+                        plan.order = before
             if not changed:
                 break
 
@@ -192,7 +214,9 @@ class SafeDrawSlots(Prices):
         """6. and 7."""
         plan.order_weights = [1.0] if plan.order else []
         for u, v in pairwise(plan.order):
-            plan.order_weights.append(plan.order_weights[-1] * exp(-self.gap_in_order(u, v, plan.flat)))
+            fall = max(plan.least_gap, self.gap_in_order(u, v, plan.flat))
+            plan.order_weights.append(plan.order_weights[-1] * exp(-fall))
+        plan.occupant_weights = []
         for x in plan.occupants:
             d = plan.occupants[0]
             raised = min(0.5, gap(self.bet_evidence(x, d))) - gap(self.bet_evidence(d, x))
@@ -283,6 +307,11 @@ class SafeDrawSlots(Prices):
         if len(self.certificates) > before:
             self.make_reference()
             self.plan = None
+
+
+def exchanged_pairs(weights: list[float]) -> float:
+    """How many pairs of an order with these weights a draw has exchanged, on average."""
+    return sum(v / (u + v) for a, u in enumerate(weights) for v in weights[a + 1 :])
 
 
 def ratio_of_exchange(weights: list[float], upper: int, lower: int) -> float:

@@ -32,6 +32,12 @@ SLOT_SHARE, FLAT_SHARE = 0.7, 0.5
 GAP, FLAT_GAP, LARGEST_GAP = 0.5, 0.1, 12.0
 """Between neighbours of the order: the least, that of flat plans, the largest (so that no weight underflows)."""
 
+TIGHT = 8.0
+"""A plan is tight when a draw exchanges more pairs on average than its slack and this: then few draws are safe."""
+
+FLOOR_STEP = 1.25
+"""The least gap of a tight plan grows by this factor until the draw exchanges no more pairs than the slack allows."""
+
 LEAD = 0.5
 """A member of the race that leads the defender has a weight of at most exp(LEAD)."""
 
@@ -99,10 +105,16 @@ def least_slack(state: Any, page: Ints, slot: int, occupant: Ints, occupants: in
 
 
 @kernel
+def _slack(state: Any, slot: int) -> int:
+    """By how much the scratch page is below the largest safe price; negative if it is not safe."""
+    plan = state.plan
+    return least_slack(state, plan.page, slot, plan.occupant, plan.occupants[0])
+
+
+@kernel
 def is_safe(state: Any, slot: int) -> bool:
     """True when the scratch page is safe with each of the plan's occupants in the slot."""
-    plan = state.plan
-    return least_slack(state, plan.page, slot, plan.occupant, plan.occupants[0]) >= 0
+    return _slack(state, slot) >= 0
 
 
 @kernel
@@ -130,10 +142,10 @@ def _take_order(state: Any, without: int) -> None:
 
 
 @kernel
-def _sort_order(state: Any, slot: int) -> None:
-    """Neighbours change places where the lower one has the larger th and is not certified worse, while pages are safe.
+def _sort_order(state: Any, slot: int, reserve: int) -> None:
+    """Neighbours change places where the lower one has the larger th and is not certified worse.
 
-    At most K sweeps from the top.
+    Only while the slack of pages is at least ``reserve``; at most K sweeps from the top.
     """
     plan, order = state.plan, state.plan.order
     for _ in range(len(order)):
@@ -145,7 +157,7 @@ def _sort_order(state: Any, slot: int) -> None:
             ):
                 order[seat], order[seat + 1] = lower, upper
                 lay_out(plan, slot)
-                if is_safe(state, slot):
+                if _slack(state, slot) >= reserve:
                     changed = True
                 else:
                     order[seat], order[seat + 1] = upper, lower
@@ -192,12 +204,36 @@ def _gap_below(state: Any, upper: int, lower: int, flat: bool) -> float:
 
 
 @kernel
-def _weigh_order(state: Any, flat: bool) -> None:
+def _weigh_order(state: Any, flat: bool, floor: float) -> None:
     plan, fall = state.plan, 0.0
     for seat in range(plan.size[0]):
         if seat > 0:
-            fall += _gap_below(state, plan.order[seat - 1], plan.order[seat], flat)
+            fall += max(floor, _gap_below(state, plan.order[seat - 1], plan.order[seat], flat))
         plan.weight[seat] = math.exp(-fall)
+
+
+@kernel
+def _exchanged_pairs(plan: SlotPlan) -> float:
+    """How many pairs of the order a draw has the other way round, on average."""
+    total = 0.0
+    for upper in range(plan.size[0]):
+        for lower in range(upper + 1, plan.size[0]):
+            total += plan.weight[lower] / (plan.weight[upper] + plan.weight[lower])
+    return total
+
+
+@kernel
+def _tighten(state: Any, slot: int, without: int, flat: bool, slack: int) -> None:
+    """Plan a page whose draws would nearly all be unsafe: half of R's slack sorts the order, the rest is drawn."""
+    plan, floor = state.plan, FLAT_GAP
+    _take_order(state, without)
+    _sort_order(state, slot, slack - slack // 2)
+    lay_out(plan, slot)
+    rest = float(_slack(state, slot))
+    _weigh_order(state, flat, floor)
+    while floor < LARGEST_GAP and _exchanged_pairs(plan) > rest:
+        floor *= FLOOR_STEP
+        _weigh_order(state, flat, floor)
 
 
 @kernel
@@ -230,8 +266,13 @@ def make_plan(state: Any, rng: Words) -> None:
     elif poor:
         flat = uniform(rng) < FLAT_SHARE
     _take_order(state, without)
-    _sort_order(state, slot)
-    if slot != NOBODY:
+    lay_out(plan, slot)
+    slack = _slack(state, slot)
+    _sort_order(state, slot, 0)
+    _weigh_order(state, flat, 0.0)
+    lay_out(plan, slot)
+    if _exchanged_pairs(plan) > _slack(state, slot) + TIGHT:
+        _tighten(state, slot, without, flat, slack)
+    elif slot != NOBODY:
         slot = _highest_slot(state)
     plan.slot[0], plan.pages[0] = slot, PAGES_OF_A_PLAN
-    _weigh_order(state, flat)
