@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saferank.safety import worst_case as module
-from saferank.safety.worst_case import MOST_SEATS, Possible, at_most, certify_seats, new_possible, page_code, worst_case
+from saferank.safety.worst_case import (
+    MOST_SEATS,
+    Possible,
+    at_most,
+    certify_seats,
+    forget_certainty,
+    new_possible,
+    page_code,
+    worst_case,
+)
 from tests.reference.worst_case import worst_case as enumerated
 
 
@@ -53,12 +62,71 @@ def test_the_quick_answer_is_the_same_for_every_limit(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_the_bounds_enclose_it(seed: int) -> None:
+def test_the_upper_bounds_are_not_below_it(seed: int) -> None:
     possible, _, page, _ = random_case(seed)
     code = page_code(np.array(page))
     module._note_relations(possible, code)
-    lower, upper = module._lower_bound(possible), module._upper_bound(possible)
-    assert lower <= worst_case(possible, code) <= upper
+    upper = module._upper_bound(possible, module._everybody(possible))
+    assert worst_case(possible, code) <= upper - module._forced(possible) <= upper
+
+
+def searched(possible: Possible, page: list[int]) -> int:
+    """W by the recursion over all sets of seats, without anything that makes it faster."""
+    module._note_relations(possible, page_code(np.array(page)))
+    n_seats = len(possible.better)
+    below, original = possible.below.tolist(), possible.original_below.tolist()
+    most = {0: 0}
+    for chosen in range((1 << n_seats) - 1):
+        for x in range(n_seats):
+            if chosen in most and not chosen >> x & 1 and not possible.better[x] & ~chosen:
+                value = most[chosen] + (chosen & below[x]).bit_count() - (chosen & original[x]).bit_count()
+                most[chosen | 1 << x] = max(most.get(chosen | 1 << x, value), value)
+    return most[(1 << n_seats) - 1]
+
+
+def larger_case(seed: int) -> tuple[Possible, list[list[int]]]:
+    """Eight items: enough for several classes of tangled items, and for circles that share pairs."""
+    rng = np.random.default_rng(seed)
+    pairs = [(int(i), int(j)) for i, j in rng.integers(0, 8, (rng.integers(1, 12), 2))]
+    return certified(8, 4, pairs)[0], [rng.permutation(8)[:4].tolist() for _ in range(4)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_eight_items_against_the_plain_recursion(seed: int) -> None:
+    possible, pages = larger_case(seed)
+    for page in pages:
+        expected = searched(possible, page)
+        upper = module._upper_bound(possible, module._everybody(possible))
+        assert expected <= upper - module._forced(possible) <= upper
+        assert worst_case(possible, page_code(np.array(page))) == expected
+
+
+def test_these_cases_have_circles_that_are_forced_and_others() -> None:
+    forced, others = 0, 0
+    for seed in range(60):
+        possible, pages = larger_case(seed)
+        for page in pages:
+            module._note_relations(possible, page_code(np.array(page)))
+            least = module._forced(possible)
+            forced += least > 0
+            others += module._tangled(possible) > least
+    assert forced > 50 and others > 5
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_remembered_stays_true_while_certificates_come_and_go(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    possible = new_possible(6, 3, 4)
+    pages = [rng.permutation(6)[:3].tolist() for _ in range(4)]
+    for _ in range(12):
+        for page in pages:
+            code, most = page_code(np.array(page)), int(rng.integers(-6, 10))
+            assert at_most(possible, code, most) == (searched(possible, page) <= most)
+        winner, loser = (int(seat) for seat in rng.choice(6, 2, replace=False))
+        if rng.random() < 0.15:
+            forget_certainty(possible)
+        elif not (possible.better[winner] | possible.worse[winner]) >> loser & 1:
+            certify_seats(possible, winner, loser)
 
 
 @settings(max_examples=100, deadline=None)
@@ -82,7 +150,7 @@ def test_without_the_closure_the_worst_case_is_another() -> None:
     code = page_code(np.array([2]))
     module._note_relations(possible, code)
     assert enumerated(3, kept, [0], [2]) == -2
-    assert module._upper_bound(possible) > -2  # the pair of 2 and 0 looks open
+    assert module._upper_bound(possible, module._everybody(possible)) > -2  # the pair of 2 and 0 looks open
 
 
 def test_the_original_ranking_has_nothing_to_lose_and_the_reverse_everything() -> None:

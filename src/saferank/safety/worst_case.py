@@ -12,8 +12,9 @@ items before it:
 
     F(T + x) = max over x whose certified-better items are all in T of F(T) + |T & below(x)| - |T & below_original(x)|
 
-and W = F(all). Most pages need no such search, because two quicker numbers enclose W: each pair by itself at its worst
-is an upper bound, and the order that a greedy adversary builds is a lower one.
+and W = F(all). Most pages need no such search. Each pair by itself at its worst gives an upper bound, and pairs that a
+certificate keeps from it lower that bound (``_forced``). It is W, unless what the pairs want goes round in a circle,
+and then only the items of a circle are searched (``_tangled``).
 """
 
 from typing import NamedTuple
@@ -26,17 +27,23 @@ from saferank.verbs import Ints
 MOST_SEATS = 12
 """F has 2^L entries, and a page is a word of four bits a place, with its version above them."""
 
-_MEMORY_BITS = 15
-"""Room for 32,768 pages: five of ten items make 30,240, and a page that is worked out again costs more than a round."""
+_MEMORY_BITS = 14
+"""Room for 16,384 pages; a run with ten items asks for about 7,000."""
+
+_RECORD_BITS = 11
+RECORD = 4
+"""Room for 2,048 records of pages that are shown, of four words each: see ``exchanges.py``."""
 
 _VERSION_SHIFT = 4 * MOST_SEATS
 _VERSIONS = 1 << 15
-_IMPOSSIBLE = -(1 << 14)
+_IMPOSSIBLE = -1
 _FAR = 1 << 14
-_UNKNOWN = 2 * _FAR
-"""The bounds -_FAR and _FAR, as ``_bounds`` writes them."""
+"""W is between -_FAR and _FAR."""
 
-_NO_PAGE = -1
+_HALF = 16
+"""Two sets of members share a word."""
+
+NO_PAGE = -1
 _SCATTER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -48,33 +55,41 @@ class Possible(NamedTuple):
     original_below: Ints  # by seat: the seats below it, or hidden, in the original ranking
     original_above: Ints  # by seat: the seats of the original ranking that have it below, or hidden
     limit: Ints  # [2] floor(L - K/2), K
-    version: Ints  # [1] how often the certificates changed
+    version: Ints  # [2] how often the certificates changed, and how often when they last became fewer
     below: Ints  # scratch: the same relations of a page
     above: Ints
-    members: Ints  # scratch: the seats that matter for a page
-    needs: Ints  # scratch, by member: who comes before it, who is below it, who was
+    after: Ints  # scratch, by seat: the seats that come after it if the pair, which is not certain, is at its worst
+    before: Ints  # scratch, by seat: those that come before it
+    pulled: Ints  # scratch, by seat: the seats that are to come after it, also by way of others
+    members: Ints  # scratch: the seats that are searched
+    needs: Ints  # scratch, by member: itself and who comes before it; who is below it, and was not or the reverse
     most: Ints  # scratch: F by set of members
-    memory: Ints  # [2 * slots], by hash: a page with the version, then what W of it is at least and at most
+    memory: Ints  # [2 * slots], by hash: a page, then the version and what W was at least and at most under it
+    records: Ints  # [4 * slots], by hash: a page with the version, then what ``exchanges.py`` notes of it
 
 
 def new_possible(n_seats: int, n_positions: int, limit: int) -> Possible:
     """Nothing is certain yet; the original ranking is the first ``n_positions`` seats."""
     if n_seats > MOST_SEATS:
         raise ValueError(f"the worst case is worked out for at most {MOST_SEATS} items, not {n_seats}")
-    by_seat = [np.zeros(n_seats, np.int64) for _ in range(7)]
+    by_seat = [np.zeros(n_seats, np.int64) for _ in range(10)]
     possible = Possible(
         better=by_seat[0],
         worse=by_seat[1],
         original_below=by_seat[2],
         original_above=by_seat[3],
         limit=np.array([limit, n_positions], np.int64),
-        version=np.zeros(1, np.int64),
+        version=np.zeros(2, np.int64),
         below=by_seat[4],
         above=by_seat[5],
-        members=by_seat[6],
-        needs=np.zeros((n_seats, 3), np.int64),
+        after=by_seat[6],
+        before=by_seat[7],
+        pulled=by_seat[8],
+        members=by_seat[9],
+        needs=np.zeros((n_seats, 2), np.int64),
         most=np.zeros(1 << n_seats, np.int64),
-        memory=np.full(2 << _MEMORY_BITS, _NO_PAGE, np.int64),
+        memory=np.full(2 << _MEMORY_BITS, NO_PAGE, np.int64),
+        records=np.full(RECORD << _RECORD_BITS, NO_PAGE, np.int64),
     )
     _note_relations(possible, page_code(np.arange(n_positions)))
     possible.original_below[:], possible.original_above[:] = possible.below, possible.above
@@ -109,10 +124,14 @@ def forget_certainty(possible: Possible) -> None:
     for seat in range(len(possible.better)):
         possible.better[seat] = possible.worse[seat] = 0
     possible.version[0] += 1
+    possible.version[1] = possible.version[0]
     if possible.version[0] == _VERSIONS:  # version and page share a word
+        possible.version[1] = 0
         possible.version[0] = 0
         for slot in range(0, len(possible.memory), 2):
-            possible.memory[slot] = _NO_PAGE
+            possible.memory[slot] = NO_PAGE
+        for slot in range(0, len(possible.records), RECORD):
+            possible.records[slot] = NO_PAGE
 
 
 @kernel
@@ -123,7 +142,7 @@ def is_certain(possible: Possible, x: int, z: int) -> bool:
 
 @kernel
 def at_most(possible: Possible, code: int, most: int) -> bool:
-    """True when W(page) <= most. What was found is remembered until the next certificate."""
+    """True when W(page) <= most. What was found is remembered, and W can only fall with another certificate."""
     slot = _slot_of(possible, code)
     bounds = possible.memory[slot + 1]
     if _highest(bounds) <= most:
@@ -137,9 +156,8 @@ def at_most(possible: Possible, code: int, most: int) -> bool:
 def is_within(possible: Possible, code: int, most: int) -> bool:
     """``at_most`` for certificates that are only supposed: nothing is remembered."""
     _note_relations(possible, code)
-    if _upper_bound(possible) <= most:
-        return True
-    return bool(_lower_bound(possible) <= most and _search(possible) <= most)
+    upper = _upper_bound(possible, _everybody(possible))
+    return bool(upper <= most or upper - _forced(possible) <= most or upper - _tangled(possible) <= most)
 
 
 @seldom
@@ -149,31 +167,46 @@ def worst_case(possible: Possible, code: int) -> int:
     bounds = possible.memory[slot + 1]
     if _lowest(bounds) < _highest(bounds):
         _note_relations(possible, code)
-        worst = _search(possible)
-        possible.memory[slot + 1] = _bounds(worst, worst)
+        worst = _upper_bound(possible, _everybody(possible)) - _tangled(possible)
+        possible.memory[slot + 1] = _bounds(possible, worst, worst)
         return worst
     return _lowest(bounds)
 
 
 @kernel
-def _slot_of(possible: Possible, code: int) -> int:
-    """Where a page is remembered under the present certificates; what was there before is forgotten."""
+def record_of(possible: Possible, code: int) -> int:
+    """Where the record of a page is under the present certificates; an empty one, if there was none."""
     key = code | possible.version[0] << _VERSION_SHIFT
-    slot = 2 * np.int64((np.uint64(key) * _SCATTER) >> np.uint64(64 - _MEMORY_BITS))
-    if possible.memory[slot] != key:
-        possible.memory[slot], possible.memory[slot + 1] = key, _UNKNOWN
+    record = RECORD * np.int64((np.uint64(key) * _SCATTER) >> np.uint64(64 - _RECORD_BITS))
+    if possible.records[record] != key:
+        possible.records[record] = key
+        for word in range(1, RECORD):
+            possible.records[record + word] = 0
+    return int(record)
+
+
+@kernel
+def _slot_of(possible: Possible, code: int) -> int:
+    """Where a page is remembered, with what is still true of it; what was there of another page is forgotten."""
+    slot = 2 * np.int64((np.uint64(code) * _SCATTER) >> np.uint64(64 - _MEMORY_BITS))
+    if possible.memory[slot] != code:
+        possible.memory[slot], possible.memory[slot + 1] = code, _bounds(possible, -_FAR, _FAR)
+    elif possible.memory[slot + 1] >> 32 != possible.version[0]:
+        kept = possible.memory[slot + 1] >> 32 >= possible.version[1]
+        highest = _highest(possible.memory[slot + 1]) if kept else _FAR
+        possible.memory[slot + 1] = _bounds(possible, -_FAR, highest)
     return int(slot)
 
 
 @kernel
-def _bounds(lowest: int, highest: int) -> int:
-    """Two bounds of W as one word: page and bounds are fetched together, since they share a cache line."""
-    return (lowest + _FAR) << 16 | (highest + _FAR)
+def _bounds(possible: Possible, lowest: int, highest: int) -> int:
+    """The version and two bounds of W as one word: it is fetched together with the page, in one cache line."""
+    return int(possible.version[0] << 32 | (lowest + _FAR) << 16 | (highest + _FAR))
 
 
 @kernel
 def _lowest(bounds: int) -> int:
-    return int((bounds >> 16) - _FAR)
+    return int((bounds >> 16 & 0xFFFF) - _FAR)
 
 
 @kernel
@@ -183,16 +216,13 @@ def _highest(bounds: int) -> int:
 
 @seldom
 def _work_out(possible: Possible, code: int, most: int, slot: int) -> bool:
-    """Whether W(page) <= most, where what is remembered does not tell: by the bounds, or else by the search."""
+    """Whether W(page) <= most, where what is remembered does not tell: by an upper bound, or else exactly."""
     _note_relations(possible, code)
-    bounds = possible.memory[slot + 1]
-    lowest, highest = _lowest(bounds), _highest(bounds)
-    if highest == _FAR:
-        highest = _upper_bound(possible)
-        lowest = min(highest, _lower_bound(possible))
-    if lowest <= most < highest:
-        lowest = highest = _search(possible)
-    possible.memory[slot + 1] = _bounds(lowest, highest)
+    upper, lowest = _upper_bound(possible, _everybody(possible)), -_FAR
+    highest = upper if upper <= most else upper - _forced(possible)
+    if highest > most:
+        lowest = highest = upper - _tangled(possible)
+    possible.memory[slot + 1] = _bounds(possible, lowest, highest)
     return bool(highest <= most)
 
 
@@ -224,12 +254,29 @@ def _bits(word: int) -> int:
 
 
 @kernel
-def _upper_bound(possible: Possible) -> int:
-    """Every pair at its worst, for the page whose relations are noted. Each pair is met from both sides."""
+def number_of_lowest(word: int) -> int:
+    """The number of the lowest bit that is set."""
+    return _bits((word & -word) - 1)
+
+
+@kernel
+def _everybody(possible: Possible) -> int:
+    """The set of all seats."""
+    return int((1 << len(possible.better)) - 1)
+
+
+@kernel
+def _upper_bound(possible: Possible, among: int) -> int:
+    """Every pair of a set of seats at its worst, on the page whose relations are noted.
+
+    Each pair is met from both sides.
+    """
     twice = 0
     for x in range(len(possible.better)):
-        better, worse = possible.better[x], possible.worse[x]
-        below, above = possible.below[x], possible.above[x]
+        if not among >> x & 1:
+            continue
+        better, worse = possible.better[x] & among, possible.worse[x] & among
+        below, above = possible.below[x] & among, possible.above[x] & among
         below_before, above_before = possible.original_below[x], possible.original_above[x]
         if_worse, if_better = below & ~below_before, above & ~above_before  # wrong now, and not before
         twice += _bits((if_worse | if_better) & ~(better | worse))
@@ -239,35 +286,86 @@ def _upper_bound(possible: Possible) -> int:
 
 
 @kernel
-def _lower_bound(possible: Possible) -> int:
-    """What one possible order gives: from the best down, always the item that would gain least by coming later."""
-    n_seats, value, chosen = len(possible.better), 0, 0
-    for _ in range(n_seats):
-        least, best = 1 << 20, 0
-        for x in range(n_seats):
-            if chosen >> x & 1 or possible.better[x] & ~chosen:
-                continue
-            later = _bits(possible.below[x] & ~chosen) - _bits(possible.original_below[x] & ~chosen)
-            if later < least:
-                least, best = later, x
-        value += _bits(possible.below[best] & chosen) - _bits(possible.original_below[best] & chosen)
-        chosen |= 1 << best
-    return value
+def _note_wishes(possible: Possible) -> None:
+    """Fill in who comes before and after whom if every pair that is not certain is at its worst.
+
+    Pairs that the page and the original ranking show alike do not care.
+    """
+    for x in range(len(possible.better)):
+        open_seats = ~(possible.better[x] | possible.worse[x])
+        below, above = possible.below[x], possible.above[x]
+        below_before, above_before = possible.original_below[x], possible.original_above[x]
+        possible.after[x] = (above & ~above_before | below_before & ~below) & open_seats
+        possible.before[x] = (below & ~below_before | above_before & ~above) & open_seats
 
 
 @kernel
-def _gather(possible: Possible) -> int:
-    """Collect the seats of which some pair is not shown as in the original ranking; returns how many.
+def _both_ways(possible: Possible, loser: int, winner: int) -> int:
+    """The seats that were below the loser and are above it, and were above the winner and are below it."""
+    turned_loser = possible.above[loser] & possible.original_below[loser]
+    return int(turned_loser & possible.below[winner] & possible.original_above[winner])
 
-    The others add nothing, and since certificates are transitively closed they forbid no order of the collected ones.
+
+@kernel
+def _forced(possible: Possible) -> int:
+    """W is below the upper bound by at least this, for the page whose relations are noted.
+
+    If w is certified over l, and the pairs {l, m} and {m, w} want l before m and m before w, one of them does not get
+    it. No pair is counted in two such circles.
     """
-    size = 0
+    _note_wishes(possible)
+    after, before, lost = possible.after, possible.before, 0
+    for winner in range(len(possible.better)):
+        losers = possible.worse[winner]
+        while losers:
+            loser = number_of_lowest(losers)
+            losers &= losers - 1
+            between = after[loser] & before[winner]
+            lost += _bits(between) + _bits(between & _both_ways(possible, loser, winner))
+            after[loser] &= ~between
+            before[winner] &= ~between
+            while between:
+                middle = number_of_lowest(between)
+                between &= between - 1
+                before[middle] &= ~(1 << loser)
+                after[middle] &= ~(1 << winner)
+    return lost
+
+
+@kernel
+def _note_pulls(possible: Possible) -> None:
+    """Fill in who is to come after whom for every pair to be at its worst, and what follows from that."""
+    n_seats, pulled = len(possible.better), possible.pulled
+    _note_wishes(possible)
+    for x in range(n_seats):
+        pulled[x] = possible.worse[x] | possible.after[x]
+    for middle in range(n_seats):
+        further = pulled[middle]
+        for x in range(n_seats):
+            pulled[x] |= further & -(pulled[x] >> middle & 1)
+
+
+@kernel
+def _tangled(possible: Possible) -> int:
+    """By how much W is below the upper bound, for the page whose relations are noted.
+
+    Call two seats *tangled* if each is to come after the other, by way of others. The classes of tangled seats can be
+    lined up so that every pair of two classes is at its worst and no certificate is broken. What is lost is lost within
+    the classes, and each can be searched by itself.
+    """
+    _note_pulls(possible)
+    lost, done = 0, 0
     for x in range(len(possible.better)):
-        changed = possible.below[x] ^ possible.original_below[x] | possible.above[x] ^ possible.original_above[x]
-        if changed:
-            possible.members[size] = x
-            size += 1
-    return size
+        if possible.pulled[x] >> x & 1 and not done >> x & 1:
+            among, size = 0, 0
+            for z in range(x, len(possible.better)):
+                if possible.pulled[x] >> z & 1 and possible.pulled[z] >> x & 1:
+                    possible.members[size] = z
+                    among |= 1 << z
+                    size += 1
+            done |= among
+            lost += _upper_bound(possible, among) - _search(possible, size)
+    return lost
 
 
 @kernel
@@ -289,27 +387,31 @@ def _twin(possible: Possible, number: int) -> int:
 
 
 @kernel
-def _compress(possible: Possible, size: int) -> None:
-    """The relations between the members, as bits of their numbers."""
+def _compress(possible: Possible, size: int) -> int:
+    """The relations between the members, as bits of their numbers; returns how many pairs were wrong only before.
+
+    What counts for a member is who is below it now and was not, in the lower half of a word, and who was and is not, in
+    the upper half: among those before it, the latter are as many as there are, less those that are not before it.
+    """
+    before = 0
     for number in range(size):
         x = possible.members[number]
-        needs, below, below_before = _twin(possible, number), 0, 0
+        wants, counts = _twin(possible, number) | 1 << number, 0
         for other in range(size):
             z = possible.members[other]
-            needs |= (possible.better[x] >> z & 1) << other
-            below |= (possible.below[x] >> z & 1) << other
-            below_before |= (possible.original_below[x] >> z & 1) << other
-        possible.needs[number, 0] = needs
-        possible.needs[number, 1] = below
-        possible.needs[number, 2] = below_before
+            wants |= (possible.better[x] >> z & 1) << other
+            counts |= ((possible.below[x] & ~possible.original_below[x]) >> z & 1) << other
+            counts |= ((possible.original_below[x] & ~possible.below[x]) >> z & 1) << (other + _HALF)
+        possible.needs[number, 0], possible.needs[number, 1] = wants, counts
+        before += _bits(counts >> _HALF)
+    return before
 
 
 @kernel
-def _search(possible: Possible) -> int:
-    """W of the page whose relations are noted."""
-    size, most, needs = _gather(possible), possible.most, possible.needs
-    _compress(possible, size)
-    everybody = (1 << size) - 1
+def _search(possible: Possible, size: int) -> int:
+    """The largest V(page) - V(original) among the first so many members, for the page whose relations are noted."""
+    most, needs = possible.most, possible.needs
+    before, everybody = _compress(possible, size), (1 << size) - 1
     for chosen in range(everybody + 1):
         most[chosen] = _IMPOSSIBLE
     most[0] = 0
@@ -317,9 +419,10 @@ def _search(possible: Possible) -> int:
         so_far = most[chosen]
         if so_far == _IMPOSSIBLE:
             continue
+        missing = everybody & ~chosen
+        halves = chosen | missing << _HALF
         for x in range(size):
-            if chosen >> x & 1 or needs[x, 0] & ~chosen:
-                continue
-            value = so_far + _bits(chosen & needs[x, 1]) - _bits(chosen & needs[x, 2])
-            most[chosen | 1 << x] = max(most[chosen | 1 << x], value)
-    return int(most[everybody])
+            if missing & needs[x, 0] == 1 << x:  # x is missing, and nobody who comes before it is
+                value = so_far + _bits(halves & needs[x, 1])
+                most[chosen | 1 << x] = max(most[chosen | 1 << x], value)
+    return int(most[everybody] - before)

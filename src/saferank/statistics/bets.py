@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank._kernel import implements, kernel, verb
+from saferank._kernel import implements, kernel, seldom, verb
 from saferank.statistics.duels import (
     Certificates,
     copy_certificates,
@@ -66,6 +66,8 @@ class BetTable(NamedTuple):
 
     stakes: Floats  # [8]
     costs: Floats  # [1 + ODDS, 8]: log(1 + p0 (exp(eta) - 1)) at p0 = row / ODDS
+    gains: Floats  # [1 + ODDS, 8]: eta - cost, what a won bet adds
+    losses: Floats  # [1 + ODDS, 8]: -cost, what a lost bet adds
     shares: Floats  # [8] weight of each stake in the mean, times 8
     needed: Floats  # [1] log(8/alpha): the logarithm of the sum of shares times exp(capital) that certifies
 
@@ -104,10 +106,21 @@ def bet_table(alpha: float, weights: tuple[float, ...] = EVEN_WEIGHTS) -> BetTab
         raise ValueError(f"the weights of the stakes must be {N_STAKES} numbers that sum to 1, not {weights}")
     stakes, shares = np.array(STAKES), np.array(weights) * N_STAKES
     p0 = np.arange(ODDS + 1)[:, None] / ODDS
-    table = BetTable(stakes, np.log1p(p0 * np.expm1(stakes)), shares, np.array([math.log(N_STAKES / alpha)]))
+    costs = np.log1p(p0 * np.expm1(stakes))
+    gains, losses = _by_cache_line(stakes - costs), _by_cache_line(-costs)
+    table = BetTable(stakes, costs, gains, losses, shares, np.array([math.log(N_STAKES / alpha)]))
     for part in table:
         part.flags.writeable = False
     return table
+
+
+def _by_cache_line(table: Floats) -> Floats:
+    """A copy of which every row of eight numbers is one cache line of 64 bytes."""
+    block = np.empty(table.size + 7)
+    first = -block.ctypes.data // 8 % 8
+    aligned: Floats = block[first : first + table.size].reshape(table.shape)
+    aligned[:] = table
+    return aligned
 
 
 def new_book(rows: int) -> Book:
@@ -187,40 +200,67 @@ def _hashed_wins_of(bets: HashedBets, i: int, j: int) -> int:
 
 
 @kernel
+def _largest_of(c: tuple[float, float, float, float, float, float, float, float]) -> float:
+    """The largest of eight numbers and 0."""
+    pairs = max(c[0], c[1]), max(c[2], c[3]), max(c[4], c[5]), max(c[6], c[7])  # at the same time
+    halves = max(pairs[0], pairs[1]), max(pairs[2], pairs[3])
+    return max(0.0, halves[0], halves[1])
+
+
+@kernel
+def _add(capital: Floats, row: int, side: int, steps: Floats, at: int) -> float:
+    """Add a row of a table to the logarithms of a capital; returns the largest, at least 0.
+
+    All eight are read before any is written: otherwise the compiler has to take them one by one, for the table and the
+    capital might be the same memory.
+    """
+    c = (
+        capital[row, side, 0] + steps[at, 0],
+        capital[row, side, 1] + steps[at, 1],
+        capital[row, side, 2] + steps[at, 2],
+        capital[row, side, 3] + steps[at, 3],
+        capital[row, side, 4] + steps[at, 4],
+        capital[row, side, 5] + steps[at, 5],
+        capital[row, side, 6] + steps[at, 6],
+        capital[row, side, 7] + steps[at, 7],
+    )
+    capital[row, side, 0], capital[row, side, 1], capital[row, side, 2], capital[row, side, 3] = c[0], c[1], c[2], c[3]
+    capital[row, side, 4], capital[row, side, 5], capital[row, side, 6], capital[row, side, 7] = c[4], c[5], c[6], c[7]
+    return _largest_of(c)
+
+
+@kernel
 def settle_bet(table: BetTable, book: Book, row: int, side: int, p0: float) -> bool:
-    """The item of ``side`` stood at the clicked place, which had probability p0. True when it may be certified now."""
+    """The item of ``side`` stood at the clicked place, which had probability p0. True when it has won: ``has_won``."""
     scaled = p0 * ODDS
     won, lost = math.ceil(scaled), ODDS - math.floor(scaled)
-    winner, loser, most = book.capital[row, side], book.capital[row, 1 - side], 0.0
-    for g in range(N_STAKES):
-        winner[g] += table.stakes[g] - table.costs[won, g]
-        loser[g] -= table.costs[lost, g]
-        most = max(most, winner[g])
+    most = _add(book.capital, row, side, table.gains, won)
+    _add(book.capital, row, 1 - side, table.losses, lost)
     lead = 1.0 - p0
     book.lead[row] += lead if side == 0 else -lead
     book.information[row] += p0 * lead
     book.wins[row, side] += 1
-    return bool(most + LOG_STAKES >= table.needed[0])
+    return most + LOG_STAKES >= table.needed[0] and has_won(table, book, row, side)
 
 
 LOG_STAKES = math.log(N_STAKES)
 
 
 @kernel
+def _largest(book: Book, row: int, side: int) -> float:
+    c = book.capital[row, side]
+    return _largest_of((c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]))
+
+
+@seldom
 def has_won(table: BetTable, book: Book, row: int, side: int) -> bool:
     """True when the mean capital staked on the item of ``side`` has reached 1/alpha."""
+    if _largest(book, row, side) + LOG_STAKES < table.needed[0]:  # exponentials are slow
+        return False
     total = 0.0
     for g in range(N_STAKES):
         total += table.shares[g] * math.exp(book.capital[row, side, g])
     return bool(math.log(total) >= table.needed[0])
-
-
-@kernel
-def _largest(book: Book, row: int, side: int) -> float:
-    most = 0.0
-    for g in range(N_STAKES):
-        most = max(most, book.capital[row, side, g])
-    return most
 
 
 @kernel

@@ -14,12 +14,13 @@ from saferank.policies.safe_draw.exact_plans import DrawPlan, board_of, improve_
 from saferank.policies.shared.draws import draw_page, fill_tails, odds_of, odds_of_exchange
 from saferank.randomness import Words
 from saferank.safety import Budget, Price, whole_allowance
+from saferank.safety.exchanges import exchange_is_safe, is_safe, safe_exchanges
 from saferank.safety.worst_case import (
     Possible,
-    at_most,
     certify_seats,
     is_certain,
     new_possible,
+    number_of_lowest,
     page_code,
     worst_case,
 )
@@ -133,7 +134,7 @@ def exact_page(state: ExactState, policy: Any, rng: Words, impression: Impressio
         make_plan(state, rng)
     draw_from_plan(state.plan, state.possible, rng)
     impression.round[0] = state.round[0]
-    fill_in(state.plan, state.item, impression)
+    fill_in(state.plan, impression)
 
 
 @kernel
@@ -141,26 +142,36 @@ def draw_from_plan(plan: DrawPlan, possible: Possible, rng: Words) -> None:
     """Draw a page from the plan, again until it is safe. K uniform numbers each time."""
     plan.pages[0] -= 1
     while True:
-        draw_page(rng, plan.weight, plan.left, plan.page)
-        for place in range(len(plan.page)):
-            plan.trial[place] = plan.seats[plan.page[place]]
-        if at_most(possible, page_code(plan.trial), possible.limit[0]):
+        draw_page(rng, plan.weight, plan.total[0], plan.left, plan.page)
+        if is_safe(possible, _code_drawn(plan)):
             break
 
 
 @kernel
-def fill_in(plan: DrawPlan, items: Ints, impression: Impression) -> None:
+def _code_drawn(plan: DrawPlan) -> int:
+    """The page of the numbers that were drawn, as a word of seats. From the last place up, number by number.
+
+    A loop that the compiler turns into vectors would wait for the numbers to be written to memory.
+    """
+    code, last = 0, len(plan.page) - 1
+    for step in range(len(plan.page)):
+        code = code << 4 | plan.seats[plan.page[last - step]]
+    return code
+
+
+@kernel
+def fill_in(plan: DrawPlan, impression: Impression) -> None:
     """The page that was drawn, then the hidden items; all are compared with all."""
-    size = len(plan.page)
-    impression.places[0], impression.challenger[0], impression.frozen[0] = len(plan.weight), NOBODY, 0
-    for place in range(size):
+    size, hidden = len(plan.weight), len(plan.weight) - 1
+    impression.places[0], impression.challenger[0], impression.frozen[0] = size, NOBODY, 0
+    for step in range(size):  # from the last one up, without branches: what is shown is written over
+        number = size - 1 - step
+        impression.ranking[hidden], impression.weight[hidden] = plan.items[number], plan.weight[number]
+        hidden -= int(plan.left[number] > 0.0)
+    for place in range(len(plan.page)):
         number = plan.page[place]
-        impression.ranking[place], impression.weight[place] = items[plan.seats[number]], plan.weight[number]
+        impression.ranking[place], impression.weight[place] = plan.items[number], plan.weight[number]
         plan.page[place] = plan.seats[number]
-    for number in range(len(plan.weight)):
-        if plan.left[number] > 0.0:
-            impression.ranking[size], impression.weight[size] = items[plan.seats[number]], plan.weight[number]
-            size += 1
     for place in range(len(plan.weight)):
         impression.start[place], impression.end[place] = 0, len(plan.weight)
         impression.exchanges[place] = 0
@@ -176,16 +187,6 @@ def code_of(seat: Ints, n_positions: int, impression: Impression) -> int:
             return -1
         code |= here << (4 * place)
     return code
-
-
-@kernel
-def exchange_is_safe(possible: Possible, code: int, x: int, z: int, places: tuple[int, int]) -> bool:
-    """True when the page with the items of two places exchanged is safe; the first place is shown."""
-    change = x ^ z
-    code ^= change << (4 * places[0])
-    if places[1] < possible.limit[1]:
-        code ^= change << (4 * places[1])
-    return at_most(possible, code, possible.limit[0])
 
 
 @kernel
@@ -215,12 +216,28 @@ def exact_learn(state: ExactState, policy: Any, impression: Impression, clicks: 
         return
     fill_tails(impression.weight, state.plan.tails, impression.places[0])
     code, won = code_of(state.seat, len(state.base), impression), False
+    clicked = _note_places(state, impression, clicks)
     for place in range(len(clicks)):
         if clicks[place]:
-            won |= _settle_place(policy, state, impression, clicks, (place, code))
+            won |= _settle_place(policy, state, impression, (place, code, clicked))
     if won and _keep_certificates(policy, state, impression, clicks):
         improve_reference(board_of(state))
         state.plan.pages[0] = STALE
+
+
+@kernel
+def _note_places(state: ExactState, impression: Impression, clicks: Ints) -> int:
+    """Fill in the places of the seats; returns, as bits, the seats that were clicked."""
+    clicked = 0
+    for place in range(impression.places[0]):
+        seat = state.seat[impression.ranking[place]]
+        if seat != ABSENT:
+            state.plan.place[seat] = place
+    for place in range(len(clicks)):
+        seat = state.seat[impression.ranking[place]]
+        if seat != ABSENT:
+            clicked |= int(clicks[place] != 0) << seat  # no branch, since nobody can predict a click
+    return clicked
 
 
 @kernel
@@ -240,28 +257,44 @@ def exchange_odds(tails: Floats, impression: Impression, place: int, other: int)
     return odds_of_exchange(impression, len(tails), place, other)
 
 
-@kernel
-def _settle_place(
-    policy: Any, state: ExactState, impression: Impression, clicks: Ints, clicked: tuple[int, int]
-) -> bool:
-    """Bet the item of a clicked place against every item that was not clicked; True when it may have won for good."""
-    place, code = clicked
-    i, won = impression.ranking[place], False
-    x = state.seat[i]
+@seldom
+def _frozen_exchanges(state: ExactState, impression: Impression, place: int) -> int:
+    """As bits, the seats with which a page says that a place may be exchanged, and whose order is not certain."""
+    x, seats = state.seat[impression.ranking[place]], 0
     for other in range(impression.places[0]):
-        if other < len(clicks) and clicks[other]:
-            continue
-        j = impression.ranking[other]
-        z = _open_seat(state, x, j)
-        if z == ABSENT:
-            continue
-        if impression.frozen[0]:
-            safe = impression.exchanges[place] >> other & 1 == 1
-        else:
-            safe = code >= 0 and exchange_is_safe(state.possible, code, x, z, (place, other))
-        if safe:
-            p0 = exchange_odds(state.plan.tails, impression, place, other)
-            won |= settle_bet(policy.table, state.duels.book, claim_row(state.duels, i, j), int(i > j), p0)
+        z = _open_seat(state, x, impression.ranking[other])
+        if z != ABSENT and impression.exchanges[place] >> other & 1:
+            seats |= 1 << z
+    return seats
+
+
+@kernel
+def _rivals(state: ExactState, impression: Impression, place: int, code: int) -> int:
+    """As bits, the seats with which that of a place is compared."""
+    if impression.frozen[0]:
+        return _frozen_exchanges(state, impression, place)
+    return safe_exchanges(state.possible, code, place) if code >= 0 else 0
+
+
+@kernel
+def _settle_place(policy: Any, state: ExactState, impression: Impression, page: tuple[int, int, int]) -> bool:
+    """Bet the item of a clicked place against every item that was not clicked; True when it may have won for good.
+
+    The order of the bets does not matter, since each is about another pair. All odds come first: the processor divides
+    for several at a time if there is little in between.
+    """
+    place, code, clicked = page
+    plan, i, won, size = state.plan, impression.ranking[place], False, 0
+    rivals = _rivals(state, impression, place, code) & ~clicked
+    while rivals:
+        other = plan.place[number_of_lowest(rivals)]
+        plan.rival[size], plan.odds[size] = other, exchange_odds(plan.tails, impression, place, other)
+        rivals &= rivals - 1
+        size += 1
+    for entry in range(size):
+        j = impression.ranking[plan.rival[entry]]
+        row = claim_row(state.duels, i, j)
+        won |= settle_bet(policy.table, state.duels.book, row, int(i > j), plan.odds[entry])
     return won
 
 

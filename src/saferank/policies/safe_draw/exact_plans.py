@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import kernel, seldom
-from saferank.policies.shared.draws import draw_one
+from saferank.policies.shared.draws import draw_one, sum_of
 from saferank.randomness import Words, uniform
 from saferank.safety.worst_case import Possible, at_most, is_certain, page_code, worst_case
 from saferank.statistics.bets import CERTAIN, evidence
@@ -57,10 +57,15 @@ class DrawPlan(NamedTuple):
     inside: Ints  # by seat: 1 in the working order
     fall: Floats  # by seat: lambda
     seats: Ints  # the seats in the order of their numbers in the draw: the working order, then the others
+    items: Ints  # by number in the draw
     weight: Floats  # by number in the draw
+    total: Floats  # [1] the sum of the weights
     left: Floats  # scratch, by number in the draw
     page: Ints  # the newest page, in seats
     trial: Ints  # scratch
+    place: Ints  # scratch, by seat
+    rival: Ints  # scratch: the places with which one is compared
+    odds: Floats  # scratch: at which odds
     tails: Floats  # scratch
     evidence: Floats  # [seat, seat]
 
@@ -74,10 +79,15 @@ def new_plan(n_seats: int, n_positions: int) -> DrawPlan:
         inside=np.zeros(n_seats, np.int64),
         fall=np.zeros(n_seats),
         seats=np.arange(n_seats),
+        items=np.zeros(n_seats, np.int64),
         weight=np.ones(n_seats),
+        total=np.full(1, float(n_seats)),
         left=np.zeros(n_seats),
         page=np.arange(n_positions),
         trial=np.zeros(n_positions, np.int64),
+        place=np.zeros(n_seats, np.int64),
+        rival=np.zeros(n_seats, np.int64),
+        odds=np.zeros(n_seats),
         tails=np.zeros(n_positions),
         evidence=np.zeros((n_seats, n_seats)),
     )
@@ -88,6 +98,7 @@ class Board(NamedTuple):
 
     plan: DrawPlan
     possible: Possible
+    item: Ints  # by seat
     reference: Ints  # by place, in seats: R
     worst: Ints  # [1] W(R)
 
@@ -95,7 +106,7 @@ class Board(NamedTuple):
 @kernel
 def board_of(state: Any) -> Board:
     """The board of a state. Kernels that take it are compiled once, and faster than those that take a whole state."""
-    return Board(state.plan, state.possible, state.reference, state.worst)
+    return Board(state.plan, state.possible, state.item, state.reference, state.worst)
 
 
 @kernel
@@ -281,9 +292,9 @@ def _flatten(board: Board, rng: Words) -> None:
 
 
 @kernel
-def _note_weights(plan: DrawPlan) -> None:
-    """Number the seats for the draw, and turn falls into weights."""
-    size = len(plan.order)
+def _note_weights(board: Board) -> None:
+    """Number the seats for the draw, turn falls into weights and sum these."""
+    plan, size = board.plan, len(board.plan.order)
     for place in range(size):
         plan.seats[place] = plan.order[place]
     for seat in range(len(plan.inside)):
@@ -291,7 +302,9 @@ def _note_weights(plan: DrawPlan) -> None:
             plan.seats[size] = seat
             size += 1
     for number in range(size):
+        plan.items[number] = board.item[plan.seats[number]]
         plan.weight[number] = math.exp(-plan.fall[plan.seats[number]])
+    plan.total[0] = sum_of(plan.weight, size)
 
 
 @seldom
@@ -321,7 +334,7 @@ def lay_plan(board: Board, rng: Words) -> None:
     _fall_of_all(board, hindered)
     if flat:
         _flatten(board, rng)
-    _note_weights(plan)
+    _note_weights(board)
     plan.flat[0], plan.pages[0] = int(flat), PAGES_OF_A_PLAN
 
 

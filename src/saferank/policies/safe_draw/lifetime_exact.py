@@ -18,7 +18,6 @@ from saferank.policies.safe_draw.exact import (
     budget_of,
     code_of,
     exact_freeze,
-    exchange_is_safe,
     exchange_odds,
     fill_in,
     leader_of,
@@ -40,6 +39,7 @@ from saferank.policies.safe_draw.renewals import (
 from saferank.policies.shared.draws import fill_tails
 from saferank.randomness import Words
 from saferank.safety import whole_allowance
+from saferank.safety.exchanges import exchange_is_safe
 from saferank.safety.worst_case import Possible, forget_certainty, new_possible
 from saferank.statistics.duels import crowded
 from saferank.statistics.lifetime_bets import (
@@ -161,7 +161,7 @@ def lifetime_page(state: LifetimeExactState, policy: Any, rng: Words, impression
         make_renewing_plan(state, rng)
     draw_with_target(plan, state.possible, renewal.target, rng)
     impression.round[0] = state.round[0]
-    fill_in(plan, state.item, impression)
+    fill_in(plan, impression)
     if renewal.target[0] != NOBODY:
         mark_target(impression, state.item[renewal.target[0]], state.item[renewal.target[1]])
 

@@ -211,7 +211,7 @@ def draw_with_target(plan: DrawPlan, possible: Possible, target: Ints, rng: Word
     """
     plan.pages[0] -= 1
     while True:
-        draw_page(rng, plan.weight, plan.left, plan.page)
+        draw_page(rng, plan.weight, plan.total[0], plan.left, plan.page)
         if target[0] != NOBODY and uniform(rng) < EXCHANGED:
             _exchange_target(plan, target)
         for place in range(len(plan.page)):

@@ -10,7 +10,7 @@ product. Sums are taken from the smallest weights up, so that nothing cancels.
 """
 
 from saferank._kernel import kernel
-from saferank.randomness import Words, uniform
+from saferank.randomness import Words, as_uniform, following, load, output, store, uniform
 from saferank.verbs import Floats, Impression, Ints
 
 _FRESH = 1e-3
@@ -18,7 +18,8 @@ _FRESH = 1e-3
 
 
 @kernel
-def _sum(weights: Floats, size: int) -> float:
+def sum_of(weights: Floats, size: int) -> float:
+    """The sum of the first so many weights, in their order."""
     total = 0.0
     for number in range(size):
         total += weights[number]
@@ -28,38 +29,42 @@ def _sum(weights: Floats, size: int) -> float:
 @kernel
 def _pick(weights: Floats, size: int, point: float) -> int:
     """The first number at which the running sum of weights exceeds ``point``; the last positive one if none does."""
-    last = 0
     for number in range(size):
-        if weights[number] > 0.0:
-            last = number
-            point -= weights[number]
-            if point < 0.0:
-                return number
+        point -= weights[number]  # the point is not negative here, and a weight of 0 leaves it where it is
+        if point < 0.0:
+            return number
+    last = size - 1
+    while last > 0 and weights[last] <= 0.0:
+        last -= 1
     return last
 
 
 @kernel
 def draw_one(rng: Words, weights: Floats, size: int) -> int:
     """A number below ``size``, drawn with these weights, of which one at least is positive. One uniform number."""
-    return _pick(weights, size, uniform(rng) * _sum(weights, size))
+    return _pick(weights, size, uniform(rng) * sum_of(weights, size))
 
 
 @kernel
-def draw_page(rng: Words, weights: Floats, left: Floats, page: Ints) -> None:
-    """Fill ``page`` with numbers drawn one after the other; what was drawn is 0 in ``left``. A uniform number each."""
-    size = len(weights)
+def draw_page(rng: Words, weights: Floats, total: float, left: Floats, page: Ints) -> None:
+    """Fill ``page`` with numbers drawn one after the other; what was drawn is 0 in ``left``. A uniform number each.
+
+    ``total`` is the sum of the weights.
+    """
+    size, state = len(weights), load(rng)
     for number in range(size):
         left[number] = weights[number]
-    total = _sum(left, size)
     limit = _FRESH * total
     for place in range(len(page)):
         if total < limit:
-            total = _sum(left, size)
+            total = sum_of(left, size)
             limit = _FRESH * total
-        number = _pick(left, size, uniform(rng) * total)
+        number = _pick(left, size, as_uniform(output(state)) * total)
+        state = following(state)
         page[place] = number
         total -= left[number]
         left[number] = 0.0
+    store(rng, state)
 
 
 @kernel
