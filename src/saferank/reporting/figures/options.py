@@ -8,7 +8,7 @@ COLUMN_INCHES = 3.4
 """The width of one column of a two-column paper; type is set for this width and is not to be scaled."""
 PAGE_INCHES = 3.75
 """The width of a panel where no paper is asked for."""
-MOST_NAMES = 6
+MOST_NAMES = 9
 """More curves than this have their names in a legend below the figure instead of beside their ends."""
 LONGEST_NAME = 16
 """Characters of a name for which a panel has room beside it."""
