@@ -20,7 +20,7 @@ from typing import Any
 
 from machine import machine
 
-from saferank.store.contract import Group, PageRow, Report, Store
+from saferank.store.contract import ClickReport, Group, PageRow, Store
 from saferank.store.opening import open_store
 from saferank.store.page_record import first_id
 
@@ -38,7 +38,7 @@ def page(context: int, now: int) -> PageRow:
 def group(contexts: list[int], size: int, now: int) -> tuple[Group, Group]:
     """Issued pages, and the reports that come later."""
     pages = [page(contexts[place % CONTEXTS], now) for place in range(size)]
-    reports = [Report(row._replace(clicks=5), "tenant", f"event {row.number}", row.impression) for row in pages]
+    reports = [ClickReport(row._replace(clicks=5), "tenant", f"event {row.number}", row.impression) for row in pages]
     return Group(pages=pages[::2]), Group(reports=reports)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saferank.safety import worst_case as module
+from saferank.safety import worst_order
 from saferank.safety.worst_case import (
     MOST_SEATS,
     Possible,
@@ -65,14 +65,14 @@ def test_the_quick_answer_is_the_same_for_every_limit(seed: int) -> None:
 def test_the_upper_bounds_are_not_below_it(seed: int) -> None:
     possible, _, page, _ = random_case(seed)
     code = page_code(np.array(page))
-    module._note_relations(possible, code)
-    upper = module._upper_bound(possible, module._everybody(possible))
-    assert worst_case(possible, code) <= upper - module._forced(possible) <= upper
+    worst_order.note_relations(possible, code)
+    upper = worst_order.upper_bound(possible, worst_order.everybody(possible))
+    assert worst_case(possible, code) <= upper - worst_order.forced(possible) <= upper
 
 
 def searched(possible: Possible, page: list[int]) -> int:
     """W by the recursion over all sets of seats, without anything that makes it faster."""
-    module._note_relations(possible, page_code(np.array(page)))
+    worst_order.note_relations(possible, page_code(np.array(page)))
     n_seats = len(possible.better)
     below, original = possible.below.tolist(), possible.original_below.tolist()
     most = {0: 0}
@@ -96,8 +96,8 @@ def test_eight_items_against_the_plain_recursion(seed: int) -> None:
     possible, pages = larger_case(seed)
     for page in pages:
         expected = searched(possible, page)
-        upper = module._upper_bound(possible, module._everybody(possible))
-        assert expected <= upper - module._forced(possible) <= upper
+        upper = worst_order.upper_bound(possible, worst_order.everybody(possible))
+        assert expected <= upper - worst_order.forced(possible) <= upper
         assert worst_case(possible, page_code(np.array(page))) == expected
 
 
@@ -106,10 +106,10 @@ def test_these_cases_have_circles_that_are_forced_and_others() -> None:
     for seed in range(60):
         possible, pages = larger_case(seed)
         for page in pages:
-            module._note_relations(possible, page_code(np.array(page)))
-            least = module._forced(possible)
+            worst_order.note_relations(possible, page_code(np.array(page)))
+            least = worst_order.forced(possible)
             forced += least > 0
-            others += module._tangled(possible) > least
+            others += worst_order.tangled(possible) > least
     assert forced > 50 and others > 5
 
 
@@ -148,9 +148,9 @@ def test_without_the_closure_the_worst_case_is_another() -> None:
         possible.better[loser] |= 1 << winner
         possible.worse[winner] |= 1 << loser
     code = page_code(np.array([2]))
-    module._note_relations(possible, code)
+    worst_order.note_relations(possible, code)
     assert enumerated(3, kept, [0], [2]) == -2
-    assert module._upper_bound(possible, module._everybody(possible)) > -2  # the pair of 2 and 0 looks open
+    assert worst_order.upper_bound(possible, worst_order.everybody(possible)) > -2  # the pair of 2 and 0 looks open
 
 
 def test_the_original_ranking_has_nothing_to_lose_and_the_reverse_everything() -> None:

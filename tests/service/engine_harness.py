@@ -12,7 +12,7 @@ from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.knowledge.publications import comparable, pack
 from saferank.service.protocol.server import Server
-from saferank.service.queries.replay import Report, verify
+from saferank.service.queries.replay import ReplayReport, verify
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
 from saferank.service.wire.problems import Problem
@@ -139,7 +139,7 @@ class House:
         await house.start()
         return house
 
-    async def stop_and_replay(self) -> Report:
+    async def stop_and_replay(self) -> ReplayReport:
         """What is known is published, and the replay of the whole log must equal it."""
         await self.stop()
         return await verify(SqliteStore(self.folder, readonly=True))

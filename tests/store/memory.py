@@ -18,6 +18,7 @@ from saferank.store.contract import (
     SHARDS,
     AlarmRow,
     CatalogueRow,
+    ClickReport,
     ContextRow,
     Deleted,
     Fault,
@@ -30,7 +31,6 @@ from saferank.store.contract import (
     Outcome,
     PageRow,
     Publication,
-    Report,
     ServerRow,
     StaleLeaseError,
     Store,
@@ -199,7 +199,7 @@ class MemoryStore:
     def _add_catalogue(self, row: CatalogueRow) -> None:
         self.bodies.setdefault(row.digest, row.body)
 
-    def _report(self, report: Report, now: int) -> Outcome:
+    def _report(self, report: ClickReport, now: int) -> Outcome:
         """An event that is known is answered as such even when its page is closed by now: it was counted."""
         page, event = report.page, (report.tenant, report.event_id or "")
         if report.event_id is not None and event in self.events:

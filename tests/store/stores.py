@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
-from saferank.store.contract import Group, Lease, Outcome, PageRow, Publication, Report, Store, VersionRow
+from saferank.store.contract import ClickReport, Group, Lease, Outcome, PageRow, Publication, Store, VersionRow
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.page_record import RANDOM_BYTES, TIME_BYTES
 from tests.store.memory import MemoryStore
@@ -93,11 +93,11 @@ def page(context: int, at: int, clicks: int = 0, window: int = WINDOW, server: s
     return PageRow(impression, context, at + window, b"record %d" % number, server, number, clicks)
 
 
-def report(row: PageRow, clicks: int, event_id: str | None = None, tenant: str = "t") -> Report:
-    return Report(row._replace(clicks=clicks), tenant, event_id, row.impression + bytes([clicks % 251]))
+def report(row: PageRow, clicks: int, event_id: str | None = None, tenant: str = "t") -> ClickReport:
+    return ClickReport(row._replace(clicks=clicks), tenant, event_id, row.impression + bytes([clicks % 251]))
 
 
-async def said(store: Store, *reports: Report) -> list[Outcome]:
+async def said(store: Store, *reports: ClickReport) -> list[Outcome]:
     return list((await store.write(Group(reports=reports))).outcomes)
 
 

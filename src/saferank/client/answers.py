@@ -57,7 +57,7 @@ class Wish(NamedTuple):
     mode: Any
 
 
-class Call(NamedTuple):
+class PreparedCall(NamedTuple):
     """A wish that can be sent: the body, and what an answer may contain."""
 
     body: bytes
@@ -76,7 +76,7 @@ def production_page(base_ranking: Any, k: Any) -> tuple[Any, ...]:
     return items if size is None or size < 0 else items[:size]
 
 
-def prepare(wish: Wish) -> Call:
+def prepare(wish: Wish) -> PreparedCall:
     """The call for a wish; ``Unusable`` names the argument that does not do."""
     base, extra = _ids("base_ranking", wish.base_ranking), _ids("candidates", wish.candidates)
     k = len(base) if wish.k is None else _whole(wish.k)
@@ -90,10 +90,10 @@ def prepare(wish: Wish) -> Call:
         if not isinstance(value, str):
             raise Unusable(name, f"{name} is {value!r}: expected text")
         fields[name] = value
-    return Call(json.dumps(fields).encode(), frozenset(base) | frozenset(extra), k)
+    return PreparedCall(json.dumps(fields).encode(), frozenset(base) | frozenset(extra), k)
 
 
-def believed(call: Call, body: bytes) -> Ranked:
+def believed(call: PreparedCall, body: bytes) -> Ranked:
     """The page in an answer, if it is one that this call may get; ``Trouble`` otherwise."""
     answer = decoded(body)
     ranking, token = answer.get("ranking"), answer.get("token")

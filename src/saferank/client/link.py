@@ -17,7 +17,17 @@ from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from saferank.client.answers import Call, Ranked, Refused, Trouble, Unusable, Wish, believed, prepare, production_page
+from saferank.client.answers import (
+    PreparedCall,
+    Ranked,
+    Refused,
+    Trouble,
+    Unusable,
+    Wish,
+    believed,
+    prepare,
+    production_page,
+)
 from saferank.client.background import Background
 from saferank.client.breaker import Breaker
 from saferank.client.delivering import Delivering, Patience
@@ -104,7 +114,7 @@ class Link:
         except Exception as problem:
             return Attempt(page, None, Trouble("client", f"{type(problem).__name__}: {problem}"), ends)
 
-    async def _ask(self, call: Call, ends: float) -> Ranked:
+    async def _ask(self, call: PreparedCall, ends: float) -> Ranked:
         async with asyncio.timeout(max(0.0, ends - monotonic())):
             return believed(call, await self._wire.post("/v1/rank", call.body))
 

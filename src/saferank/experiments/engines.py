@@ -7,7 +7,7 @@ from typing import Any
 
 from saferank._kernel import CompilationError, why_not_compiled
 from saferank.errors import ArgumentError, UsageError, whole_number
-from saferank.simulation.engine import Engine, Threads
+from saferank.simulation.engine import SimulationEngine, Threads
 
 MOST_JOBS = 1024
 
@@ -18,7 +18,7 @@ def cores() -> int:
 
 
 @contextmanager
-def engine_of(jobs: int | None, cluster: str | None, classes: Iterable[Any] = ()) -> Iterator[Engine]:
+def engine_of(jobs: int | None, cluster: str | None, classes: Iterable[Any] = ()) -> Iterator[SimulationEngine]:
     """An engine: ``jobs`` threads (None: one for each core), or the cluster at this address.
 
     ``classes`` are those of the policies and click models that it has to play: a plug-in must be in a file, whose

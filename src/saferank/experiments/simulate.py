@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from saferank.policies import PolicyKind
     from saferank.progress import Meter, Reporter
     from saferank.simulation.drift import Drift
-    from saferank.simulation.engine import Engine, Gathered
+    from saferank.simulation.engine import Gathered, SimulationEngine
     from saferank.simulation.experiment import Cell, Plan
     from saferank.simulation.feedback import LateFeedback
 
@@ -122,7 +122,7 @@ def _folder(out: str | os.PathLike[str] | None, resume: bool, overwrite: bool) -
 
 
 def _simulated(
-    cells: "Sequence[Cell]", sources: "Sources", engine: "Engine", shown: "Reporter", command: list[str]
+    cells: "Sequence[Cell]", sources: "Sources", engine: "SimulationEngine", shown: "Reporter", command: list[str]
 ) -> "Results":
     """Play everything and keep nothing in files."""
     from saferank.simulation.engine import Gathered
@@ -136,7 +136,7 @@ def _in_folder(
     folder: "RunFolder",
     cells: "Sequence[Cell]",
     sources: "Sources",
-    engine: "Engine",
+    engine: "SimulationEngine",
     shown: "Reporter",
     command: list[str],
     overwrite: bool,
@@ -183,7 +183,7 @@ def _played_in(
     folder: "RunFolder",
     cells: "Sequence[Cell]",
     sources: "Sources",
-    engine: "Engine",
+    engine: "SimulationEngine",
     shown: "Reporter",
     command: list[str],
     started: float,
@@ -289,7 +289,11 @@ def check_plugins(cells: "Sequence[Cell]") -> None:
 
 
 def play(
-    cells: "Sequence[Cell]", gathered: "Gathered", engine: "Engine", shown: "Reporter", kept: Callable[[], str]
+    cells: "Sequence[Cell]",
+    gathered: "Gathered",
+    engine: "SimulationEngine",
+    shown: "Reporter",
+    kept: Callable[[], str],
 ) -> None:
     """Play what is missing in ``gathered``; ``kept`` says in the message of an interrupt what remains of the work."""
     from saferank.experiments.engines import explain_compilation

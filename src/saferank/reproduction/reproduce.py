@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from saferank.reproduction.parts import Parts
     from saferank.reproduction.protocol import Protocol
     from saferank.reproduction.request import ReproductionRequest
-    from saferank.simulation.engine import Engine
+    from saferank.simulation.engine import SimulationEngine
 
 
 @dataclass(frozen=True, repr=False)
@@ -204,7 +204,7 @@ def _run(
     parts: "Parts",
     facts: dict[str, Any],
     protocol: "Protocol",
-    engine: "Engine",
+    engine: "SimulationEngine",
     shown: "Reporter",
     started: float,
     command: list[str],

@@ -17,7 +17,7 @@ from saferank.service.queries.all_contexts.standings import Standings
 from saferank.service.queries.all_contexts.summary import Summary
 from saferank.service.queries.audit import Audit
 from saferank.service.queries.counters import counters
-from saferank.service.queries.effect import Effect
+from saferank.service.queries.effect import EffectQueries
 from saferank.service.queries.overview import Overview
 from saferank.service.queries.shadow import Shadow
 from saferank.service.settings import Settings, is_shared
@@ -47,7 +47,7 @@ class Engine:
         self._ranking, self._feedback = Ranking(self.server), Feedback(self.server)
         standings = Standings(self.server)
         self._operations, self._overview = Operations(self.server), Overview(self.server, standings)
-        self._effect, self._shadow = Effect(self.server, standings), Shadow(self.server)
+        self._effect, self._shadow = EffectQueries(self.server, standings), Shadow(self.server)
         self._audit, self._summary = Audit(self.server), Summary(self.server, standings, self._effect)
 
     async def start(self, loops: bool = True) -> None:

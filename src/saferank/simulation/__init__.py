@@ -4,12 +4,25 @@
 models and instances.
 """
 
-from saferank.simulation.engine import Engine, Gathered, Threads, simulate
+from saferank.simulation.engine import Gathered, SimulationEngine, Threads, simulate
 from saferank.simulation.experiment import Cell, Plan, cells_of, default_checkpoints, run
 from saferank.simulation.results import Result, ResultsError, read_results, write_results
 from saferank.simulation.runs import MEASURES, Runs
 
 __all__ = [
-    "MEASURES", "Cell", "Engine", "Gathered", "Plan", "Result", "ResultsError", "Runs", "Threads", "cells_of",
-    "default_checkpoints", "read_results", "run", "simulate", "write_results",
+    "MEASURES",
+    "Cell",
+    "Gathered",
+    "Plan",
+    "Result",
+    "ResultsError",
+    "Runs",
+    "SimulationEngine",
+    "Threads",
+    "cells_of",
+    "default_checkpoints",
+    "read_results",
+    "run",
+    "simulate",
+    "write_results",
 ]  # fmt: skip

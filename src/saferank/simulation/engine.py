@@ -39,7 +39,7 @@ class Played(NamedTuple):
     seconds: float  # of the thread that played it
 
 
-class Engine(Protocol):
+class SimulationEngine(Protocol):
     """Plays tasks."""
 
     task_rounds: int  # about how many rounds a task should have
@@ -152,7 +152,7 @@ def simulate(
     jobs: int = 1,
     on_rounds: OnRounds = ignore_rounds,
     *,
-    engine: Engine | None = None,
+    engine: SimulationEngine | None = None,
     gathered: Gathered | None = None,
 ) -> list[Result]:
     """Play every repetition of every cell, on ``jobs`` threads or by another engine; the results do not depend on it.

@@ -18,7 +18,7 @@ import numpy as np
 
 from saferank.instances import Instance
 from saferank.policies import POLICIES
-from saferank.simulation.engine import Engine, simulate
+from saferank.simulation.engine import SimulationEngine, simulate
 from saferank.simulation.experiment import OnRounds, Plan, cells_of, ignore_rounds
 from saferank.simulation.results import Result
 from saferank.verbs import Floats
@@ -63,7 +63,7 @@ def when_the_model_is_wrong(
     seed: int = 0,
     jobs: int = 1,
     on_rounds: OnRounds = ignore_rounds,
-    engine: Engine | None = None,
+    engine: SimulationEngine | None = None,
 ) -> list[StudyLine]:
     """Play every policy against every instance; lines by click model, in the order of the policies."""
     plan = Plan(tuple(policies), n_positions, rounds, repetitions, rule, seed, checkpoints=(rounds,))

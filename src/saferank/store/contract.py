@@ -67,7 +67,7 @@ class PageRow(NamedTuple):
     clicks: int = 0  # a bit for each shown place, and ACTIVATED of page_record.py
 
 
-class Report(NamedTuple):
+class ClickReport(NamedTuple):
     """Clicks of a page, with the page itself: a page with clicks is in the log because its token carries it."""
 
     page: PageRow  # its clicks are those that were reported
@@ -93,7 +93,7 @@ class Outcome(IntEnum):
 class Group(NamedTuple):
     """What is written in one transaction (group commit)."""
 
-    reports: Sequence[Report] = ()
+    reports: Sequence[ClickReport] = ()
     pages: Sequence[PageRow] = ()  # issued pages, written in the background; those that are closed already are left out
     catalogues: Sequence[CatalogueRow] = ()
 

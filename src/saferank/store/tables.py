@@ -16,7 +16,7 @@ CHUNK = 1000
 Row = tuple[Any, ...]
 
 
-class Table(NamedTuple):
+class TableColumns(NamedTuple):
     """The columns of a table in their order, those that hold bytes, and how many columns name a row in sentences."""
 
     columns: tuple[str, ...]
@@ -28,20 +28,20 @@ class Table(NamedTuple):
 _KNOWLEDGE = ("context", "number", "through", "operation", "body")
 
 TABLES = {
-    "meta": Table(("name", "value"), ("value",)),
-    "context": Table(("id", "tenant", "name", "terms", "opened_at", "closed_through", "pruned_through")),
-    "catalogue": Table(("digest", "body"), ("digest", "body")),
-    "page": Table(
+    "meta": TableColumns(("name", "value"), ("value",)),
+    "context": TableColumns(("id", "tenant", "name", "terms", "opened_at", "closed_through", "pruned_through")),
+    "catalogue": TableColumns(("digest", "body"), ("digest", "body")),
+    "page": TableColumns(
         ("impression", "context", "closes_at", "record", "server", "number", "clicks"), ("impression", "record")
     ),
-    "delivery": Table(("tenant", "event_id", "digest", "at"), ("digest",), has_sum=False),
-    "publication": Table((*_KNOWLEDGE, "published_at"), ("body",), 2),
-    "snapshot": Table(_KNOWLEDGE, ("body",), 2),
-    "version": Table(
+    "delivery": TableColumns(("tenant", "event_id", "digest", "at"), ("digest",), has_sum=False),
+    "publication": TableColumns((*_KNOWLEDGE, "published_at"), ("body",), 2),
+    "snapshot": TableColumns(_KNOWLEDGE, ("body",), 2),
+    "version": TableColumns(
         ("context", "version", "at", "cause", "leader", "impression", "evidence", "why"), ("impression",), 2
     ),
-    "operation": Table(("number", "at", "tenant", "context", "kind", "body")),
-    "alarm": Table(("at", "context", "kind", "detail"), has_sum=False),
+    "operation": TableColumns(("number", "at", "tenant", "context", "kind", "body")),
+    "alarm": TableColumns(("at", "context", "kind", "detail"), has_sum=False),
 }
 """In the order in which they are written."""
 

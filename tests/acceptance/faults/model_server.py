@@ -11,13 +11,13 @@ import json
 from collections.abc import Sequence
 
 from saferank.store.contract import (
+    ClickReport,
     Group,
     Lease,
     OperationKind,
     Outcome,
     PageRow,
     Publication,
-    Report,
     StaleLeaseError,
     StoreUnavailableError,
 )
@@ -61,7 +61,7 @@ class ModelServer:
         self.folds: dict[int, tuple[Lease, Publication | None]] = {}
         self.issued = 0
         self.unwritten: list[PageRow] = []
-        self.reports: list[tuple[Report, asyncio.Future[Outcome]]] = []
+        self.reports: list[tuple[ClickReport, asyncio.Future[Outcome]]] = []
         self.something = asyncio.Event()
         self.timer = False
 
@@ -90,7 +90,7 @@ class ModelServer:
         """Answered after the commit."""
         digest = page.impression + bytes([clicks])
         done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self.reports.append((Report(page._replace(clicks=clicks), TENANT, event_id, digest), done))
+        self.reports.append((ClickReport(page._replace(clicks=clicks), TENANT, event_id, digest), done))
         self.something.set()
         return await done
 
@@ -175,7 +175,7 @@ class ModelServer:
             if reports or pages:
                 await self._write(reports, pages)
 
-    async def _write(self, reports: list[tuple[Report, "asyncio.Future[Outcome]"]], pages: list[PageRow]) -> None:
+    async def _write(self, reports: list[tuple[ClickReport, "asyncio.Future[Outcome]"]], pages: list[PageRow]) -> None:
         try:
             written = await self.store.write(Group([report for report, _ in reports], pages))
         except StoreUnavailableError as problem:

@@ -3,7 +3,7 @@
 import asyncio
 from typing import NamedTuple
 
-from saferank.store.contract import Group, Lease, Outcome, PageRow, Publication, Report, Written
+from saferank.store.contract import ClickReport, Group, Lease, Outcome, PageRow, Publication, Written
 from tests.acceptance.faults.model_server import ModelServer
 from tests.acceptance.faults.network import SharedStore
 from tests.store.memory import issued_at
@@ -106,7 +106,7 @@ class NoLockWhileWriting(SharedStore):
 class NoEventDigest(SharedStore):
     """An event_id that is known is a duplicate, whatever it says this time."""
 
-    def _report(self, report: Report, now: int) -> Outcome:
+    def _report(self, report: ClickReport, now: int) -> Outcome:
         outcome = super()._report(report, now)
         return Outcome.DUPLICATE if outcome == Outcome.CONFLICT else outcome
 
@@ -114,7 +114,7 @@ class NoEventDigest(SharedStore):
 class EventsForgottenAtClosing(SharedStore):
     """Answers late to who repeats an event that was counted."""
 
-    def _report(self, report: Report, now: int) -> Outcome:
+    def _report(self, report: ClickReport, now: int) -> Outcome:
         closed = issued_at(report.page.impression) <= self.of_id[report.page.context].closed_through
         return Outcome.LATE if closed else super()._report(report, now)
 

@@ -11,7 +11,7 @@ from saferank.errors import ArgumentError
 from saferank.service.clock import SystemClock
 from saferank.service.commands.forgetting import Forgotten, NotForgottenError, forget
 from saferank.service.engine import Engine
-from saferank.service.queries.replay import Report, verify
+from saferank.service.queries.replay import ReplayReport, verify
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import RankCall
 from saferank.store.backup.copying import backup, restore
@@ -89,7 +89,7 @@ def visitors(rows: dict[str, list[Any]]) -> dict[bytes, int]:
     return found
 
 
-def replayed(store: CopiedStore) -> Report:
+def replayed(store: CopiedStore) -> ReplayReport:
     return asyncio.run(verify(store))
 
 

@@ -1,6 +1,6 @@
 """Room for connections and unfinished bodies: who is closed when there is none."""
 
-from saferank.service.http.connections import Connections
+from saferank.service.http.connections import OpenConnections
 
 
 class Client:
@@ -17,10 +17,10 @@ def closed(clients: list[Client]) -> list[int]:
     return [number for number, client in enumerate(clients) if client.is_closed]
 
 
-def made(most: int = 3, most_bytes: int = 100) -> tuple[Connections, list[Client], list[int]]:
+def made(most: int = 3, most_bytes: int = 100) -> tuple[OpenConnections, list[Client], list[int]]:
     """Three connections, and what was noted about closing."""
     noted: list[int] = []
-    found, clients = Connections(most, most_bytes, lambda: noted.append(1)), [Client() for _ in range(6)]
+    found, clients = OpenConnections(most, most_bytes, lambda: noted.append(1)), [Client() for _ in range(6)]
     for client in clients[:3]:
         found.add(client)
     return found, clients, noted

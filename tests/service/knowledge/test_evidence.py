@@ -3,7 +3,7 @@
 import pytest
 
 from saferank.service.knowledge.certified import Certified
-from saferank.service.knowledge.evidence import Race, compared, joined, race
+from saferank.service.knowledge.evidence import PairProgress, compared, joined, race
 from tests.service.knowledge.test_page_check import SERVED
 from tests.service.knowledge.worlds import World
 
@@ -19,14 +19,14 @@ def test_the_race_agrees_with_the_list_of_pairs(policy: str) -> None:
     def is_open(one: int, other: int) -> bool:
         return not certified.surely(one, other) and not certified.surely(other, one)
 
-    racing = [Race(0, 0, s, n) for a, b, s, n in pairs if is_open(learner.index[a], learner.index[b])]
-    best = max(racing, key=lambda entry: (entry.progress, entry.comparisons), default=Race())
+    racing = [PairProgress(0, 0, s, n) for a, b, s, n in pairs if is_open(learner.index[a], learner.index[b])]
+    best = max(racing, key=lambda entry: (entry.progress, entry.comparisons), default=PairProgress())
     assert found[2:] == best[2:]
     everything = Certified([(learner.index[a], learner.index[b]) for a, b, _, _ in pairs])
     assert race(learner, everything)[2:] == (0, 0), "decided pairs do not race"
 
 
 def test_races_of_page_sizes_are_joined() -> None:
-    assert joined([]) == Race()
-    assert joined([Race(3, 1, 2, 9), Race(2, 0, 5, 8)]) == Race(5, 1, 5, 8)
-    assert Race(1, 0, 1, 1).progress < Race(1, 0, 6, 20).progress, "one lucky click is no lead"
+    assert joined([]) == PairProgress()
+    assert joined([PairProgress(3, 1, 2, 9), PairProgress(2, 0, 5, 8)]) == PairProgress(5, 1, 5, 8)
+    assert PairProgress(1, 0, 1, 1).progress < PairProgress(1, 0, 6, 20).progress, "one lucky click is no lead"

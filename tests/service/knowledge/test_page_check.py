@@ -9,7 +9,7 @@ import pytest
 from saferank.policies import POLICIES
 from saferank.safety import whole_allowance
 from saferank.service.knowledge.certified import Certified, leaders
-from saferank.service.knowledge.page_check import Call, added_pairs, fault_of
+from saferank.service.knowledge.page_check import CheckedCall, added_pairs, fault_of
 from tests.reference import page_check as by_the_book
 from tests.reference.worst_case import worst_case
 from tests.service.knowledge.worlds import World
@@ -33,12 +33,12 @@ def test_pages_of_every_policy_pass_while_certificates_come_and_production_chang
     assert world.knowledge.certified.pairs
 
 
-def random_case(dice: random.Random, n_items: int, k: int, n_pairs: int) -> tuple[Call, list[tuple[int, int]]]:
+def random_case(dice: random.Random, n_items: int, k: int, n_pairs: int) -> tuple[CheckedCall, list[tuple[int, int]]]:
     """Certificates that agree with a random truth, and production's page."""
     truth = dice.sample(range(n_items), n_items)
     pairs = [tuple(sorted(dice.sample(range(n_items), 2), key=truth.index)) for _ in range(n_pairs)]
     named = [(pair[0], pair[1]) for pair in pairs]
-    return Call(tuple(range(k)), (1 << n_items) - 1, Certified(named)), named
+    return CheckedCall(tuple(range(k)), (1 << n_items) - 1, Certified(named)), named
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -80,7 +80,7 @@ def test_added_pairs_are_counted_as_by_the_book(seed: int) -> None:
     certified = Certified([(better, worse) for better, worse in pairs if better != worse])
     absent = set(dice.sample(range(n_items), dice.randrange(0, (n_items - k) // 2 + 1)))
     here = [item for item in range(n_items) if item not in absent]
-    call = Call(tuple(dice.sample(here, k)), sum(1 << item for item in here), certified)
+    call = CheckedCall(tuple(dice.sample(here, k)), sum(1 << item for item in here), certified)
     for _ in range(60):
         page = dice.sample([*call.base, *here[: dice.randrange(1, 6)]], k)
         if len(set(page)) < k:
@@ -91,7 +91,7 @@ def test_added_pairs_are_counted_as_by_the_book(seed: int) -> None:
 
 
 def test_pages_with_strangers_or_the_same_item_twice_are_refused() -> None:
-    call = Call((0, 1, 2), 0b11011111, Certified())
+    call = CheckedCall((0, 1, 2), 0b11011111, Certified())
     for page, why in [((0, 1, 1), "different"), ((0, 1), "different"), ((0, 1, 5), "not in the call")]:
         assert why in str(fault_of(call, page))
     assert "not in the call" in str(fault_of(call, (0, 1, 99)))
@@ -99,7 +99,7 @@ def test_pages_with_strangers_or_the_same_item_twice_are_refused() -> None:
 
 
 def test_two_new_items_are_too_much_for_a_large_catalogue_until_they_are_certified() -> None:
-    call = Call(tuple(range(4)), (1 << 40) - 1, Certified())
+    call = CheckedCall(tuple(range(4)), (1 << 40) - 1, Certified())
     assert fault_of(call, (0, 1, 2, 30)) is None
     assert "wrong pairs" in str(fault_of(call, (0, 1, 30, 31)))
     beaten = [(winner, loser) for winner in (30, 31) for loser in (2, 3)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from saferank.service.knowledge.catalogues import pack_catalogue
-from saferank.service.queries.replay import Report, verify
+from saferank.service.queries.replay import ReplayReport, verify
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import OperationKind
 from saferank.store.embedded.file import FILE_NAME
@@ -40,7 +40,7 @@ async def times(h: House) -> list[float]:
     return [(h.now - unpacked(page.record).issued_at) / 1000 / DAY async for page in h.store.all_pages()]
 
 
-def replayed(folder: Path) -> Report:
+def replayed(folder: Path) -> ReplayReport:
     return asyncio.run(verify(SqliteStore(folder, readonly=True)))
 
 

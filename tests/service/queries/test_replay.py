@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from saferank.cli import main
-from saferank.service.queries.replay import DifferenceError, Report, verify
+from saferank.service.queries.replay import DifferenceError, ReplayReport, verify
 from saferank.store.contract import PageRow, Publication, VersionRow
 from saferank.store.embedded.file import FILE_NAME
 from saferank.store.embedded.store import SqliteStore
@@ -35,7 +35,7 @@ def make_store(folder: Path) -> Path:
     return folder / FILE_NAME
 
 
-def verified(path: Path) -> Report:
+def verified(path: Path) -> ReplayReport:
     return asyncio.run(verify(SqliteStore(path.parent, readonly=True)))
 
 

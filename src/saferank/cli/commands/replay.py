@@ -10,7 +10,7 @@ from saferank.cli.terminal.errors import CommandError, InputError
 from saferank.cli.terminal.options import Plugins
 
 if TYPE_CHECKING:
-    from saferank.service.queries.replay import Report
+    from saferank.service.queries.replay import ReplayReport
 
 
 def command(
@@ -50,7 +50,7 @@ def _folder(store: str) -> str:
     return str(path.parent) if path.is_file() else store
 
 
-def _verified(store: str, every: int) -> "Report":
+def _verified(store: str, every: int) -> "ReplayReport":
     from saferank.progress import progress_of
     from saferank.service.queries.known_policies import check_policies_known
     from saferank.service.queries.replay import DifferenceError, verify

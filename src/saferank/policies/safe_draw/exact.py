@@ -20,10 +20,10 @@ from saferank.safety.worst_case import (
     certify_seats,
     is_certain,
     new_possible,
-    number_of_lowest,
     page_code,
     worst_case,
 )
+from saferank.safety.worst_order import number_of_lowest
 from saferank.statistics.bets import (
     DenseBets,
     HashedBets,

@@ -10,7 +10,7 @@ from saferank.service.commands.ranking import open_context, page_row
 from saferank.service.protocol.server import Server, unavailable
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall
 from saferank.service.wire.problems import Problem
-from saferank.store.contract import Outcome, PageRow, Report, StoreUnavailableError
+from saferank.store.contract import ClickReport, Outcome, PageRow, StoreUnavailableError
 from saferank.store.page_record import ACTIVATED, PageRecord, unpacked
 
 
@@ -32,14 +32,14 @@ class Feedback:
         """Take all reports in, then wait for the store once."""
         try:
             taken = [await self._attempt(tenant, call) for call in calls]
-            reports = [entry for entry in taken if isinstance(entry, Report)]
+            reports = [entry for entry in taken if isinstance(entry, ClickReport)]
             outcomes, now = await self._server.writer.report(reports) if reports else ((), 0)
         except StoreUnavailableError as problem:
             raise unavailable(problem) from problem
         found = iter(outcomes)
-        return [self._answer(entry, next(found), now) if isinstance(entry, Report) else entry for entry in taken]
+        return [self._answer(entry, next(found), now) if isinstance(entry, ClickReport) else entry for entry in taken]
 
-    async def _attempt(self, tenant: str, call: FeedbackCall) -> Report | Problem:
+    async def _attempt(self, tenant: str, call: FeedbackCall) -> ClickReport | Problem:
         try:
             return await self._report(tenant, call)
         except Problem as problem:
@@ -51,13 +51,13 @@ class Feedback:
         self._server.refusals[tenant][problem.title.lower()] += 1
         return problem
 
-    async def _report(self, tenant: str, call: FeedbackCall) -> Report:
+    async def _report(self, tenant: str, call: FeedbackCall) -> ClickReport:
         subject = await self._subject(tenant, call)
         record = subject.record
         self._check_shown(record, call)
         bits = clicked_bits(record.shown, call.clicks) | ACTIVATED * (call.activated and record.deferred)
         row = subject.row or await self._row(record, subject.body)
-        return Report(row._replace(clicks=bits), tenant, call.event_id, report_digest(record.impression, bits))
+        return ClickReport(row._replace(clicks=bits), tenant, call.event_id, report_digest(record.impression, bits))
 
     def _check_shown(self, record: PageRecord, call: FeedbackCall) -> None:
         """Clicks on another page than the one that was drawn prove nothing: items were filtered or moved after it."""
@@ -66,7 +66,7 @@ class Feedback:
             detail = f"the page was {list(record.shown)}; show it as it was answered, or ask for another"
             raise Problem(422, "Other page", detail, "shown")
 
-    def _answer(self, report: Report, outcome: Outcome, now: int) -> FeedbackAnswer | Problem:
+    def _answer(self, report: ClickReport, outcome: Outcome, now: int) -> FeedbackAnswer | Problem:
         counts, late = self._server.counts, outcome == Outcome.LATE
         if outcome == Outcome.CONFLICT:
             name = report.event_id

@@ -9,7 +9,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from saferank.service.http.connections import Connections
+from saferank.service.http.connections import OpenConnections
 from saferank.service.http.gate import Gate
 
 LARGEST_HEAD = 64 * 1024
@@ -25,7 +25,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._gate = self.app if isinstance(self.app, Gate) else None
-        self._all: Connections | None = None if self._gate is None else self._gate.connections
+        self._all: OpenConnections | None = None if self._gate is None else self._gate.connections
         self._in_head, self._head_bytes = False, 0
         self._head_timer: asyncio.TimerHandle | None = None
 

@@ -16,7 +16,7 @@ class Connection(Protocol):
         """Close it at once."""
 
 
-class Connections:
+class OpenConnections:
     """The connections of a process."""
 
     def __init__(self, most: int, most_bytes: int, note_closed: Callable[[], None]) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from saferank.service.http.bodies import Receive
-from saferank.service.http.connections import Connections
+from saferank.service.http.connections import OpenConnections
 from saferank.service.http.cross_origin import CrossOrigin
 from saferank.service.http.hub import Hub
 from saferank.service.http.openapi import OPEN_PATHS, OPEN_TO_THIS_MACHINE
@@ -57,7 +57,7 @@ class Gate:
         self._in_flight = dict.fromkeys([*hot, _OTHER], 0)
         settings, metrics = hub.settings, hub.metrics
         unfinished = max(LARGEST_UNFINISHED, 4 * settings.max_body_bytes)
-        self.connections = Connections(settings.max_connections, unfinished, metrics.connections_closed.inc)
+        self.connections = OpenConnections(settings.max_connections, unfinished, metrics.connections_closed.inc)
         metrics.in_flight.set_function(self.in_flight)
         metrics.connections.set_function(lambda: len(self.connections))
         self._cross_origin = CrossOrigin(hub.settings.cors_origins)

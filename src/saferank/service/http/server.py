@@ -73,7 +73,7 @@ async def _serve(
     settings: Settings, engine: EngineInterface, bound: socket.socket, ready: Ready, companion: Companion | None
 ) -> None:
     hub = Hub(settings, engine)
-    server = Server(_configuration(settings, hub))
+    server = HttpServer(_configuration(settings, hub))
     company = _Company(companion)
     _listen_to_signals(hub, server, company)
     await engine.start()
@@ -118,7 +118,7 @@ class _Company:
             log(logging.ERROR, "companion failed", error=error)
 
 
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """uvicorn, except for signals: those are ours, because the engine has to stop as well."""
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -183,7 +183,7 @@ def _allow_open_files(wanted: int) -> None:
             log(logging.WARNING, "few open files", allowed=reachable, wanted=wanted, detail=detail)
 
 
-def _listen_to_signals(hub: Hub, server: Server, company: _Company) -> None:
+def _listen_to_signals(hub: Hub, server: HttpServer, company: _Company) -> None:
     """The first signal stops in order, the second at once."""
     told: list[asyncio.Task[None]] = []
 

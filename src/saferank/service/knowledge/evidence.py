@@ -40,7 +40,7 @@ def _leading_first(learner: Learner, i: int, j: int) -> tuple[str, str, int, int
     return (one, other, s, n) if s >= 0 else (other, one, -s, n)
 
 
-class Race(NamedTuple):
+class PairProgress(NamedTuple):
     """How far the pairs of a context have come, in numbers that a list of thousands of contexts can afford."""
 
     compared: int = 0  # pairs with comparisons
@@ -57,7 +57,7 @@ class Race(NamedTuple):
         return self.comparisons * (self.lead / (self.comparisons + 2)) ** 2
 
 
-def race(learner: Learner, certified: Certified) -> Race:
+def race(learner: Learner, certified: Certified) -> PairProgress:
     """The race of one page size. It does not depend on the order in which the learner keeps its pairs."""
     low, high, first, second = _table(learner)
     n, s = first + second, np.abs(first - second)
@@ -65,16 +65,16 @@ def race(learner: Learner, certified: Certified) -> Race:
     for at in order:
         one, other = int(low[at]), int(high[at])
         if not certified.surely(one, other) and not certified.surely(other, one):
-            return Race(len(n), len(certified.pairs), int(s[at]), int(n[at]))
-    return Race(len(n), len(certified.pairs))
+            return PairProgress(len(n), len(certified.pairs), int(s[at]), int(n[at]))
+    return PairProgress(len(n), len(certified.pairs))
 
 
-def joined(races: Iterable[Race]) -> Race:
+def joined(races: Iterable[PairProgress]) -> PairProgress:
     """The race of all page sizes of a context."""
     found = list(races)
-    best = max(found, key=lambda race: (race.progress, race.comparisons), default=Race())
+    best = max(found, key=lambda race: (race.progress, race.comparisons), default=PairProgress())
     compared, decided = (sum(race[place] for race in found) for place in (0, 1))
-    return Race(compared, decided, best.lead, best.comparisons)
+    return PairProgress(compared, decided, best.lead, best.comparisons)
 
 
 def _table(learner: Learner) -> tuple[Ints, Ints, Ints, Ints]:

@@ -24,7 +24,7 @@ from saferank.service.knowledge.sharing import Names, heard, held, introduce, jo
 from saferank.service.knowledge.visitors import window_number
 from saferank.service.knowledge.visits.masks import without_repeats
 from saferank.service.knowledge.visits.order_watch import OrderWatch
-from saferank.service.knowledge.visits.sources import Sources
+from saferank.service.knowledge.visits.sources import SourceCounts
 from saferank.service.knowledge.visits.votes import Votes
 from saferank.store.contract import AlarmRow, PageRow, VersionRow
 from saferank.store.page_record import (
@@ -45,7 +45,7 @@ _STEPS = 3
 """Epochs in a row that are begun one by one; after so many nothing is left that could end."""
 
 
-class Look(NamedTuple):
+class NewestPage(NamedTuple):
     """Production's page and the items of the newest page of a size: what a leader is derived from."""
 
     base: tuple[str, ...]
@@ -65,7 +65,7 @@ class Fold:
     def __init__(self, context: int, terms: Terms) -> None:
         self.context, self.terms = context, terms
         self.knowledge: dict[int, Knowledge] = {}  # by page size
-        self.looks: dict[int, Look] = {}  # by page size
+        self.looks: dict[int, NewestPage] = {}  # by page size
         self.catalogue, self.k = b"", 0  # of the newest page
         self.version = 0
         self.changed_at = 0
@@ -79,7 +79,7 @@ class Fold:
         self.epoch = 0
         self.window = 0  # the newest window with a counted page ...
         self.visitors: set[bytes] = set()  # ... and the visitors who had one in it
-        self.votes, self.sources, self.watch = Votes(), Sources(terms.source_daily_pages), OrderWatch()
+        self.votes, self.sources, self.watch = Votes(), SourceCounts(terms.source_daily_pages), OrderWatch()
         self.learnt = 0  # pages whose clicks were learnt
         self.compared = ComparedArms(1)  # served pages beside the holdout
         self.versions: list[VersionRow] = []
@@ -91,7 +91,7 @@ class Fold:
         """The fold of no pages: the context as its first call opened it."""
         fold = cls(context, terms)
         fold.catalogue, fold.compared = digest, ComparedArms.of_page_size(k)
-        fold._open_size(k, Look(tuple(lists[0][:k]), tuple(items_of(lists))), Moment(terms.opened_at))
+        fold._open_size(k, NewestPage(tuple(lists[0][:k]), tuple(items_of(lists))), Moment(terms.opened_at))
         return fold
 
     @property
@@ -227,7 +227,7 @@ class Fold:
         self.k = k
         return self.knowledge[k]
 
-    def _open_size(self, k: int, look: Look, moment: Moment) -> None:
+    def _open_size(self, k: int, look: NewestPage, moment: Moment) -> None:
         self.looks[k], self.k = look, k
         knowledge = self.knowledge[k] = Knowledge(self.terms, k, self._items(k))
         knowledge.turn_to(self.epoch)
@@ -363,9 +363,9 @@ def issue_time(page: PageRow) -> int:
     return int.from_bytes(page.impression[:TIME_BYTES], "big")
 
 
-def look_of(record: PageRecord) -> Look:
+def look_of(record: PageRecord) -> NewestPage:
     """What the leader of a page is derived from."""
-    return Look(record.production, record.row or record.production)
+    return NewestPage(record.production, record.row or record.production)
 
 
 def to_json(value: object) -> str:

@@ -20,7 +20,7 @@ from saferank.safety.worst_case import MOST_SEATS, at_most, certify_seats, new_p
 from saferank.service.knowledge.certified import Certified, Leader, leaders
 
 
-class Call(NamedTuple):
+class CheckedCall(NamedTuple):
     """What the check knows of a call, in item numbers."""
 
     base: tuple[int, ...]  # production's page
@@ -28,7 +28,7 @@ class Call(NamedTuple):
     certified: Certified
 
 
-def fault_of(call: Call, page: Sequence[int]) -> str | None:
+def fault_of(call: CheckedCall, page: Sequence[int]) -> str | None:
     """Why a page must not be served, or None."""
     if len(page) != len(call.base) or len(set(page)) != len(page):
         return f"{len(set(page))} different items on a page of {len(call.base)}"
@@ -48,7 +48,7 @@ def fault_of(call: Call, page: Sequence[int]) -> str | None:
     return f"it may have {min(excess)} wrong pairs more than production's page, of which {limit} are allowed"
 
 
-def added_pairs(call: Call, leader: Leader, page: Sequence[int]) -> int:
+def added_pairs(call: CheckedCall, leader: Leader, page: Sequence[int]) -> int:
     """An upper bound of V(page) - V(leader), pair by pair."""
     return _added(call, _seen(leader), page)
 
@@ -73,7 +73,7 @@ def _seen(leader: Leader) -> _Seen:
 class _Proofs:
     """The leaders of a call, made as far as they are asked for: a base ranking comes with thousands of pages."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: CheckedCall) -> None:
         self._made: list[_Seen] = []
         self._rest = leaders(call.certified, call.base, call.present)
 
@@ -87,7 +87,7 @@ class _Proofs:
 _proofs = functools.lru_cache(maxsize=1024)(_Proofs)
 
 
-def _added(call: Call, leader: _Seen, page: Sequence[int]) -> int:
+def _added(call: CheckedCall, leader: _Seen, page: Sequence[int]) -> int:
     """Pairs (i, j) with i above j on the page: +1 when the leader has them otherwise, -1 if i is certified as better.
 
     Who is not on the page is below it. Two items that are both not in the leader add 1, unless certified, 0.
@@ -111,7 +111,7 @@ def _added(call: Call, leader: _Seen, page: Sequence[int]) -> int:
     return added
 
 
-def exactly_safe(call: Call, page: Sequence[int], limit: int) -> bool:
+def exactly_safe(call: CheckedCall, page: Sequence[int], limit: int) -> bool:
     """True when no order that agrees with the certificates gives the page more wrong pairs; for at most 12 items."""
     others = [item for item in range(call.present.bit_length()) if call.present >> item & 1 and item not in call.base]
     seats = {item: seat for seat, item in enumerate([*call.base, *others])}

@@ -10,11 +10,11 @@ from saferank.saved_state import bytes_in_use
 from saferank.service.knowledge.arms.compared_arms import compared_arms
 from saferank.service.knowledge.arms.shadow import ShadowCounts
 from saferank.service.knowledge.evidence import joined, race
-from saferank.service.knowledge.fold import Fold, Look
+from saferank.service.knowledge.fold import Fold, NewestPage
 from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.sharing import introduce
 from saferank.service.knowledge.visits.order_watch import OrderWatch
-from saferank.service.knowledge.visits.sources import Sources
+from saferank.service.knowledge.visits.sources import SourceCounts
 from saferank.service.knowledge.visits.votes import Votes
 from saferank.store.contract import Publication
 
@@ -25,7 +25,7 @@ _COPIED = (
 )  # fmt: skip
 
 
-class Part(NamedTuple):
+class SizeKnowledge(NamedTuple):
     """The knowledge of one page size."""
 
     k: int
@@ -46,7 +46,7 @@ def pack(fold: Fold) -> bytes:
     Votes and sources are: they go back further.
     """
     parts = [
-        Part(k, part.epoch, part.pages, part.misfits, part.learner.save(), part.sights.packed())
+        SizeKnowledge(k, part.epoch, part.pages, part.misfits, part.learner.save(), part.sights.packed())
         for k, part in fold.knowledge.items()
     ]
     marks, sources = fold.votes.marks.tobytes(), fold.sources.packed()
@@ -86,12 +86,12 @@ def read_head(body: bytes) -> dict[str, Any]:
     return facts
 
 
-def read_parts(body: bytes) -> tuple[Part, ...]:
+def read_parts(body: bytes) -> tuple[SizeKnowledge, ...]:
     """The knowledge of a publication, still packed."""
     facts, at, parts = read_head(body), 4 + _LENGTH.unpack_from(body)[0], []
     nobody: list[list[int]] = [[] for _ in facts["knowledge"]]  # before items made room for others
     for (k, epoch, pages, misfits, size), sights in zip(facts["knowledge"], facts.get("sights", nobody), strict=True):
-        parts.append(Part(k, epoch, pages, misfits, body[at : at + size], sights))
+        parts.append(SizeKnowledge(k, epoch, pages, misfits, body[at : at + size], sights))
         at += size
     if at + facts["votes"][-1] + facts["sources"][-1] != len(body):
         raise ValueError("a publication is longer or shorter than it says")
@@ -103,7 +103,7 @@ def restored(publication: Publication, terms: Terms) -> Fold:
     facts, fold = read_head(publication.body), Fold(publication.context, terms)
     fold.knowledge = {part.k: part.restored(terms) for part in read_parts(publication.body)}
     introduce(fold.knowledge)
-    fold.looks = {k: Look(tuple(base), tuple(items)) for k, base, items in facts["looks"]}
+    fold.looks = {k: NewestPage(tuple(base), tuple(items)) for k, base, items in facts["looks"]}
     fold.catalogue, fold.compared = bytes.fromhex(facts["catalogue"]), compared_arms(facts["compared"])
     fold.shadow = ShadowCounts(*facts["shadow"])
     fold.through, fold.operation = publication.through, publication.operation
@@ -111,7 +111,7 @@ def restored(publication: Publication, terms: Terms) -> Fold:
         setattr(fold, name, facts[name])
     (epoch, level, _), (day, _) = facts["votes"], facts["sources"]
     marks, sources = _visits(publication.body, facts)
-    fold.votes, fold.sources = Votes(epoch, level, marks), Sources(terms.source_daily_pages, day, sources)
+    fold.votes, fold.sources = Votes(epoch, level, marks), SourceCounts(terms.source_daily_pages, day, sources)
     fold.watch = OrderWatch(facts["watch"])
     return fold
 

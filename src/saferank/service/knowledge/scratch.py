@@ -22,7 +22,7 @@ _WORDS = 4
 _ALIGNED = 16
 
 
-class Shape(NamedTuple):
+class BlockShape(NamedTuple):
     """What two states that share a block have in common."""
 
     arrays: tuple[tuple[tuple[int, ...], str], ...]  # shape and kind of every array of the state, without evidence
@@ -35,7 +35,7 @@ class Scratch:
 
     def __init__(self, state: Any, n_positions: int, n_places: int) -> None:
         arrays = list(_own_arrays(state))
-        shape = Shape(tuple([(array.shape, array.dtype.str) for array in arrays]), n_positions, n_places)
+        shape = BlockShape(tuple([(array.shape, array.dtype.str) for array in arrays]), n_positions, n_places)
         self._block = _block_of(shape)
         self.impression, self.words = self._block.impression, self._block.words
         self.state = _moved(state, iter(self._block.arrays))
@@ -52,7 +52,7 @@ class Scratch:
 class _Block:
     """The memory."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: BlockShape) -> None:
         kinds = [(size, np.dtype(kind)) for size, kind in shape.arrays]
         self.state_bytes = np.zeros(sum(_room(size, kind) for size, kind in kinds), np.uint8)
         self.arrays = list(_placed(self.state_bytes, kinds))

@@ -18,7 +18,7 @@ from saferank.live.learner import Learner
 from saferank.policies import freeze
 from saferank.service.knowledge.certified import Certified, exchanged
 from saferank.service.knowledge.knowledge import ROUNDS, Knowledge, copied_learner
-from saferank.service.knowledge.page_check import Call, fault_of
+from saferank.service.knowledge.page_check import CheckedCall, fault_of
 from saferank.service.knowledge.scratch import EVIDENCE, Scratch
 from saferank.service.knowledge.sharing import all_certified, teach
 from saferank.store.page_record import Law
@@ -54,7 +54,7 @@ class View:
         self._start, self._pages = knowledge.epoch * ROUNDS, knowledge.pages
         numbers = tuple(self._learner.index[item] for item in base[: knowledge.k])
         present = sum(1 << int(number) for number in np.flatnonzero(self._learner.present))
-        self._call = Call(numbers, present, certified)
+        self._call = CheckedCall(numbers, present, certified)
         self.leader = tuple(str(self._learner.items[number]) for number in exchanged(certified, numbers, present).row)
         self.form = knowledge.form
         self._names = cast(list[str], self._learner.items)  # items of the service are text

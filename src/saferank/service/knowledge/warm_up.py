@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from saferank.service.knowledge.certified import Certified
 from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.lessons import Lesson
-from saferank.service.knowledge.page_check import Call, exactly_safe
+from saferank.service.knowledge.page_check import CheckedCall, exactly_safe
 from saferank.service.knowledge.view import View
 from saferank.statistics.duels import DENSE_LIMIT
 from saferank.store.page_record import PageRecord
@@ -18,7 +18,7 @@ _COINS = bytes(range(32))
 
 def warm_up(policy: str, rule: str, sizes: Sequence[int] = SIZES) -> None:
     """Go through the life of a page on catalogues of these sizes, with knowledge that is thrown away."""
-    exactly_safe(Call((0, 1), 0b111, Certified([(2, 1)])), (2, 0), limit=2)
+    exactly_safe(CheckedCall((0, 1), 0b111, Certified([(2, 1)])), (2, 0), limit=2)
     for size in sizes:
         items = [str(number) for number in range(size)]
         terms = Terms(policy, rule, 1000, 1000, 0)

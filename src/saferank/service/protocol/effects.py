@@ -19,7 +19,7 @@ _READ_AT_ONCE = 100
 _MERGE_MS = 1000
 
 
-class Part(NamedTuple):
+class ContextShare(NamedTuple):
     """What a context adds to the comparison over all contexts."""
 
     row: ContextRow
@@ -36,7 +36,7 @@ class Whole(NamedTuple):
     most: int
 
 
-def whole_of(parts: Iterable[Part], switches: Switches) -> Whole:
+def whole_of(parts: Iterable[ContextShare], switches: Switches) -> Whole:
     """Parts added up, without those that are to begin again and that nobody has emptied yet."""
     valid = [part for part in parts if not switches.restarts(part.row, part.operation, whole=True)]
     most = max((part.most for part in valid), default=1)
@@ -53,7 +53,7 @@ class Effects:
 
     def __init__(self, store: Store, contexts: Contexts, switches: Switches) -> None:
         self._store, self._contexts, self._switches = store, contexts, switches
-        self._parts: dict[str, dict[int, Part]] = {}
+        self._parts: dict[str, dict[int, ContextShare]] = {}
         self._rows: dict[int, ContextRow] = {}
         self._since = 0
         self._unread: set[int] = set()
@@ -62,7 +62,7 @@ class Effects:
     def note(self, context: Context) -> None:
         """Pages of a context were folded here."""
         fold = context.fold
-        part = Part(context.row, context.published, fold.operation, fold.compared.most, fold.compared.whole[0])
+        part = ContextShare(context.row, context.published, fold.operation, fold.compared.most, fold.compared.whole[0])
         self._parts.setdefault(context.row.tenant, {})[context.number] = part
 
     def size(self, tenant: str) -> int:
@@ -94,7 +94,7 @@ class Effects:
         parts = self._parts.setdefault(row.tenant, {})
         if number not in parts or parts[number].published < publication.number:
             arms = published_arms(publication)
-            parts[number] = Part(row, publication.number, publication.operation, arms.most, arms.whole[0])
+            parts[number] = ContextShare(row, publication.number, publication.operation, arms.most, arms.whole[0])
 
     async def _row(self, number: int) -> ContextRow | None:
         if number not in self._rows:

@@ -16,7 +16,16 @@ from saferank.service.clock import Clock
 from saferank.service.json_logs import log
 from saferank.service.knowledge.catalogues import Catalogue, Catalogues, pack_catalogue
 from saferank.service.wire.problems import Problem
-from saferank.store.contract import CatalogueRow, Group, Outcome, PageRow, Report, Store, StoreUnavailableError, Written
+from saferank.store.contract import (
+    CatalogueRow,
+    ClickReport,
+    Group,
+    Outcome,
+    PageRow,
+    Store,
+    StoreUnavailableError,
+    Written,
+)
 
 PAGES_AT_ONCE, PAGES_SECONDS = 500, 0.5
 """Issued pages are written when there are so many, or after so long."""
@@ -47,7 +56,7 @@ class CommitCounts:
 class _Waiting:
     """Reports of one call, and the promise to answer it."""
 
-    reports: Sequence[Report]
+    reports: Sequence[ClickReport]
     since: float
     answer: "asyncio.Future[tuple[Sequence[Outcome], int]]"
 
@@ -94,7 +103,7 @@ class Writer:
         if self._catalogues.note(digest, lists, self._clock.monotonic()):
             self._new_catalogues.append(CatalogueRow(digest, pack_catalogue(lists)))
 
-    async def report(self, reports: Sequence[Report]) -> tuple[Sequence[Outcome], int]:
+    async def report(self, reports: Sequence[ClickReport]) -> tuple[Sequence[Outcome], int]:
         """What became of reports, once they are durable, and the store's time; Problem 503 when they were not taken."""
         if self._is_late():
             detail = f"{self._n_reports} reports wait for the store; try again in a second"

@@ -18,7 +18,7 @@ from saferank.store.contract import ContextRow, StoreUnavailableError
 Contexts = Sequence[tuple[ContextRow, Standing]]
 
 
-class Effect:
+class EffectQueries:
     """Reads the comparisons of contexts: what is in memory here, and what was published of the rest."""
 
     def __init__(self, server: Server, standings: Standings) -> None:

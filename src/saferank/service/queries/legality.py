@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import Certified
 from saferank.service.knowledge.fold import Fold
-from saferank.service.knowledge.page_check import Call, fault_of
+from saferank.service.knowledge.page_check import CheckedCall, fault_of
 from saferank.service.knowledge.sharing import Held, heard, held, joined, named
 from saferank.store.contract import VersionRow
 from saferank.store.page_record import PageRecord
@@ -22,7 +22,7 @@ _KEPT = 100_000
 """Verdicts that are remembered."""
 
 
-class Certificates(NamedTuple):
+class CertificatesAtVersion(NamedTuple):
     """What was certain about pages of one size at a version."""
 
     certified: Certified
@@ -30,7 +30,7 @@ class Certificates(NamedTuple):
     others: tuple[Held, ...] = ()  # by other sizes
 
 
-NOTHING = Certificates(Certified(), {})
+NOTHING = CertificatesAtVersion(Certified(), {})
 
 _NEW = 0
 """In place of a page size of which nothing was learnt: what all others have certified holds for it."""
@@ -41,7 +41,7 @@ class Legality:
 
     def __init__(self, every: int, catalogue: Callable[[bytes], Awaitable[Catalogue | None]]) -> None:
         self._every, self._catalogue = every, catalogue
-        self._versions: dict[int, dict[int, Certificates]] = {}  # by version and page size
+        self._versions: dict[int, dict[int, CertificatesAtVersion]] = {}  # by version and page size
         self._expired: set[int] = set()
         self._verdicts: dict[tuple[int, bytes, tuple[str, ...]], str | None] = {}
         self.checked = 0
@@ -51,7 +51,7 @@ class Legality:
         if row.cause == "expired":
             self._expired.add(row.version)
         self._versions[row.version] = {
-            k: Certificates(known.certified, cast(dict[str, int], known.learner.index), heard(known))
+            k: CertificatesAtVersion(known.certified, cast(dict[str, int], known.learner.index), heard(known))
             for k, known in fold.knowledge.items()  # numbers of items are never used again
         }
         everything = tuple(held(fold.knowledge[k]) for k in sorted(fold.knowledge))
@@ -89,7 +89,7 @@ class Legality:
             faults.append(fault)
         return faults[0]
 
-    def _held(self, record: PageRecord) -> Iterator[Certificates]:
+    def _held(self, record: PageRecord) -> Iterator[CertificatesAtVersion]:
         """Those of its version, without what had ended and was not yet published, and none at all."""
         version = record.knowledge
         yield self._of_size(version, record.k)
@@ -98,17 +98,17 @@ class Legality:
             yield self._of_size(version, record.k)
         yield NOTHING  # fewer certificates allow fewer pages
 
-    def _of_size(self, version: int, k: int) -> Certificates:
+    def _of_size(self, version: int, k: int) -> CertificatesAtVersion:
         sizes = self._versions[version]
         return sizes[k] if k in sizes else sizes[_NEW]
 
 
-def _call(known: Certificates, lists: Catalogue, record: PageRecord) -> tuple[Call, list[int]]:
+def _call(known: CertificatesAtVersion, lists: Catalogue, record: PageRecord) -> tuple[CheckedCall, list[int]]:
     items = items_of(lists)
     index = dict(known.number_of)
     for item in (*items, *record.shown):
         index.setdefault(item, len(index))
     present = sum(1 << index[item] for item in items)
     certified = joined(known.certified, named(known.others), index)
-    call = Call(tuple(index[item] for item in lists[0][: record.k]), present, certified)
+    call = CheckedCall(tuple(index[item] for item in lists[0][: record.k]), present, certified)
     return call, [index[item] for item in record.shown]

@@ -43,7 +43,7 @@ class DifferenceError(ValueError):
 
 
 @dataclass
-class Report:
+class ReplayReport:
     """What a replay went through, and found to be as the log says."""
 
     contexts: int = 0
@@ -104,7 +104,7 @@ def without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-async def verify(store: Store, progress: Callable[[int], None] = lambda pages: None, every: int = 100) -> Report:
+async def verify(store: Store, progress: Callable[[int], None] = lambda pages: None, every: int = 100) -> ReplayReport:
     """Open a store, fold all pages and compare; DifferenceError names the first difference.
 
     Whether pages were legal is checked for the first 20,000 of a context and one in ``every`` of the others; 0: none.
@@ -123,8 +123,8 @@ async def verify(store: Store, progress: Callable[[int], None] = lambda pages: N
         await store.close()
 
 
-async def _verified(store: Store, progress: Callable[[int], None], every: int) -> Report:
-    report, numbers = Report(), dict[str, list[int]]()
+async def _verified(store: Store, progress: Callable[[int], None], every: int) -> ReplayReport:
+    report, numbers = ReplayReport(), dict[str, list[int]]()
     switches = Switches()
     switches.obey(await store.operations(0))
     rows = await store.contexts()
@@ -150,7 +150,7 @@ class _Comparison:
         store: Store,
         row: ContextRow,
         operations: Sequence[OperationRow],
-        report: Report,
+        report: ReplayReport,
         numbers: dict[str, list[int]],
         progress: Callable[[int], None],
         restored_at: int,

@@ -45,7 +45,7 @@ def _distinct(items: list[str]) -> list[str]:
 DistinctIds = Annotated[list[Id], AfterValidator(_distinct), Field(json_schema_extra={"uniqueItems": True})]
 
 
-class Call(BaseModel):
+class CallBody(BaseModel):
     """The body of a request."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -57,7 +57,7 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class RankCall(Call):
+class RankCall(CallBody):
     """The question which page should be shown."""
 
     context: Id = Field(description="What the ranking is for: a query, a shelf, a segment. Contexts learn separately.")
@@ -138,7 +138,7 @@ class RankAnswer(Answer):
     explanation: PageNotes | None = None
 
 
-class FeedbackCall(Call):
+class FeedbackCall(CallBody):
     """What was clicked on a page; what is reported later is added to it."""
 
     token: Token | None = Field(default=None, description="The token of the page; or its impression_id.")
@@ -164,7 +164,7 @@ class FeedbackCall(Call):
         return self
 
 
-class FeedbackBatch(Call):
+class FeedbackBatch(CallBody):
     """Many reports at once; each is answered for itself."""
 
     batch: list[FeedbackCall] = Field(min_length=1, max_length=LARGEST_BATCH)
@@ -186,27 +186,27 @@ class FeedbackResults(Answer):
     results: list[FeedbackAnswer | ProblemBody]
 
 
-class KillCall(Call):
+class KillCall(CallBody):
     """Switch to production's own ranking, or back."""
 
     on: bool = Field(description="True: production's ranking is served from now on.")
     why: Why = Field(description="For the log.")
 
 
-class RollbackCall(Call):
+class RollbackCall(CallBody):
     """Make an earlier leader the leader again and forget what was learnt after it."""
 
     version: int = Field(ge=0, le=LARGEST)
     why: Why = Field(description="For the log.")
 
 
-class ResetCall(Call):
+class ResetCall(CallBody):
     """Forget everything that was learnt in a context."""
 
     why: Why = Field(description="For the log.")
 
 
-class SettingsCall(Call):
+class SettingsCall(CallBody):
     """What a context has of its own; what is absent is as the service is set."""
 
     mode: Mode | None = Field(default=None, description="What calls get that name no mode.")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from saferank.store.checksums import damaged, page_sum, sealed, sealed_clicks, unsealed_clicks
-from saferank.store.contract import MOST_EVENT_IDS, Group, Outcome, PageRow, Report, Written
+from saferank.store.contract import MOST_EVENT_IDS, ClickReport, Group, Outcome, PageRow, Written
 from saferank.store.embedded.file import insert, select_in
 from saferank.store.page_record import TIME_BYTES
 from saferank.store.past import Past
@@ -48,7 +48,7 @@ class _Merge:
         self._added = 0
         self._delivered: list[tuple[str, str, bytes, int]] = []
 
-    def report(self, report: Report) -> Outcome:
+    def report(self, report: ClickReport) -> Outcome:
         """An event that is known is answered as such even when its page is closed by now: it was counted."""
         page = report.page
         known = None if report.event_id is None else self._events.get((report.tenant, report.event_id))

@@ -31,7 +31,7 @@ from saferank.store.embedded import copying, leases, pruning, publishing
 from saferank.store.embedded.clock import Clock, not_before, wall_clock
 from saferank.store.embedded.file import FILE_NAME, check, insert, make_folder
 from saferank.store.embedded.groups import load, write_group
-from saferank.store.embedded.threads import Readers, Writer, sentences
+from saferank.store.embedded.threads import Readers, WriterThread, sentences
 from saferank.store.faults import page_faults, time_faults
 from saferank.store.lock import StoreLock
 from saferank.store.page_record import TIME_BYTES, first_id
@@ -55,7 +55,7 @@ class SqliteStore:
         self.name = str(self.path)
         self._clock, self._readonly = clock or wall_clock(), readonly
         self._lock: StoreLock | None = None
-        self._writer: Writer | None = None
+        self._writer: WriterThread | None = None
         self._readers: Readers | None = None
         self._changed = asyncio.Event()
 
@@ -72,7 +72,7 @@ class SqliteStore:
             make_folder(self.path)
             self._lock = StoreLock(self.path)
             try:
-                self._writer = Writer(self.path)
+                self._writer = WriterThread(self.path)
             except BaseException:
                 self._lock.release()
                 raise

@@ -51,7 +51,7 @@ class Readers:
         return connection
 
 
-class Writer:
+class WriterThread:
     """The one connection that writes."""
 
     def __init__(self, path: Path) -> None:

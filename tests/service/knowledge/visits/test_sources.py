@@ -1,7 +1,7 @@
 """A daily cap: so many pages of one source count in a day."""
 
 from saferank.service.knowledge.arms import EXPLORE, REPEAT
-from saferank.service.knowledge.visits.sources import DAY_MS, Sources
+from saferank.service.knowledge.visits.sources import DAY_MS, SourceCounts
 from tests.service.knowledge.visits.test_votes import START, opened, recorded
 
 
@@ -15,11 +15,11 @@ def test_pages_beyond_the_cap_are_repeats_until_the_next_day() -> None:
 
 
 def test_sources_are_packed_without_loss_and_bounded() -> None:
-    sources = Sources(2, most=3)
+    sources = SourceCounts(2, most=3)
     admitted = [sources.admits(b"source%02d" % (n % 5), 5 * DAY_MS) for n in range(15)]
     assert admitted == [True] * 3 + [False] * 2 + [True] * 3 + [False] * 7
-    twin = Sources(2, sources.day, sources.packed(), most=3)
+    twin = SourceCounts(2, sources.day, sources.packed(), most=3)
     assert twin.packed() == sources.packed()
     assert not twin.admits(b"source00", 5 * DAY_MS)
     assert twin.admits(b"source04", 6 * DAY_MS)
-    assert Sources(0).admits(b"source00", 0)
+    assert SourceCounts(0).admits(b"source00", 0)

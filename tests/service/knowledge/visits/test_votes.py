@@ -9,7 +9,7 @@ from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import ROUNDS, Terms
 from saferank.service.knowledge.publications import comparable, pack, restored
-from saferank.service.knowledge.visits.votes import Comparisons, Votes, marks_of
+from saferank.service.knowledge.visits.votes import VisitorComparisons, Votes, marks_of
 from saferank.store.contract import PageRow, Publication
 from saferank.store.page_record import Law, PageRecord
 
@@ -19,11 +19,11 @@ SEEDS = (8, 15, 16, 17)
 """Of the seeds 0 to 19 these are wrong without the rule, with clear tastes and with 80:20; 6 and 4 of 20 are."""
 
 
-def compared(visitors: list[int], pairs: list[int], rows: list[int] | None = None) -> Comparisons:
+def compared(visitors: list[int], pairs: list[int], rows: list[int] | None = None) -> VisitorComparisons:
     mixed = np.array([visitor * 0x9E3779B97F4A7C15 % 2**64 for visitor in visitors], np.uint64)
     marks = marks_of(mixed, np.array(pairs, np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F))
     places = np.zeros(len(marks), np.int64)
-    return Comparisons(np.arange(len(marks)) if rows is None else np.array(rows), places, places, marks)
+    return VisitorComparisons(np.arange(len(marks)) if rows is None else np.array(rows), places, places, marks)
 
 
 def test_the_first_vote_of_a_visitor_on_a_pair_counts_until_the_epoch_ends() -> None:

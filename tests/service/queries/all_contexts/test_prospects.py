@@ -5,7 +5,7 @@ import json
 import pytest
 
 from saferank.service.knowledge.arms.compared_arms import ComparedArms
-from saferank.service.knowledge.evidence import Race
+from saferank.service.knowledge.evidence import PairProgress
 from saferank.service.queries.all_contexts.prospects import DAY_MS, decides_nothing, needed_lead
 from saferank.service.queries.all_contexts.standings import Standing
 from saferank.statistics.decision import decision_rule
@@ -14,7 +14,9 @@ from saferank.store.contract import ContextRow
 TALLIES = [[100, 40, 50], [0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]]
 
 
-def judged(race: Race, days: float, lifetime_days: float = 0, rule: str = "paper:1e-5", pages: int = 100) -> bool:
+def judged(
+    race: PairProgress, days: float, lifetime_days: float = 0, rule: str = "paper:1e-5", pages: int = 100
+) -> bool:
     terms = {"policy": "kl-ucb-br", "rule": rule, "window_ms": 1000, "lifetime_ms": round(lifetime_days * DAY_MS)}
     row = ContextRow(1, "t", "c", json.dumps(terms), 0)
     epoch = int(days // lifetime_days) if lifetime_days else 0
@@ -26,26 +28,26 @@ def judged(race: Race, days: float, lifetime_days: float = 0, rule: str = "paper
 @pytest.mark.parametrize(
     ("race", "days", "long"),
     [
-        (Race(9, 0, 60, 200), 30, False),  # 600 comparisons until then, a lead of 178; 167 are needed
-        (Race(9, 0, 20, 200), 30, True),  # a lead of 59 only
-        (Race(9, 0, 0, 5000), 30, True),  # two equal items
-        (Race(9, 0, 5, 5), 1.0, False),  # 450 comparisons: the lead of few is enough for now
-        (Race(9, 0, 5, 5), 60, True),  # 7 comparisons
-        (Race(0, 0, 0, 0), 30, True),  # nothing was compared in a month
-        (Race(9, 1, 0, 10), 30, False),  # it has decided something
+        (PairProgress(9, 0, 60, 200), 30, False),  # 600 comparisons until then, a lead of 178; 167 are needed
+        (PairProgress(9, 0, 20, 200), 30, True),  # a lead of 59 only
+        (PairProgress(9, 0, 0, 5000), 30, True),  # two equal items
+        (PairProgress(9, 0, 5, 5), 1.0, False),  # 450 comparisons: the lead of few is enough for now
+        (PairProgress(9, 0, 5, 5), 60, True),  # 7 comparisons
+        (PairProgress(0, 0, 0, 0), 30, True),  # nothing was compared in a month
+        (PairProgress(9, 1, 0, 10), 30, False),  # it has decided something
     ],
 )
-def test_the_nearest_pair_is_carried_on_at_its_pace(race: Race, days: float, long: bool) -> None:
+def test_the_nearest_pair_is_carried_on_at_its_pace(race: PairProgress, days: float, long: bool) -> None:
     assert judged(race, days) is long
 
 
 def test_new_contexts_and_those_with_few_pages_are_not_judged() -> None:
-    assert judged(Race(), 2) and not judged(Race(), 0.9) and not judged(Race(), 2, pages=29)
-    assert not judged(Race(), 28.5, lifetime_days=14), "evidence began half a day ago"
+    assert judged(PairProgress(), 2) and not judged(PairProgress(), 0.9) and not judged(PairProgress(), 2, pages=29)
+    assert not judged(PairProgress(), 28.5, lifetime_days=14), "evidence began half a day ago"
 
 
 def test_evidence_is_collected_for_two_epochs_at_most() -> None:
-    race = Race(9, 0, 30, 100)
+    race = PairProgress(9, 0, 30, 100)
     assert not judged(race, 10) and judged(race, 10, lifetime_days=14), "900 comparisons in 90 days, 280 in 28"
 
 

@@ -21,7 +21,7 @@ from saferank.service.http.adapters.personalizer_calls import (
     MultiSlotRank,
     MultiSlotReward,
     Rank,
-    Reward,
+    RewardBody,
     SingleRank,
     actions_of,
     multi_slot_answer,
@@ -88,7 +88,7 @@ class Personalizer:
 
     async def reward(self, request: Request) -> Response:
         """A positive reward is a click on the chosen action."""
-        tenant, body = await self._read(request, Reward)
+        tenant, body = await self._read(request, RewardBody)
         page = await self._event(request, tenant, slots=False)
         return await self._report(tenant, page, [page.ranking[0]] if body.value > 0 else [])
 

@@ -62,7 +62,7 @@ class MultiSlotRank(Rank):
     slots: list[Slot] = Field(min_length=1, max_length=MOST_POSITIONS)
 
 
-class Reward(Body):
+class RewardBody(Body):
     """How good the chosen action was; more than 0 is a click."""
 
     value: float

@@ -67,7 +67,7 @@ class Object(Document):
     object_id: ObjectId
 
 
-class Position(Document):
+class UbiPosition(Document):
     """Where it stood."""
 
     ordinal: Ordinal = None
@@ -77,7 +77,7 @@ class Attributes(Document):
     """The extensible part of an event."""
 
     object: Object | None = None
-    position: Position | None = None
+    position: UbiPosition | None = None
 
 
 class UbiEvent(Document):

@@ -21,7 +21,7 @@ import numpy as np
 
 from saferank.live.replay import LEARNT, Pages
 from saferank.service.knowledge.lessons import Laid, Lesson
-from saferank.service.knowledge.visits.votes import Comparisons, Votes, Words, marks_of
+from saferank.service.knowledge.visits.votes import VisitorComparisons, Votes, Words, marks_of
 from saferank.verbs import Flags, Ints
 
 _AT_ONCE = 1 << 20
@@ -58,7 +58,7 @@ def _visits(pages: Pages, numbers: list[int], lessons: Sequence[Lesson]) -> tupl
     return np.array(rows, np.int64), np.frombuffer(b"".join(keys), np.uint64)
 
 
-def _compared(pages: Pages, rows: Ints, visitors: Words, hashes: Words) -> Comparisons:
+def _compared(pages: Pages, rows: Ints, visitors: Words, hashes: Words) -> VisitorComparisons:
     """The informative comparisons of pages."""
     step = max(1, _AT_ONCE // (pages.clicks.shape[1] * pages.ranking.shape[1]))
     found = []
@@ -67,8 +67,8 @@ def _compared(pages: Pages, rows: Ints, visitors: Words, hashes: Words) -> Compa
         at, clicked, other = np.nonzero(informative(pages, part))
         chosen = pages.ranking[part[at], clicked], pages.ranking[part[at], other]
         marks = marks_of(visitors[begin + at], hashes[chosen[0]] + hashes[chosen[1]])
-        found.append(Comparisons(part[at], clicked, other, marks))
-    return Comparisons(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        found.append(VisitorComparisons(part[at], clicked, other, marks))
+    return VisitorComparisons(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
 def informative(pages: Pages, rows: Ints) -> Flags:
@@ -84,7 +84,7 @@ def informative(pages: Pages, rows: Ints) -> Flags:
     return np.asarray(differ & np.where(pages.frozen[rows, None, None] == 1, drawn & (place < 62), grouped))
 
 
-def _masked(laid: Laid, compared: Comparisons, repeated: Flags) -> Laid:
+def _masked(laid: Laid, compared: VisitorComparisons, repeated: Flags) -> Laid:
     """A copy of the operations, without some comparisons."""
     pages, numbers = _chosen(laid[0], list(range(len(laid[1])))), laid[1]
     split: dict[int, dict[int, list[int]]] = {}  # by row and clicked place: what it is still compared with

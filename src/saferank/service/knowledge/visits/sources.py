@@ -11,7 +11,7 @@ MOST_SOURCES = 1 << 16
 _COUNT_BYTES = 4
 
 
-class Sources:
+class SourceCounts:
     """How many pages of each source have counted today, by the time of issue."""
 
     def __init__(self, most_pages: int, day: int = 0, packed: bytes = b"", most: int = MOST_SOURCES) -> None:

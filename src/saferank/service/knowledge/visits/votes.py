@@ -28,7 +28,7 @@ Words = NDArray[np.uint64]
 Marks = NDArray[np.uint32]
 
 
-class Comparisons(NamedTuple):
+class VisitorComparisons(NamedTuple):
     """Informative comparisons by known visitors, in display order."""
 
     row: Ints  # of the page among those that are laid out
@@ -57,7 +57,7 @@ class Votes:
         if epoch > self.epoch:
             self.epoch, self.level, self.marks = epoch, 0, np.zeros(0, np.uint32)
 
-    def repeated(self, compared: Comparisons) -> Flags:
+    def repeated(self, compared: VisitorComparisons) -> Flags:
         """Note votes in display order; True for each that does not count."""
         repeated, begin = np.ones(len(compared.mark), np.bool_), 0
         while begin < len(compared.mark):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from saferank.service.knowledge.arms import ARMS
 from saferank.service.knowledge.arms.compared_arms import ComparedArms, compared_arms
-from saferank.service.knowledge.evidence import Race
+from saferank.service.knowledge.evidence import PairProgress
 from saferank.service.knowledge.publications import read_head
 from saferank.service.protocol.server import Server
 from saferank.store.contract import ContextRow, Publication
@@ -38,7 +38,7 @@ class Standing(NamedTuple):
     base: tuple[str, ...]  # production's page from which the leader was derived
     tallies: Sequence[Sequence[int]]  # by arm: closed pages, those with clicks, clicks
     epoch: int
-    race: Race
+    race: PairProgress
     alarms: int
     operation: int  # operations of the context up to this one are in it
     compared: ComparedArms  # served pages beside the holdout
@@ -115,7 +115,7 @@ class Standings:
         lists = await self._server.contexts.known_catalogue(bytes.fromhex(terms["catalogue"]))
         base = tuple(lists[0][: terms["k"]]) if lists else ()
         blank = [[0, 0, 0] for _ in ARMS]
-        return Standing(0, 0, terms["k"], 1, row.opened_at, base, base, blank, 0, Race(), 0, 0, ComparedArms(1))
+        return Standing(0, 0, terms["k"], 1, row.opened_at, base, base, blank, 0, PairProgress(), 0, 0, ComparedArms(1))
 
 
 def standing_of(publication: Publication) -> Standing:
@@ -132,7 +132,7 @@ def standing_of(publication: Publication) -> Standing:
         base=tuple(bases[head["k"]]),
         tallies=head["tallies"],
         epoch=head["epoch"],
-        race=Race(*head["race"]),
+        race=PairProgress(*head["race"]),
         alarms=sum(head["alarms"].values()),
         operation=publication.operation,
         compared=compared_arms(head["compared"]),

@@ -14,7 +14,7 @@ from saferank.service.queries.all_contexts.newest_changes import NewestChanges
 from saferank.service.queries.all_contexts.prospects import DAY_MS, decides_nothing
 from saferank.service.queries.all_contexts.sentences import overview_sentence
 from saferank.service.queries.all_contexts.standings import Standings
-from saferank.service.queries.effect import Contexts, Effect
+from saferank.service.queries.effect import Contexts, EffectQueries
 from saferank.service.wire.effect_views import (
     AlarmView,
     ContextChangeView,
@@ -41,7 +41,7 @@ _MARKED = frozenset(get_args(MarkerView.model_fields["kind"].annotation))
 class Summary:
     """Reads standings, and what happened lately."""
 
-    def __init__(self, server: Server, standings: Standings, effect: Effect) -> None:
+    def __init__(self, server: Server, standings: Standings, effect: EffectQueries) -> None:
         self._server, self._standings, self._effect = server, standings, effect
         self._changes = NewestChanges(server.store)
         self._operations: list[OperationRow] = []

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from saferank.service.http.adapters import calls
 from saferank.service.http.bodies import parsed, read_body, understood
 from saferank.service.http.hub import Hub
-from saferank.service.wire.calls import MOST_POSITIONS, Call, DistinctIds, FeedbackCall, Id, Token
+from saferank.service.wire.calls import MOST_POSITIONS, CallBody, DistinctIds, FeedbackCall, Id, Token
 from saferank.service.wire.problems import Problem
 
 SCRIPT, BEACON = "/saferank.js", "/v1/beacon"
@@ -19,7 +19,7 @@ LARGEST_BEACON = 65_536
 """Browsers send no more; and the body is read before the rate limit of a tenant can be charged."""
 
 
-class BeaconCall(Call):
+class BeaconCall(CallBody):
     """A feedback call by token, and the key that would otherwise be in a header."""
 
     token: Token
