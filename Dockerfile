@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# The live service. docs/containers.md says how to run it.
+# The live service. docs/engineers/containers.md says how to run it.
 FROM python:3.13-slim-bookworm AS build
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE constraints.txt ./

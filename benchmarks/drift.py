@@ -1,4 +1,4 @@
-"""Policies with and without a lifetime of certificates in worlds that change: the tables of docs/drift.md.
+"""Policies with and without a lifetime of certificates in worlds that change: the tables of docs/algorithms/drift.md.
 
     python benchmarks/drift.py INSTANCES.json
     python benchmarks/drift.py INSTANCES.json --every 3 --worlds slow,arrivals,departures --models pbm,cm

@@ -125,7 +125,7 @@ def _biased(first_wins: float) -> Callable[[Random], Visits]:
 
 
 def print_breaches(runs: int, rule: str) -> None:
-    """Print the table of docs/service-figures.md, measured here."""
+    """Print the table of docs/reference/service-figures.md, measured here."""
     print(f"false certification of two equal items within {INFORMATIVE:,} informative clicks, rule {rule},")
     print(f"{runs} runs each (standard error at most {0.5 / runs**0.5:.3f})\n")
     print(f"{'what breaks it':55s} {'counted as it comes':>20s} {'by the service':>15s}")
@@ -136,7 +136,7 @@ def print_breaches(runs: int, rule: str) -> None:
 
 
 def print_draws(runs: int) -> None:
-    """Print the table of docs/evidence.md, measured here."""
+    """Print the table of docs/algorithms/evidence.md, measured here."""
     print("\nfalse certification of equal items by safe-draw; runs that certified an ordered pair chosen beforehand;")
     print(f"a policy that keeps alpha exceeds what is allowed with probability at most {SURPRISE:g};")
     print("then the share of all ordered pairs of equal items that were certified (standard error over runs)\n")
@@ -145,7 +145,7 @@ def print_draws(runs: int) -> None:
 
 
 def main() -> None:
-    """Print the tables of docs/service-figures.md and docs/evidence.md, measured here."""
+    """Print the tables of docs/reference/service-figures.md and docs/algorithms/evidence.md, measured here."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--rule", default="paper:1e-5")

@@ -1,4 +1,4 @@
-"""When the model is wrong: the study of docs/model-wrong.md, its tables and its figure.
+"""When the model is wrong: the study of docs/researchers/model-wrong.md, its tables and its figure.
 
 python benchmarks/model_wrong.py play LINES.json                       # the embedded set
 python benchmarks/model_wrong.py play LINES.json yandex60.json         # an instance file

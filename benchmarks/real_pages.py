@@ -1,4 +1,4 @@
-"""A log of real result pages, end to end: the run of docs/real-pages.md, from any sessions file.
+"""A log of real result pages, end to end: the run of docs/researchers/real-pages.md, from any sessions file.
 
     python benchmarks/real_pages.py SESSIONS --out DIR
 

@@ -1,4 +1,4 @@
-"""Policies in worlds with late and lost clicks, another screen and another reward: the table of docs/worlds.md.
+"""The table of docs/researchers/worlds.md: policies with late and lost clicks, another screen and another reward.
 
     python benchmarks/worlds.py INSTANCES.json --every 6
 

@@ -1,4 +1,4 @@
-"""Write the generated pages of the documentation: at present docs/cli.md, from the commands themselves.
+"""Write the generated pages of the documentation: at present docs/reference/cli.md, from the commands themselves.
 
 make docs
 """
@@ -11,7 +11,7 @@ import typer.main
 
 from saferank.cli import app
 
-PAGE = Path(__file__).parent / "cli.md"
+PAGE = Path(__file__).parent / "reference" / "cli.md"
 
 
 def reference() -> str:

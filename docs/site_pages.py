@@ -52,9 +52,10 @@ def http_page() -> str:
     """Every path, and the bodies of calls and answers, field by field."""
     lines = [
         "# HTTP API", "",
-        "[The live service](../service.md#endpoints) says how to use it, and "
-        "[its table of statuses](../service.md#refusals) what refusals mean. A running service describes its own paths "
-        "for machines at `/openapi.json`; the paths of other protocols follow their specifications and are not in it.",
+        "[The live service](../engineers/service.md#endpoints) says how to use it, and "
+        "[its table of statuses](../engineers/service.md#refusals) what refusals mean. A running service describes its "
+        "own paths for machines at `/openapi.json`; the paths of other protocols follow their specifications and are "
+        "not in it.",
         "", "## Paths", "", "| path | what it does |", "|---|---|", *_paths(),
     ]  # fmt: skip
     for title, about, modules in _bodies():
@@ -78,9 +79,13 @@ def _bodies() -> list[tuple[str, str, list[ModuleType]]]:
         ("The two calls and the switches", strict, [calls]),
         ("Views", "What reading answers.", [views, effect_views, shadow_views, health]),
         ("Refusals", "Every refusal is `application/problem+json`.", [problems]),
-        ("Beacon", f"{strict} [In the browser](../browser.md) has the script that sends it.", [browser]),
-        ("OpenSearch UBI", f"{lenient} [UBI](../ubi.md) says what they mean here.", [ubi]),
-        ("Azure Personalizer", f"{lenient} [Its page](../personalizer.md) says what they mean.", [personalizer_calls]),
+        ("Beacon", f"{strict} [In the browser](../engineers/browser.md) has the script that sends it.", [browser]),
+        ("OpenSearch UBI", f"{lenient} [UBI](../engineers/ubi.md) says what they mean here.", [ubi]),
+        (
+            "Azure Personalizer",
+            f"{lenient} [Its page](../engineers/personalizer.md) says what they mean.",
+            [personalizer_calls],
+        ),
     ]
 
 
@@ -115,7 +120,7 @@ def settings_page() -> str:
     lines = [
         "# Settings of the service", "",
         "From the command line (`--set NAME=VALUE`), the environment (`SAFERANK_SERVE_NAME`) or a file; "
-        "[the live service](../service.md#settings) says how they are combined.",
+        "[the live service](../engineers/service.md#settings) says how they are combined.",
     ]  # fmt: skip
     for title, model in (("Settings", Settings), ("Keys of a tenant", TenantKeys)):
         lines += ["", f"## {title}", "", "| setting | type | meaning | default |", "|---|---|---|---|", *_rows(model)]

@@ -82,7 +82,7 @@ def test_every_extra_is_tried_by_make_package() -> None:
 
 
 def test_extras_are_in_the_documentation_and_in_the_image() -> None:
-    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "start" / "install.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == set(PROJECT["optional-dependencies"])
     image = re.search(r'"\.\[([\w,]+)\]"', (ROOT / "Dockerfile").read_text(encoding="utf-8"))
     assert image is not None and set(image.group(1).split(",")) <= set(PROJECT["optional-dependencies"])

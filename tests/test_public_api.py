@@ -9,7 +9,7 @@ import pytest
 
 import saferank
 
-PAGE = Path(__file__).parents[1] / "docs" / "library.md"
+PAGE = Path(__file__).parents[1] / "docs" / "researchers" / "library.md"
 
 
 @pytest.mark.parametrize("name", [name for name in saferank.__all__ if name != "__version__"])

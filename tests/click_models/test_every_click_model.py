@@ -15,8 +15,8 @@ from saferank.click_models.shapes import PerItem, Probability, Shape, field_shap
 from saferank.instances.embedded import embedded_instances
 from saferank.randomness import stream
 from saferank.verbs import Items, click, expected_clicks
-from tests.reference import click_models as reference
 from tests.reference.randomness import Xoshiro
+from tests.reference.users import click_models as reference
 
 EVERY = pytest.mark.parametrize("name", CLICK_MODELS)
 

@@ -56,7 +56,7 @@ def metrics_of(texts: list[str]) -> set[str]:
 
 
 def test_alerts_are_complete_and_documented() -> None:
-    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "engineers" / "operations.md").read_text(encoding="utf-8")
     names = [rule["alert"] for rule in rules()]
     assert len(names) == len(set(names)) > 10
     for rule in rules():

@@ -1,4 +1,4 @@
-"""The example of docs/add-a-click-model.md keeps the contract and is played from its instance file."""
+"""The example of docs/researchers/add-a-click-model.md keeps the contract and is played from its instance file."""
 
 import re
 import sys
@@ -11,7 +11,7 @@ from saferank.checks import check_click_model
 from saferank.click_models import CLICK_MODELS
 from tests.cli.command_line import call
 
-PAGE = Path(__file__).parents[2] / "docs" / "add-a-click-model.md"
+PAGE = Path(__file__).parents[2] / "docs" / "researchers" / "add-a-click-model.md"
 
 
 @pytest.fixture

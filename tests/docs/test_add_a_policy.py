@@ -1,4 +1,4 @@
-"""The example of docs/add-a-policy.md is a policy: it passes the contract, plays and learns."""
+"""The example of docs/researchers/add-a-policy.md is a policy: it passes the contract, plays and learns."""
 
 import importlib
 import os
@@ -16,7 +16,7 @@ from saferank.instances.embedded import embedded_instances
 from saferank.policies import POLICIES
 from saferank.simulation.experiment import Plan, cells_of, run
 
-PAGE = Path(__file__).parents[2] / "docs" / "add-a-policy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "researchers" / "add-a-policy.md"
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def test_commands_of_a_document_need_no_file_from_elsewhere(page: Path) -> None:
 
 
 def test_every_folder_of_the_package_stands_in_the_architecture() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "architecture.md").read_text(encoding="utf-8")
     package = ROOT / "src" / "saferank"
     folders = [path.name for path in package.iterdir() if path.is_dir() and (path / "__init__.py").exists()]
     assert sorted(name for name in folders if f"| `{name}/` |" not in text) == []
@@ -63,8 +63,8 @@ def test_every_folder_of_the_package_stands_in_the_architecture() -> None:
 
 def test_documents_name_files_at_all() -> None:
     """The pattern finds what it should: a check that finds nothing could not fail."""
-    assert NAMED.findall("see `docs/safety.md`, (policies/safe-draw.md#figures) and shared/bubble.py.") == [
-        "docs/safety.md", "policies/safe-draw.md", "shared/bubble.py",
+    assert NAMED.findall("see `docs/algorithms/safety.md`, (policies/safe-draw.md#figures) and shared/bubble.py.") == [
+        "docs/algorithms/safety.md", "policies/safe-draw.md", "shared/bubble.py",
     ]  # fmt: skip
     assert NAMED_FOLDER.findall("`service/state/` and `docs/`") == ["service/state/", "docs/"]
     assert NAMED_JSON.findall("`tests/data/pages.json`, `results.json`") == ["tests/data/pages.json", "results.json"]

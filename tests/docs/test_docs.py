@@ -32,7 +32,7 @@ def test_every_page_stands_in_the_index() -> None:
 
 @pytest.mark.parametrize("model", CLICK_MODELS)
 def test_every_click_model_is_documented(model: str) -> None:
-    assert f"| `{model}` |" in (ROOT / "docs" / "click-models.md").read_text(encoding="utf-8")
+    assert f"| `{model}` |" in (ROOT / "docs" / "algorithms" / "click-models.md").read_text(encoding="utf-8")
 
 
 def test_the_command_line_reference_is_current() -> None:
@@ -40,12 +40,15 @@ def test_the_command_line_reference_is_current() -> None:
     assert spec is not None and spec.loader is not None
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
-    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == generate.reference(), "run make docs"
+    assert (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8") == generate.reference(), "run make docs"
 
 
 @pytest.mark.parametrize(
     "page",
-    [ROOT / "docs" / "live-ranker.md", ROOT / "docs" / "library.md"],  # README: test_readme.py
+    [
+        ROOT / "docs" / "engineers" / "live-ranker.md",
+        ROOT / "docs" / "researchers" / "library.md",
+    ],  # README: test_readme.py
     ids=lambda page: page.name,
 )
 def test_examples_run(page: Path, capsys: pytest.CaptureFixture[str]) -> None:

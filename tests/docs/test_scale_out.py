@@ -1,4 +1,4 @@
-"""docs/scale-out.md: its commands are run as they stand, on a real PostgreSQL; its compose file is read."""
+"""docs/engineers/scale-out.md: its commands are run as they stand, on a real PostgreSQL; its compose file is read."""
 
 import json
 import os
@@ -15,8 +15,8 @@ from saferank.service.settings import Settings
 from tests.postgres_process import PostgresProcess
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = DOCS / "scale-out.md"
-COMPOSE = DOCS / "compose-three-servers.yaml"
+PAGE = DOCS / "engineers" / "scale-out.md"
+COMPOSE = DOCS / "engineers" / "compose-three-servers.yaml"
 ADDRESS = "postgresql://postgres@localhost/saferank"
 LONGEST = 800
 """Seconds: a machine without compiled code compiles first."""

@@ -17,7 +17,7 @@ from saferank.fitting import ESTIMATORS, ccm, cm, dbn, dcm, estimator, pbm, ubm
 from saferank.fitting.coins import coins_of, model_of, sizes
 from saferank.fitting.estimation import expected_counts
 from tests.fitting.planted_pages import expanded, log_of, random_pages
-from tests.reference import fitting as reference
+from tests.reference.users import fitting as reference
 
 FITS = """
 from tests.fitting.planted_pages import log_of, random_pages

@@ -14,7 +14,7 @@ from saferank.fitting.coins import coins_of
 from saferank.fitting.likelihood import log_likelihood
 from saferank.verbs import Floats
 from tests.fitting.planted_pages import Plant, clicked_by, log_of, plants
-from tests.reference import click_models as reference
+from tests.reference.users import click_models as reference
 
 EVERY = pytest.mark.parametrize("name", ESTIMATORS)
 compiled = pytest.mark.skipif(not JIT, reason="takes minutes when interpreted; its lines are covered by other tests")

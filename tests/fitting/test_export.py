@@ -4,7 +4,8 @@ Each test asks that every number lies within 4.5 standard errors (bootstrap, 40 
 degrees of freedom): 30 numbers for CM, DBN and CCM, 300 strongly correlated ones for PBM and UBM, so a correct program
 fails on at most 2 % of seeds (union bound). PBM's EM needs more than the usual 50 iterations to come to rest: after
 600 its largest distance was 4.2 here, after 2,400 it was 3.3.
-DCM is left out: PyClick's count, which we keep, does not find the users of an ordinary DCM (docs/fitting.md).
+DCM is left out: PyClick's count, which we keep, does not find the users of an ordinary DCM
+(docs/researchers/fitting.md).
 """
 
 from pathlib import Path

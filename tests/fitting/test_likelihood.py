@@ -13,7 +13,7 @@ from saferank.fitting import ESTIMATORS
 from saferank.fitting.coins import coins_of, model_of, sizes
 from saferank.fitting.likelihood import log_likelihood
 from tests.fitting.planted_pages import log_of, random_pages
-from tests.reference import click_models as reference
+from tests.reference.users import click_models as reference
 
 EVERY = pytest.mark.parametrize("name", ESTIMATORS)
 

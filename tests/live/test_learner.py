@@ -137,7 +137,7 @@ def convinced(learner: Learner, better: str, worse: str, wins: int = 40) -> None
 
 
 def wrong_pairs(ranking: list[str], truth: list[str]) -> int:
-    """V of docs/safety.md for items all of which are in ``truth``, best first."""
+    """V of docs/algorithms/safety.md for items all of which are in ``truth``, best first."""
     place = {item: ranking.index(item) if item in ranking else len(ranking) for item in truth}
     return sum(place[worse] < place[better] for number, better in enumerate(truth) for worse in truth[number + 1 :])
 

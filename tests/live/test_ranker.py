@@ -14,15 +14,15 @@ from saferank.live.page import Item
 from saferank.policies import POLICIES
 from saferank.simulation.experiment import Plan, cells_of, run
 from saferank.verbs import Ints, click, expected_clicks
-from tests.reference.batch_rank import BatchRank
-from tests.reference.cascade_kl_ucb import CascadeKlUcb
 from tests.reference.decision import paper_decides
-from tests.reference.late_feedback import late_policy
-from tests.reference.pbm_ts import PbmTs
-from tests.reference.pbm_ucb import PbmUcb
+from tests.reference.peers.batch_rank import BatchRank
+from tests.reference.peers.cascade_kl_ucb import CascadeKlUcb
+from tests.reference.peers.pbm_ts import PbmTs
+from tests.reference.peers.pbm_ucb import PbmUcb
 from tests.reference.randomness import Xoshiro
 from tests.reference.safe_blocks import LateSafeBlocks
 from tests.reference.safe_order import LateSafeOrder
+from tests.reference.users.late_feedback import late_policy
 
 EVERY_POLICY = sorted(POLICIES)
 ATTRACTION: dict[Item, float] = {"a": 0.1, "b": 0.3, "c": 0.2, "x": 0.6, "y": 0.05, "z": 0.7}

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-import tests.reference.batch_rank as transcribed_batches
-import tests.reference.cascade_kl_ucb as transcribed_cascade
+import tests.reference.peers.batch_rank as transcribed_batches
+import tests.reference.peers.cascade_kl_ucb as transcribed_cascade
 import tests.reference.policies as transcribed
 import tests.reference.safe_blocks as transcribed_blocks
 import tests.reference.safe_order as transcribed_order
@@ -31,10 +31,10 @@ from saferank.statistics.duels import DenseDuels, HashedDuels, new_hashed_duels,
 from saferank.verbs import NOBODY, Floats, Impression, Ints, choose, learn, new_impression
 from tests.reference import decision as literal
 from tests.reference.kl_index import index, sbb
-from tests.reference.pbm_ts import PbmTs
-from tests.reference.pbm_ucb import PbmUcb
+from tests.reference.peers.pbm_ts import PbmTs
+from tests.reference.peers.pbm_ucb import PbmUcb
 from tests.reference.randomness import Xoshiro
-from tests.reference.safe_draw import SafeDraw
+from tests.reference.safe_draw.exact import SafeDraw
 
 EVERY = pytest.mark.parametrize("name", POLICIES)
 BUBBLES = pytest.mark.parametrize("name", ["bubble-rank", "kl-ucb-br"])

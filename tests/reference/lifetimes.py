@@ -1,4 +1,4 @@
-"""KL-UCB-BR whose certificates have a lifetime, sentence by sentence (docs/drift.md, "What is played")."""
+"""KL-UCB-BR whose certificates have a lifetime, sentence by sentence (docs/algorithms/drift.md, "What is played")."""
 
 from collections.abc import Callable
 

@@ -41,7 +41,7 @@ def test_equally_attractive_items_win_equally_often(model: object) -> None:
 
 
 def test_an_item_that_satisfies_wins_without_being_more_attractive() -> None:
-    """0.735 of 1.245 comparisons a pair of pages, as in docs/safety.md; five standard errors."""
+    """0.735 of 1.245 comparisons a pair of pages, as in docs/algorithms/safety.md; five standard errors."""
     won, informative = comparisons(DBN(np.array([0.50, 0.49]), np.array([0.0, 1.0]), 1.0))
     share = 0.735 / 1.245
     assert abs(won - informative * share) < 5 * np.sqrt(informative * share * (1 - share))

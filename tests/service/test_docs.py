@@ -1,4 +1,4 @@
-"""What exists is documented in docs/service.md: settings with their defaults, routes, statuses, metrics."""
+"""What exists is documented in docs/engineers/service.md: settings with their defaults, routes, statuses, metrics."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from saferank.service.http.openapi import document
 from saferank.service.settings import Settings
 from tests.service.http.service_in_process import Service
 
-PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "engineers" / "service.md").read_text(encoding="utf-8")
 
 
 def routes() -> dict[str, dict[str, object]]:
@@ -23,7 +23,7 @@ def routes() -> dict[str, dict[str, object]]:
 
 def test_every_attack_has_the_tests_that_are_named() -> None:
     root = Path(__file__).parents[2]
-    text = (root / "docs" / "statistics-in-production.md").read_text(encoding="utf-8")
+    text = (root / "docs" / "engineers" / "statistics-in-production.md").read_text(encoding="utf-8")
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
     missing = [name for file, name in named if f"def {name}(" not in (root / file).read_text(encoding="utf-8")]
     assert missing == []

@@ -13,11 +13,11 @@ from saferank.instances.embedded import embedded_instances
 from saferank.simulation.drift import Drift, arrivals, arrivals_every, departures_every, parse_drift, slow, step
 from saferank.simulation.engine import simulate
 from saferank.simulation.experiment import Plan, cells_of, run
-from tests.reference import click_models as literal_users
-from tests.reference import drift as literal
 from tests.reference import policies as literal_policies
 from tests.reference.decision import paper_decides
 from tests.reference.randomness import Xoshiro
+from tests.reference.users import click_models as literal_users
+from tests.reference.users import drift as literal
 
 ATTRACTION = [0.2, 0.7, 0.1, 0.45, 0.9]
 EXAMINATION = [0.9, 0.6, 0.5]

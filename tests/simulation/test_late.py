@@ -16,12 +16,12 @@ from saferank.simulation.experiment import Plan, cells_of, run
 from saferank.simulation.feedback import LateFeedback, layout_of
 from saferank.simulation.rewards import best_of, reward, reward_of
 from tests.cli.command_line import environment
-from tests.reference import click_models as literal_users
-from tests.reference import other_worlds as literal
 from tests.reference.decision import paper_decides
-from tests.reference.late_feedback import late_policy
 from tests.reference.randomness import Xoshiro
 from tests.reference.safety import best_reward
+from tests.reference.users import click_models as literal_users
+from tests.reference.users import other_worlds as literal
+from tests.reference.users.late_feedback import late_policy
 
 ATTRACTION = [0.2, 0.7, 0.1, 0.45, 0.9]
 EXAMINATION = [0.9, 0.6, 0.5]

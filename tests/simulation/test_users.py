@@ -9,8 +9,8 @@ from saferank.instances.embedded import embedded_instances
 from saferank.randomness import Words, stream, word
 from saferank.simulation.users import begin_page, next_user
 from saferank.verbs import Items, click
-from tests.reference import click_models as literal_users
 from tests.reference.randomness import Xoshiro, page_stream
+from tests.reference.users import click_models as literal_users
 
 QUERY = {instance.model_name: instance for instance in embedded_instances(3, models=tuple(CLICK_MODELS))[-6:]}
 

@@ -1,4 +1,4 @@
-"""The inequality behind every certificate, docs/evidence.md: P(clicks | page) <= P(clicks | i and j exchanged).
+"""The inequality of docs/algorithms/evidence.md: P(clicks | page) <= P(clicks | i and j exchanged).
 
 i is clicked, j is not or is hidden, and i is at most as attractive. All click vectors of pages of 3 places and a hidden
 item, models with random parameters from fixed seeds. No chance is left in the verdicts.
@@ -10,7 +10,7 @@ from itertools import product
 
 import pytest
 
-from tests.reference.click_models import CCM, CM, DBN, DCM, PBM, UBM, ClickModel
+from tests.reference.users.click_models import CCM, CM, DBN, DCM, PBM, UBM, ClickModel
 
 K = 3
 ITEMS = list(range(K + 1))  # the last one is hidden

@@ -63,13 +63,13 @@ def simulate(
     ``PolicyKind`` objects, also such as were defined in a notebook cell; None stands for the five of the paper.
     ``jobs`` is the number of threads (None: all cores); ``cluster`` the address of a Dask scheduler to use instead.
     ``drift`` says how attraction changes during a run, as a text like ``"step:50000:reversed"`` or an object of
-    ``saferank.simulation.drift``; ``lifetime`` is that of certificates, in rounds (docs/drift.md).
+    ``saferank.simulation.drift``; ``lifetime`` is that of certificates, in rounds (docs/algorithms/drift.md).
     ``rule`` is ``paper:DELTA`` or ``anytime:ALPHA``; None stands for the kind that each policy takes first, at 1/T.
     Several ``positions``, rules or lifetimes are all played, in every combination (a sweep). So are several values of
     hyper-parameters: ``settings={"bubble-rank.hidden_duels": [True, False]}``. Of several rules a policy is played with
     those that it takes; ``Results.left_out`` names the others.
     ``delay``, ``lost_pages``, ``lost_clicks``, ``layout``, ``examination`` (given to policies that need it) and
-    ``reward`` make a world that is not the paper's (docs/worlds.md).
+    ``reward`` make a world that is not the paper's (docs/researchers/worlds.md).
     ``models`` and ``queries`` take only these click models and the first queries of a file or the embedded set.
     With ``out`` the results are saved to that folder, and the run keeps there what is finished: after an interrupt or
     a crash the same call with ``resume=True`` continues the run and gives the same results. A folder that holds a

@@ -53,8 +53,8 @@ def forecast(
     which it goes on as in its last tenth. The first policy is the one of the headline. The same seed gives the same
     numbers whatever ``jobs`` is.
 
-    The simulation takes the fitted model for the truth: docs/forecast.md says what that means, and what the bands do
-    not cover. Raises ``UsageError`` when something cannot be used, ``RunInterrupted`` after Ctrl-C.
+    The simulation takes the fitted model for the truth: docs/engineers/forecast.md says what that means, and what the
+    bands do not cover. Raises ``UsageError`` when something cannot be used, ``RunInterrupted`` after Ctrl-C.
     """
     from saferank.experiments.engines import MOST_JOBS, cores, explain_compilation
     from saferank.fitting import estimator

@@ -2,8 +2,9 @@
 
 Better means more attractive, and what certifies are comparisons that are fair coins between equally attractive items.
 They are under PBM, CM, DCM, UBM and CCM. Under DBN with unequal satisfaction they are not, for any policy here: an item
-that satisfies ends the visit and takes clicks from the items below it (docs/safety.md). There certificates may be wrong
-at any rate, and the guarantees of the policies do not hold.
+that satisfies ends the visit and takes clicks from the items below it. Under CCM items of unequal attraction can break
+the bets of safe-draw. There certificates may be wrong at any rate, and the guarantees of the policies do not hold
+(docs/algorithms/safety.md).
 """
 
 from saferank.safety.budget import Budget, Price, price_of_page, whole_allowance

@@ -1,6 +1,6 @@
 """Every setting of the service: its name, its default, what it does and what it may be.
 
-``docs/service.md`` lists them all; a test compares. Where the values come from is the business of
+``docs/engineers/service.md`` lists them all; a test compares. Where the values come from is the business of
 ``settings_sources.py``.
 """
 
@@ -305,7 +305,9 @@ def check_servable_parts(kind: "PolicyKind") -> None:
     """ValueError when a policy lacks what serving needs."""
     missing = kind.missing_to_be_served()
     if missing:
-        raise ValueError(f"{kind.name} cannot be served: it has no {missing[0]} (docs/add-a-policy.md); safe-draw can")
+        raise ValueError(
+            f"{kind.name} cannot be served: it has no {missing[0]} (docs/researchers/add-a-policy.md); safe-draw can"
+        )
 
 
 def check_tenant(name: str) -> None:

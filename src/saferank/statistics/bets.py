@@ -14,7 +14,7 @@ capital after bets with outcomes y (1 when i stands at the clicked place) is the
 a non-negative supermartingale. A mean over eight stakes is one too, and by Ville's inequality it ever reaches
 1/alpha with probability at most alpha: then i is certified as better than j. The stakes count equally, or with weights
 that were chosen beforehand. Even coins are the case p0 = 1/2. The
-proof, and for which users it holds, is in docs/evidence.md.
+proof, and for which users it holds, is in docs/algorithms/evidence.md.
 
 The odds are rounded up to a multiple of 2^-10, for either item, so that logarithms come from a table: a bet at longer
 odds than the true ones only loses.

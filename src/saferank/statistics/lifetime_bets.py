@@ -9,7 +9,7 @@ Time is cut into epochs of D pages. For every ordered pair (i, j) and every stak
 * ``surge``: the same bets, but never below 0: how much speaks for i over j since the time when least did (CUSUM). When
   it is large against what was believed, the world has changed: what was believed is withdrawn.
 
-What is played, and why it is right: docs/drift.md.
+What is played, and why it is right: docs/algorithms/drift.md.
 """
 
 import math

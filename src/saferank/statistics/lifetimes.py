@@ -6,7 +6,7 @@ the pair is compared again, and never longer than 2 D rounds after the first pag
 what follows from the certificates that hold (``certificate_table.py``), not what the present wins say.
 
 This store is a type of its own, and kernels are compiled for the types of their arguments: a policy without a lifetime
-runs exactly the code that it would run if this file did not exist. Why it is right: docs/drift.md.
+runs exactly the code that it would run if this file did not exist. Why it is right: docs/algorithms/drift.md.
 """
 
 from typing import NamedTuple

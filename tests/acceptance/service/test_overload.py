@@ -73,8 +73,8 @@ def test_too_much_is_refused_politely(tmp_path: Path, limit: str) -> None:
 
 LEFT = 0.4
 """Of the calls that a second of the server's processor time answers, so many are answered under three times the load.
-The aim is 0.8 (docs/service-figures.md); processor time instead of latencies, and half of the aim, because tests share
-their machine with other work."""
+The aim is 0.8 (docs/reference/service-figures.md); processor time instead of latencies, and half of the aim, because
+tests share their machine with other work."""
 
 
 def test_under_three_times_the_load_most_of_the_capacity_is_left(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from saferank.logs import ClickLog, LogError, read_log, summarize_log, write_synthetic_log
 from saferank.logs.synthetic.writing import planted_instances
 from tests.logs.log_writing import PERSONALIZED, page, same, tabbed, written
-from tests.reference import logs as reference
+from tests.reference.users import logs as reference
 
 TEN = "1 2 3 4 5 6 7 8 9 10"
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)

@@ -14,7 +14,7 @@ from saferank.instances.embedded import embedded_instances
 from saferank.logs import read_log, summarize_log, write_synthetic_log
 from saferank.logs.synthetic.writing import planted_instances
 from saferank.verbs import expected_clicks
-from tests.reference import logs as reference
+from tests.reference.users import logs as reference
 
 RECORDS = {
     "M": re.compile(r"\d+\tM\t\d+\t\d+"),

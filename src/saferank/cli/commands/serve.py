@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 def command(
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Settings in TOML; see docs/service.md.", show_default=False)
+        Path | None,
+        typer.Option(metavar="FILE", help="Settings in TOML; see docs/engineers/service.md.", show_default=False),
     ] = None,
     host: Annotated[
         str | None,

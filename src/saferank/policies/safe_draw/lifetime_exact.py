@@ -2,7 +2,7 @@
 
 A state of its own, so that the form without a lifetime runs the code that it would run without this file. Pages are
 drawn and checked as there (``exact.py``); evidence is that of ``statistics/lifetime_bets.py``, plans and renewals are
-those of ``renewals.py``. What is played, the theorem and the decisions behind it are in docs/drift.md.
+those of ``renewals.py``. What is played, the theorem and the decisions behind it are in docs/algorithms/drift.md.
 """
 
 from typing import Any, NamedTuple

@@ -3,7 +3,7 @@
 Pages are those of ``slots.py``. Evidence has epochs, two certifying streams, soft evidence and alarms as in the exact
 form (``statistics/lifetime_bets.py``); R and its income are derived from production's ranking whenever a certificate is
 given, replaced, withdrawn or ends. There are no renewing pages here: a pair is certified again when the order or the
-race compares it. See docs/drift.md.
+race compares it. See docs/algorithms/drift.md.
 """
 
 from typing import Any, NamedTuple

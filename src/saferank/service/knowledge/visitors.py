@@ -37,7 +37,7 @@ def draws_of(key: bytes, who: Visitor, tenant: str, context: str, window: int) -
     """The draws of a page: the same for a known visitor throughout a window, so that a reload gets the same page.
 
     Every visitor, context and window has a coin of its own for the arm. The comparison of the arms needs that
-    (docs/effect.md): one coin for everything that a session ever sees would make its pages one observation.
+    (docs/engineers/effect.md): one coin for everything that a session ever sees would make its pages one observation.
     """
     if who.key:
         drawn = _hashed(key, COINS_SIZE + 8, "page", tenant, context, who.key.hex(), str(window))

@@ -114,7 +114,7 @@ class PositionNote(Answer):
     position: int
     item: str
     role: str
-    first: float = Field(ge=0, le=1, description="Chance of the item to be first (docs/personalizer.md).")
+    first: float = Field(ge=0, le=1, description="Chance of the item to be first (docs/engineers/personalizer.md).")
 
 
 class PageNotes(Answer):

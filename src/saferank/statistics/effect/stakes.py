@@ -5,8 +5,9 @@ predicted for it, and V the sum of squares of (increment - prediction). For ever
 
     exp(a Y - cost(a) V),     cost(a) = (-log(1 - c a) - c a) / c^2,
 
-is at most a non-negative supermartingale that starts at 1 (docs/effect.md). So is the mean over stakes with weights
-that sum to 1: the *evidence*. It reaches 1/error at any time with probability at most error (Ville's inequality).
+is at most a non-negative supermartingale that starts at 1 (docs/engineers/effect.md). So is the mean over stakes with
+weights that sum to 1: the *evidence*. It reaches 1/error at any time with probability at most error (Ville's
+inequality).
 
 A stake is about the relative difference that it is made for: with Y the lead in clicks and outcomes of variance near
 their mean, a difference of 5 % is found soonest by a = 0.05. Stakes reach from 0.001 to 0.8 with most of their weight

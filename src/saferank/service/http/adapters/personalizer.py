@@ -189,7 +189,7 @@ def _binding(event_id: str) -> str:
 
 async def _nothing_there(request: Request) -> Response:
     """404: evaluations, models, logs and policies are not offered."""
-    detail = f"{request.scope['path'][:200]} is not offered; docs/personalizer.md lists what is"
+    detail = f"{request.scope['path'][:200]} is not offered; docs/engineers/personalizer.md lists what is"
     raise Problem(404, "Not found", detail)
 
 

@@ -1,6 +1,7 @@
 """Personalizer's calls as rank calls, and pages as its answers. Pure functions.
 
-``docs/personalizer.md`` says what each of its words means here. Fields that mean nothing here are accepted and ignored.
+``docs/engineers/personalizer.md`` says what each of its words means here. Fields that mean nothing here are
+accepted and ignored.
 """
 
 import json

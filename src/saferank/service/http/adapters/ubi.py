@@ -1,6 +1,6 @@
 """OpenSearch User Behavior Insights (UBI 1.2 and 1.3) over the two calls: events, queries, and a rank call.
 
-``docs/ubi.md`` says what each field means here. Fields that are not named below are accepted and ignored.
+``docs/engineers/ubi.md`` says what each field means here. Fields that are not named below are accepted and ignored.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Served pages beside the holdout, as the fold of a context keeps them (docs/effect.md).
+"""Served pages beside the holdout, as the fold of a context keeps them (docs/engineers/effect.md).
 
 Counted pages are compared when a coin could have put them into the holdout. All of it is sums in the log's order, so a
 replay and whoever takes over come to the same numbers, bit for bit.

@@ -1,4 +1,4 @@
-/* saferank.js: reports impressions and clicks of ranked lists. See docs/browser.md.
+/* saferank.js: reports impressions and clicks of ranked lists. See docs/engineers/browser.md.
  *   <script src="https://SERVICE/saferank.js" data-key="FEEDBACK KEY" defer></script>
  *   <ol data-saferank-token="TOKEN"><li data-saferank-item="ITEM">...</li></ol>
  */

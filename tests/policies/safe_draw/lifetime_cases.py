@@ -1,0 +1,441 @@
+"""safe-draw whose certificates have a lifetime: the cases that run interpreted.
+
+``test_safe_draw_lifetime.py`` runs this file in another process with ``NUMBA_DISABLE_JIT=1``: compiling takes longer
+than all of it.
+"""
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import saferank
+from saferank import Ranker
+from saferank.checks.page import copied_impression
+from saferank.click_models import PBM
+from saferank.instances import Instance
+from saferank.live.learner import Learner
+from saferank.policies import POLICIES, Setup, advance, freeze, make_room
+from saferank.policies.safe_draw.exact import ExactState
+from saferank.policies.safe_draw.lifetime_exact import LifetimeExactState
+from saferank.policies.safe_draw.lifetime_slots import LifetimeSlotState
+from saferank.policies.safe_draw.slots import SlotState
+from saferank.randomness import stream
+from saferank.safety import allowance
+from saferank.safety.worst_case import certify_seats, forget_certainty, new_possible, page_code
+from saferank.safety.worst_case import worst_case as worst_case_of
+from saferank.statistics.decision import decision_rule
+from saferank.statistics.lifetime_bets import (
+    LifetimeBets,
+    begin_epoch,
+    certify_winners,
+    settle_pair,
+    sound_alarms,
+    with_more_pairs,
+)
+from saferank.verbs import Impression, choose, learn, new_impression
+from tests.reference.randomness import Xoshiro
+from tests.reference.safe_draw.lifetime import IssuedPage, LifetimeSafeDraw
+from tests.reference.worst_case import worst_case
+
+KIND = POLICIES["safe-draw"]
+
+
+def fickle_user(rng: np.random.Generator, attraction: Any, shown: Any) -> list[int]:
+    return [int(rng.random() < attraction[item]) for item in shown]
+
+
+def mood(size: tuple[int, int], seed: int, era: int) -> Any:
+    """Attractions of an era: two items equal, the others far apart."""
+    ladder = np.maximum(np.linspace(0.02, 0.98, size[0]), 0.03 + 0.9 / size[0])
+    return np.random.default_rng([seed, era]).permutation(ladder)
+
+
+class Both(NamedTuple):
+    """The policy and its transcription, side by side, with the same random words."""
+
+    policy: Any
+    state: Any
+    rng: Any
+    slow: LifetimeSafeDraw
+
+
+def started(size: tuple[int, int], alpha: float, seed: int, lifetime: int) -> Both:
+    setup = Setup(*size, decision_rule(f"anytime:{alpha}"), lifetime=lifetime)
+    policy, state = make_room(KIND, setup, *KIND.start(setup))
+    rng = stream(seed, "policy")
+    return Both(policy, state, rng, LifetimeSafeDraw(*size, alpha, Xoshiro(rng.tolist()), lifetime))
+
+
+def issued(both: Both, size: tuple[int, int]) -> tuple[Impression, IssuedPage]:
+    """A page of both, which must be the same one, with the same weights and the same numbers drawn for it."""
+    impression = new_impression(size[1], size[0])
+    advance(both.policy, both.state)
+    choose(both.policy, both.state, both.rng, impression)
+    page = both.slow.issue()
+    assert impression.ranking.tolist() == page.drawn.row()
+    assert impression.weight.tolist() == page.drawn.weights
+    assert both.rng.tolist() == both.slow.rng.state
+    return impression, page
+
+
+def assert_same_knowledge(both: Both) -> None:
+    state, slow = both.state, both.slow
+    bets: LifetimeBets = state.duels
+    expires = bets.table.expires
+    assert {(int(i), int(j)): int(expires[i, j]) for i, j in np.argwhere(expires)} == slow.held.expires
+    assert {(int(i), int(j)) for i, j in np.argwhere(bets.table.above)} == slow.over
+    assert bets.table.alarms[0] == slow.held.alarms
+    assert state.reference.tolist() == slow.reference
+    for i, j in itertools.permutations(state.item.tolist(), 2):
+        row, side = min(i, j) * int(bets.n_items[0]) + max(i, j), int(i > j)
+        assert bets.book.capital[row, side].tolist() == slow.l[i, j]
+        assert bets.current[row, side].tolist() == slow.current[i, j]
+        assert bets.previous[row, side].tolist() == slow.previous[i, j]
+        assert bets.surge[row, side].tolist() == slow.surge[i, j]
+        assert bets.book.information[row] == slow.information[i, j]
+        assert bets.book.wins[row, side] == slow.wins[i, j]
+    assert state.rates.exposure[state.item].tolist() == [slow.exposure[item] for item in state.item.tolist()]
+
+
+def play(size: tuple[int, int], lifetime: int, seed: int, pages: int) -> LifetimeSafeDraw:
+    """Users who change their mind every second epoch or so."""
+    both, users = started(size, 0.2, seed, lifetime), np.random.default_rng(seed)
+    for number in range(pages):
+        impression, page = issued(both, size)
+        clicks = fickle_user(users, mood(size, seed, number // (2 * lifetime + 13)), page.drawn.shown)
+        learn(both.policy, both.state, impression, np.array(clicks))
+        both.slow.learn_issued(page, clicks)
+        if number % 7 == 0:
+            assert_same_knowledge(both)
+    return both.slow
+
+
+@pytest.mark.parametrize(("size", "lifetime"), [((5, 3), 60), ((4, 4), 50), ((3, 1), 60)], ids=str)
+def test_it_equals_its_transcription(size: tuple[int, int], lifetime: int) -> None:
+    """With certificates that are renewed, replaced and end."""
+    run = play(size, lifetime, 1, 5 * lifetime)
+    assert len(run.certificates) > 3
+    assert run.renewing > 5 or size == (3, 1)
+
+
+def test_streams_and_alarms_are_those_of_the_transcription() -> None:
+    """Bets at all kinds of odds, in worlds that turn round while certificates hold; epochs begin now and then."""
+    both, users = started((3, 2), 0.05, 1, 400), np.random.default_rng(1)
+    bets, slow, revoked = both.state.duels, both.slow, 0
+    for number in range(1, 1000):
+        attraction = mood((3, 2), 1, number // 300)
+        i, j = users.permutation(3)[:2].tolist()
+        p0 = float(users.choice([0.5, 0.3, 0.82]))
+        if users.random() < (1 - p0) * attraction[j] / ((1 - p0) * attraction[j] + p0 * attraction[i]):
+            i, j, p0 = j, i, 1 - p0
+        bets.n_settled[0] = 0
+        settle_pair(both.policy.table, bets, i, j, p0, number)
+        slow.settle(i, j, p0, number)
+        before = len(slow.held.expires)
+        assert sound_alarms(bets) == slow.alarm(i, j)
+        revoked += len(slow.held.expires) < before
+        assert certify_winners(both.policy.table, bets, number) == slow.certify_if_won(i, j)
+        slow.round = number
+        assert begin_epoch(bets, number) == (number % 400 == 0)
+        if number % 400 == 0:
+            slow.begin_epoch()
+        assert bets.table.alarms[0] == slow.held.alarms
+        slow.over = {(int(x), int(z)) for x, z in np.argwhere(bets.table.above)}  # compared in the other tests
+        assert all(slow.held.above(x, z) for x, z in slow.over)
+    both.state.reference[:] = slow.reference
+    assert_same_knowledge(both)
+    assert slow.held.alarms > 0 and revoked > 0
+
+
+def test_late_feedback_equals_the_transcription() -> None:
+    """Up to 70 pages out at a time with epochs of 60, answered in another order, some never."""
+    size = (5, 3)
+    both, users = started(size, 0.2, 1, 60), np.random.default_rng(1)
+    for batch in range(7):
+        out = []
+        for _ in range([30, 70, 40][batch % 3]):
+            impression, page = issued(both, size)
+            freeze(both.policy, both.state, impression)
+            out.append((impression, page))
+        for place in users.permutation(len(out))[: len(out) - 1]:
+            impression, page = out[place]
+            clicks = fickle_user(users, mood(size, 1, batch // 6), page.drawn.shown)
+            learn(both.policy, both.state, impression, np.array(clicks))
+            both.slow.learn_issued(page, clicks)
+        assert_same_knowledge(both)
+    assert len(both.slow.certificates) > 4 and both.slow.renewing > 0
+
+
+def test_items_come_and_go_as_in_the_transcription() -> None:
+    learner = Learner("safe-draw", original=list("abc"), candidates=list("xyz"), rule="anytime:0.2", lifetime=80)
+    rng, users = stream(5, "policy"), np.random.default_rng(5)
+    slow = LifetimeSafeDraw(6, 3, 0.2, Xoshiro(rng.tolist()), 80)
+
+    def visit(times: int) -> None:
+        for _ in range(times):
+            impression, page = learner.issue(rng), slow.issue()
+            assert impression.ranking[: len(page.drawn.row())].tolist() == page.drawn.row()
+            clicks = fickle_user(users, [0.3, 0.8, 0.2, 0.7, 0.1, 0.5, 0.9], page.drawn.shown)
+            learner.learn(impression, np.array(clicks))
+            slow.learn_issued(page, clicks)
+
+    visit(110)
+    assert learner.valid_certificates()
+    present = learner.present.copy()
+    present[0] = False  # a leaves production's ranking, x closes up
+    learner.regroup(present)
+    slow.regroup([1, 2, 3], [4, 5])
+    visit(40)
+    learner.regroup(np.append(present, True), ["w"])
+    slow.regroup([1, 2, 3], [4, 5, 6])
+    visit(40)
+    assert "a" not in learner.leader()
+
+
+@pytest.mark.parametrize("size", [(5, 3), (4, 4), (4, 1)], ids=str)
+def test_no_page_is_unsafe_in_any_order_that_the_certificates_that_hold_allow(size: tuple[int, int]) -> None:
+    worst_of_all = -99
+    for seed in range(2):
+        setup = Setup(*size, decision_rule("anytime:0.1"), lifetime=40 + seed)
+        policy, state = make_room(KIND, setup, *KIND.start(setup))
+        words, users, page = stream(seed, "policy"), np.random.default_rng(seed), new_impression(size[1], size[0])
+        for number in range(120):
+            advance(policy, state)
+            choose(policy, state, words, page)
+            known = {(int(i), int(j)) for i, j in np.argwhere(state.duels.table.above)}
+            worst = worst_case(size[0], known, list(range(size[1])), page.shown.tolist())
+            assert worst is not None, "what follows from certificates never contradicts itself"
+            assert worst <= allowance(*size), (size, seed, number)
+            worst_of_all = max(worst_of_all, worst)
+            learn(policy, state, page, np.array(fickle_user(users, mood(size, seed, number // 50), page.shown)))
+    assert worst_of_all == int(allowance(*size))
+
+
+def law_of(both: Both) -> dict[tuple[int, ...], float]:
+    """The probability of every page of the present plan, worked out from all that could be drawn."""
+    slow = both.slow
+    assert slow.plan is not None
+    weight = dict(zip(slow.plan.numbered, slow.plan.weights, strict=True))
+    law: dict[tuple[int, ...], float] = {}
+    for page in itertools.permutations(range(slow.n_items), slow.n_positions):
+        left, chance = sum(weight.values()), 1.0
+        for seat in page:
+            chance *= weight[seat] / left
+            left -= weight[seat]
+        law[page] = chance
+    if slow.target is not None:
+        other = dict(zip(slow.target, reversed(slow.target), strict=True))
+        drawn, law = law, {}
+        for page, chance in drawn.items():
+            twin = tuple(other.get(seat, seat) for seat in page)
+            law[page] = law.get(page, 0.0) + 0.88 * chance
+            law[twin] = law.get(twin, 0.0) + 0.12 * chance
+    return {page: chance for page, chance in law.items() if slow.worst(list(page)) <= slow.allowed}
+
+
+def test_the_odds_of_bets_are_those_of_the_law_of_the_page() -> None:
+    """Every bet of a run, with targets and without, against the law of its page by enumeration."""
+    size, seen = (4, 4), {True: 0, False: 0}
+    both, users = started(size, 0.2, 2, 60), np.random.default_rng(2)
+    for number in range(200):
+        impression, page = issued(both, size)
+        law, row, renewing = law_of(both), page.drawn.row(), page.target is not None
+        clicks = fickle_user(users, mood(size, 2, number // 150), page.drawn.shown)
+        before = both.state.duels.book.information.copy()
+        for a, b in both.slow.bets_of(page, clicks):
+            other = {row[a]: row[b], row[b]: row[a]}
+            here, there = law[tuple(row[:4])], law[tuple(other.get(item, item) for item in row[:4])]
+            p0 = here / (here + there)
+            before[min(row[a], row[b]) * 4 + max(row[a], row[b])] += p0 * (1 - p0)
+            seen[renewing] += 1
+        learn(both.policy, both.state, impression, np.array(clicks))
+        if both.slow.held.alarms == 0:
+            assert both.state.duels.book.information == pytest.approx(before, rel=1e-9)
+        both.slow.learn_issued(page, clicks)
+        if (number + 1) % 60 == 0:
+            both.slow.held.alarms = 0
+    assert min(seen.values()) > 20
+
+
+PEAKS = Instance("peaks", PBM(np.array([0.1, 0.2, 0.3, 0.9, 0.8]), np.ones(3)), "pbm", tuple("abcde"))
+
+
+def test_after_the_world_has_turned_round_pages_are_legal_again_within_two_lifetimes() -> None:
+    """A drift world through ``simulate``: the order turns round at page 701, in the middle of an epoch of 200.
+
+    Then production's ranking is the best one. It is found again: nothing is frozen.
+    """
+    options: Any = {"positions": 3, "rounds": 1500, "repetitions": 1, "rule": "anytime:1e-2", "seed": 2}
+    marks = (500, 700, 900, 1100, 1500)
+    drifting: Any = {"drift": "step:701:reversed", "lifetime": 200, "checkpoints": marks}
+    (curve,) = saferank.simulate([PEAKS], ["safe-draw"], **options, **drifting).curves
+    violations, regret = curve.violations_mean, np.diff(curve.regret_mean)
+    assert violations[1] == 0 and violations[4] == violations[3], "none from page 701 + 2 * 200 on"
+    assert violations[2] > 0, "there was something to recover from"
+    assert regret[3] / 400 < 0.2 * regret[1] / 200
+
+
+def test_a_late_answer_to_a_page_of_an_epoch_before_speaks_for_that_epoch_only() -> None:
+    learner = Learner("safe-draw", original=list("abc"), candidates=list("xy"), rule="anytime:0.1", lifetime=10)
+    words = stream(1, "pages")
+    pages = [copied_impression(learner.issue(words)) for _ in range(21)]
+    bets = learner.state.duels
+    learner.learn(pages[3], np.array([0, 0, 1]))  # two epochs ago
+    assert not bets.previous.any() and not bets.book.capital.any()
+    learner.learn(pages[13], np.array([0, 0, 1]))  # the epoch before
+    assert bets.previous.any() and bets.book.capital.any() and not bets.current.any() and not bets.book.wins.any()
+    learner.learn(pages[20], np.array([0, 0, 1]))
+    assert bets.current.any() and bets.book.wins.any()
+
+
+@pytest.mark.parametrize("n_items", [5, 14])
+def test_a_saved_ranker_goes_on_in_its_epoch(n_items: int) -> None:
+    ranker = Ranker("safe-draw", original=range(3), candidates=range(3, n_items), rule="anytime:0.2", lifetime=60)
+    for _ in range(150):
+        page = ranker.rank()
+        ranker.feedback(page, [max(page.items)])
+    twin = Ranker.load(ranker.save())
+    assert twin._learner.valid_certificates() == ranker._learner.valid_certificates() != []
+    for _ in range(90):
+        page, same = ranker.rank(), twin.rank()
+        assert (page.items, page.groups, ranker.leader) == (same.items, same.groups, twin.leader)
+        ranker.feedback(page, page.items[:1])
+        twin.feedback(same, same.items[:1])
+    assert ranker.alarms == twin.alarms
+
+
+@pytest.mark.parametrize("n_items", [5, 14])
+def test_a_replay_that_only_counts_pages_comes_to_the_same_state(n_items: int) -> None:
+    live, replayed = (
+        Learner("safe-draw", original=range(3), candidates=range(3, n_items), rule="anytime:0.2", lifetime=40)
+        for _ in range(2)
+    )
+    words, users, waiting = stream(5, "pages"), np.random.default_rng(5), []
+    for _ in range(200):
+        waiting.append(copied_impression(live.issue(words)))
+        replayed.count_issued()
+        if len(waiting) > 3:
+            late = waiting.pop(users.integers(3))
+            clicks = (users.random(3) < late.shown / n_items).astype(np.int64)
+            live.learn(copied_impression(late), clicks)
+            replayed.learn(late, clicks)
+        assert live.leader() == replayed.leader()
+    assert live.canonical() == replayed.canonical()
+    assert live.state.duels.certificates.given[0] > 0
+
+
+@pytest.mark.parametrize("n_items", [5, 14])
+def test_certificates_end_with_the_next_epoch_and_the_leader_goes_back(n_items: int) -> None:
+    ranker = Ranker("safe-draw", original=range(3), candidates=range(3, n_items), rule="anytime:0.2", lifetime=150)
+    for _ in range(150):
+        page = ranker.rank()
+        ranker.feedback(page, [max(page.items)])
+    moved = ranker.leader
+    assert moved != (0, 1, 2)
+    for _ in range(150):
+        ranker.rank()
+        assert ranker.leader == moved
+    ranker.rank()
+    assert ranker.leader == (0, 1, 2)
+
+
+def test_a_plan_with_a_target_says_so() -> None:
+    ranker = Ranker("safe-draw", original=list("abc"), candidates=list("xy"), rule="anytime:0.2", lifetime=80, seed=1)
+    users, told = np.random.default_rng(1), []
+    for _ in range(160):
+        page = ranker.rank()
+        if ranker._learner.state.renewal.target[0] >= 0:
+            told.append(str(ranker.explain(page)))
+        wanted = {"x": 0.9, "y": 0.7, "c": 0.5}
+        ranker.feedback(page, [item for item in page.items if users.random() < wanted.get(str(item), 0.1)])
+    assert told
+    assert "whose certificate is to be earned again" in told[0] and "challenges" in told[0]
+
+
+@pytest.mark.parametrize("size", [(14, 4)], ids=str)
+def test_no_page_of_the_slot_form_is_dearer_than_what_holds_allows(size: tuple[int, int]) -> None:
+    """Prices are proved for any certificates (docs/policies/safe-draw.md); R and m must be those of what holds now."""
+    setup = Setup(*size, decision_rule("anytime:0.1"), lifetime=100)
+    policy, state = make_room(KIND, setup, *KIND.start(setup))
+    words, users, page = stream(1, "policy"), np.random.default_rng(1), new_impression(size[1], KIND.places(setup))
+    incomes = set()
+    for number in range(330):
+        advance(policy, state)
+        choose(policy, state, words, page)
+        budget, price = KIND.budget(state), KIND.price(state)  # type: ignore[misc]
+        assert price.total <= budget.total
+        incomes.add(budget.income)
+        above = state.duels.table.above
+        assert all(KIND.settled(state, i, j) == above[i, j] for i in range(5) for j in range(5))  # type: ignore[misc]
+        learn(policy, state, page, np.array(fickle_user(users, mood(size, 1, number // 150), page.shown)))
+    assert len(incomes) > 2 and 0 in incomes
+
+
+def test_items_cross_the_line_between_the_forms_with_a_lifetime() -> None:
+    ranker = Ranker("safe-draw", original=list("abc"), candidates=list("xy"), rule="anytime:0.2", lifetime=60, seed=3)
+    for step in range(240):
+        if step == 60:
+            ranker.add(*(f"n{number}" for number in range(10)))
+            assert isinstance(ranker._learner.state, LifetimeSlotState)
+        if step == 150:
+            for number in range(10):
+                ranker.remove(f"n{number}")
+            assert isinstance(ranker._learner.state, LifetimeExactState)
+        page = ranker.rank()
+        ranker.feedback(page, [max(page.items, key=str)])
+    assert ranker.leader[0] == "y"
+
+
+def test_more_pairs_keep_what_is_known() -> None:
+    run = started((4, 2), 0.2, 1, 50)
+    for number in range(120):
+        impression, page = issued(run, (4, 2))
+        clicks = fickle_user(np.random.default_rng(number), mood((4, 2), 1, 0), page.drawn.shown)
+        learn(run.policy, run.state, impression, np.array(clicks))
+        run.slow.learn_issued(page, clicks)
+    larger = with_more_pairs(run.state.duels, 7)
+    assert larger.current[1 * 7 + 3].tolist() == run.state.duels.current[1 * 4 + 3].tolist()
+    assert larger.table.expires[:4, :4].tolist() == run.state.duels.table.expires.tolist()
+    assert larger.certificates.given[0] == run.state.duels.certificates.given[0] > 0
+
+
+def test_the_type_decides() -> None:
+    kinds = {(5, None): ExactState, (13, None): SlotState, (5, 9): LifetimeExactState, (13, 9): LifetimeSlotState}
+    for (n_items, lifetime), kind in kinds.items():
+        assert isinstance(KIND.start(Setup(n_items, 3, decision_rule("anytime:0.1"), lifetime=lifetime))[1], kind)
+
+
+def test_what_is_remembered_of_pages_is_forgotten_before_versions_run_out() -> None:
+    """A page and the version of what is certain share a word, and certificates with a lifetime change for ever."""
+    possible = new_possible(4, 2, 3)
+    possible.version[0] = (1 << 15) - 1
+    certify_seats(possible, 3, 0)  # a version beyond those of a lifetime: only to have something certain
+    possible.version[0] = (1 << 15) - 1
+    before = worst_case_of(possible, page_code(np.array([3, 1])))
+    forget_certainty(possible)
+    assert possible.version[0] == 0 and (possible.memory[::2] == -1).all() and not possible.worse.any()
+    assert worst_case_of(possible, page_code(np.array([3, 1]))) > before
+
+
+def test_a_page_teaches_the_same_in_the_other_form() -> None:
+    """Pages with and without a target, answered after so many items came that the form is another one."""
+    learner = Learner("safe-draw", original=list("abc"), candidates=list("xy"), rule="anytime:0.2", lifetime=80)
+    words, users, with_target = stream(1, "pages"), np.random.default_rng(1), 0
+    for _ in range(150):
+        page = learner.issue(words)
+        with_target += int(learner.state.renewal.target[0] >= 0)
+        clicks = np.array(fickle_user(users, [0.1, 0.2, 0.5, 0.95, 0.7], page.shown))
+        other = Learner.load(learner.save())
+        other.regroup(np.ones(14, np.bool_), [f"n{number}" for number in range(9)])
+        assert isinstance(other.state, LifetimeSlotState)
+        before = other.state.duels.book.information.reshape(14, 14)[:5, :5].copy()
+        other.learn(copied_impression(page), clicks)
+        gained = other.state.duels.book.information.reshape(14, 14)[:5, :5] - before
+        before = learner.state.duels.book.information.reshape(5, 5).copy()
+        alarms = learner.lifetime_alarms()
+        learner.learn(page, clicks)
+        if learner.lifetime_alarms() == alarms:
+            assert learner.state.duels.book.information.reshape(5, 5) - before == pytest.approx(gained, abs=1e-9)
+    assert with_target > 10

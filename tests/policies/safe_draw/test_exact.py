@@ -1,0 +1,272 @@
+"""safe-draw: equal to its transcription to the last digit, and what is its own as a live policy."""
+
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from saferank import Ranker
+from saferank.live.learner import Learner
+from saferank.live.ranker import RankerError
+from saferank.policies import POLICIES, Setup, WrongRuleError, freeze
+from saferank.policies.safe_draw.exact import ExactState
+from saferank.randomness import stream
+from saferank.statistics.decision import decision_rule
+from saferank.verbs import Impression, choose, learn, new_impression
+from tests.policies.test_every_policy import USERS, User, browses, takes_the_first, ties
+from tests.reference.randomness import Xoshiro
+from tests.reference.safe_draw.evidence import DrawnPage
+from tests.reference.safe_draw.exact import SafeDraw
+
+KIND = POLICIES["safe-draw"]
+SIZES = [(1, 1), (2, 1), (5, 1), (2, 2), (4, 4), (4, 2), (6, 3), (7, 4)]
+
+
+class Pair(NamedTuple):
+    """The policy and its transcription, side by side, with the same random words."""
+
+    policy: Any
+    state: Any
+    rng: Any
+    slow: SafeDraw
+
+
+def started(size: tuple[int, int], alpha: float, seed: int) -> Pair:
+    policy, state = KIND.start(Setup(*size, decision_rule(f"anytime:{alpha}")))
+    rng = stream(seed, "policy")
+    return Pair(policy, state, rng, SafeDraw(*size, alpha, Xoshiro(rng.tolist())))
+
+
+def issued(pair: Pair, size: tuple[int, int]) -> tuple[Impression, DrawnPage]:
+    """A page of both, which must be the same one, with the same weights and the same numbers drawn for it."""
+    impression = new_impression(size[1], size[0])
+    choose(pair.policy, pair.state, pair.rng, impression)
+    page = pair.slow.choose()
+    assert impression.shown.tolist() == page.shown
+    assert impression.ranking.tolist() == page.row()
+    assert impression.weight.tolist() == page.weights
+    assert pair.rng.tolist() == pair.slow.rng.state
+    return impression, page
+
+
+def assert_same_knowledge(pair: Pair) -> None:
+    state, slow = pair.state, pair.slow
+    book, items = state.duels.book, state.item.tolist()
+    for i, j in itertools.permutations(items, 2):
+        row, side = min(i, j) * int(state.duels.n_items[0]) + max(i, j), int(i > j)
+        assert book.capital[row, side].tolist() == slow.l[i, j]
+        assert book.wins[row, side] == slow.wins[i, j]
+        assert book.lead[row] * (1 if side == 0 else -1) == slow.lead[i, j]
+        assert book.information[row] == slow.information[i, j]
+    kept = state.duels.certificates
+    size = int(kept.given[0])
+    assert list(zip(kept.better[:size].tolist(), kept.worse[:size].tolist(), strict=True)) == slow.certificates
+    assert state.reference.tolist() == slow.reference
+    assert state.worst[0] == slow.worst(slow.reference)
+    assert state.rates.exposure[items].tolist() == [slow.exposure[item] for item in items]
+
+
+def play(size: tuple[int, int], alpha: float, seed: int, user: User, pages: int) -> Pair:
+    pair, users, attraction = started(size, alpha, seed), np.random.default_rng(seed), ties(size[0], seed)
+    for _ in range(pages):
+        impression, page = issued(pair, size)
+        clicks = user(users, attraction, page.shown)
+        learn(pair.policy, pair.state, impression, np.array(clicks))
+        pair.slow.learn(page, clicks)
+    assert_same_knowledge(pair)
+    return pair
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_it_equals_its_transcription_whatever_the_user(size: tuple[int, int]) -> None:
+    for seed, user in enumerate(USERS):
+        play(size, [0.3, 0.05, 1e-3][seed % 3], seed, user, 120)
+
+
+@pytest.mark.parametrize("user", [browses, takes_the_first])
+def test_it_equals_its_transcription_for_longer(user: User) -> None:
+    pair = play((5, 3), 0.05, 7, user, 1500)
+    assert pair.slow.certificates
+
+
+def test_it_equals_its_transcription_on_the_size_of_the_paper() -> None:
+    """Starved, flat and reserved plans all occur."""
+    pair = play((10, 5), 0.3, 2, browses, 60)
+    assert pair.slow.n == 60
+
+
+def late(order: Iterator[int], size: tuple[int, int], seed: int) -> Pair:
+    """Eight pages out at a time, answered in another order, some never."""
+    pair, users, attraction = started(size, 0.2, seed), np.random.default_rng(seed), ties(size[0], seed)
+    for _ in range(40):
+        out = [issued(pair, size) for _ in range(8)]
+        for impression, _ in out:
+            freeze(pair.policy, pair.state, impression)
+        for impression, page in (out[place] for place in users.permutation(8)[: next(order)]):
+            clicks = browses(users, attraction, page.shown)
+            learn(pair.policy, pair.state, impression, np.array(clicks))
+            pair.slow.learn(page, clicks)
+    return pair
+
+
+@pytest.mark.parametrize("size", [(5, 3), (6, 2), (4, 4)], ids=str)
+def test_late_feedback_equals_the_transcription(size: tuple[int, int]) -> None:
+    pair = late(itertools.cycle([8, 5, 7]), size, 3)
+    assert_same_knowledge(pair)
+    assert len(pair.slow.certificates) > 1
+
+
+def test_a_frozen_page_teaches_the_same_as_one_that_is_answered_at_once() -> None:
+    size, users, attraction = (7, 4), np.random.default_rng(1), ties(7, 1)
+    (policy, one), (_, other) = KIND.start(setup := Setup(*size, decision_rule("anytime:0.2"))), KIND.start(setup)
+    rng, twin, page = stream(4, "x"), stream(4, "x"), new_impression(4, 7)
+    for _ in range(300):
+        choose(policy, one, rng, page)
+        clicks = np.array(browses(users, attraction, page.shown.tolist()))
+        learn(policy, one, page, clicks)
+        choose(policy, other, twin, page)
+        freeze(policy, other, page)
+        learn(policy, other, page, clicks)
+        assert one.duels.book.capital.tobytes() == other.duels.book.capital.tobytes()
+    assert one.duels.certificates.given[0] > 3
+
+
+def test_items_come_and_go_as_in_the_transcription() -> None:
+    learner = Learner("safe-draw", original=list("abc"), candidates=list("xyz"), rule="anytime:0.2")
+    rng, users = stream(5, "policy"), np.random.default_rng(5)
+    slow = SafeDraw(6, 3, 0.2, Xoshiro(rng.tolist()))
+    appeal = {item: place for place, item in enumerate("bxazcyw")}
+
+    def visit(times: int) -> None:
+        for _ in range(times):
+            impression, page = learner.issue(rng), slow.choose()
+            assert impression.ranking[: len(page.row())].tolist() == page.row()
+            names = learner.names(page.shown)
+            clicks = [int(users.random() < 0.7 ** (1 + appeal[str(name)])) for name in names]
+            learner.learn(impression, np.array(clicks))
+            slow.learn(page, clicks)
+
+    visit(200)
+    before = learner.certificates()
+    assert before
+    present = learner.present.copy()
+    present[0] = False  # a leaves production's ranking, x closes up
+    learner.regroup(present)
+    slow.regroup([1, 2, 3], [4, 5])
+    visit(100)
+    learner.regroup(np.append(present, True), ["w"])
+    slow.regroup([1, 2, 3], [4, 5, 6])
+    visit(100)
+    assert learner.certificates()[: len(before)] == before
+    assert "a" not in learner.leader()
+
+
+def test_what_follows_by_way_of_an_item_that_left_still_holds() -> None:
+    learner = Learner("safe-draw", original=["a", "b", "c"], rule="anytime:0.2")
+    certificates = learner.state.duels.certificates
+    certificates.better[:2], certificates.worse[:2], certificates.given[0] = (2, 1), (1, 0), 2  # c over b over a
+    learner.regroup(np.array([True, False, True, True]), ["d"])
+    assert learner.decided("c", "a") and not learner.decided("a", "c")
+    assert learner.leader() == ("c", "a", "d")
+
+
+def test_interpreted_kernels_give_the_same_pages() -> None:
+    """Without the compiler, in another process: the same digest of pages and capital."""
+    code = (
+        "import hashlib, numpy as np\n"
+        "from saferank.policies import POLICIES, Setup\n"
+        "from saferank.randomness import stream\n"
+        "from saferank.statistics.decision import decision_rule\n"
+        "from saferank.verbs import choose, learn, new_impression\n"
+        "policy, state = POLICIES['safe-draw'].start(Setup(6, 3, decision_rule('anytime:0.2')))\n"
+        "rng, page, seen = stream(1, 'x'), new_impression(3, 6), hashlib.sha256()\n"
+        "for t in range(150):\n"
+        "    choose(policy, state, rng, page)\n"
+        "    learn(policy, state, page, np.array([int(item % 3 == t % 2) for item in page.shown]))\n"
+        "    seen.update(page.ranking.tobytes() + page.weight.tobytes())\n"
+        "print(seen.hexdigest(), state.duels.certificates.given[0], state.duels.book.capital.sum())\n"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "NUMBA_DISABLE_JIT": flag},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for flag in ("0", "1")
+    }
+    assert len(outputs) == 1
+
+
+@pytest.mark.parametrize("rule", ["paper:1e-5", "paper:0.1"])
+def test_another_rule_is_refused_with_a_sentence(rule: str) -> None:
+    with pytest.raises(WrongRuleError, match="safe-draw takes the rule anytime:ALPHA, not paper"):
+        Ranker("safe-draw", original=["a", "b"], rule=rule)
+
+
+def test_without_a_rule_it_takes_its_own() -> None:
+    assert "anytime:1e-5" in str(Ranker("safe-draw", original=["a", "b"]).explain())
+
+
+def rich() -> Ranker:
+    """A ranker that has certified something."""
+    ranker = Ranker("safe-draw", original=list("abc"), candidates=list("xyz"), rule="anytime:0.1", seed=3)
+    for _ in range(300):
+        page = ranker.rank()
+        ranker.feedback(page, [item for item in page.items if item in ("x", "c")])
+    return ranker
+
+
+def test_it_finds_the_better_items_and_explains_itself() -> None:
+    ranker = rich()
+    assert set(ranker.leader[:2]) == {"x", "c"}
+    page = ranker.rank()
+    text = str(ranker.explain(page))
+    assert "decided" in text and "wrong pairs more than production's ranking" in text
+    assert page.budget is not None and page.budget.covered and page.budget.income > 0
+    assert "chance" in text
+    ranker.feedback(page, [])
+
+
+def test_a_saved_ranker_goes_on_exactly() -> None:
+    ranker = rich()
+    out = ranker.rank()
+    twin = Ranker.load(ranker.save())
+    assert twin.explain() == ranker.explain()
+    for _ in range(60):
+        page, same = ranker.rank(), twin.rank()
+        assert page.items == same.items
+        ranker.feedback(page, page.items[:1])
+        twin.feedback(same, same.items[:1])
+    ranker.feedback(out, [])
+
+
+def test_late_feedback_of_an_item_that_left_is_no_bet() -> None:
+    ranker = Ranker("safe-draw", original=list("abc"), candidates=list("xy"), rule="anytime:0.1", seed=4)
+    pages = [ranker.rank() for _ in range(60)]
+    ranker.remove("a")
+    for page in pages:
+        ranker.feedback(page, ["a"] if "a" in page.items else [])
+    assert ranker.duels("a", "b") == (0, 0)
+    assert "a" not in ranker.leader
+
+
+def test_a_second_feedback_changes_nothing() -> None:
+    ranker = rich()
+    page = ranker.rank()
+    ranker.feedback(page, [page.items[0]])
+    before = ranker.duels(page.items[0], page.items[1])
+    with pytest.raises(RankerError, match="has had its feedback"):
+        ranker.feedback(page, [page.items[0]])
+    assert ranker.duels(page.items[0], page.items[1]) == before
+
+
+def test_twelve_items_are_exact() -> None:
+    _, state = KIND.start(Setup(12, 5, decision_rule("anytime:0.1")))
+    assert isinstance(state, ExactState)

@@ -1,0 +1,69 @@
+"""Pages of safe-draw that are out when the catalogue crosses 12 items are bet on at the odds of their own law.
+
+Interpreted, in a process of its own: each form learns pages of the other, which nothing else compiles.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CODE = """
+import sys
+import numpy as np
+from saferank.live.learner import Learner
+from saferank.randomness import stream
+from saferank.statistics.bets import row_of
+from tests.reference.randomness import Xoshiro
+from tests.reference.safe_draw.exact import SafeDraw
+from tests.reference.safe_draw.slots import SafeDrawSlots
+
+before, K, after = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+names = [f"item {number}" for number in range(max(before, after))]
+learner = Learner("safe-draw", original=names[:K], candidates=names[K:before], rule="anytime:1e-90")
+rng, users = stream(3, "forms"), np.random.default_rng(3)
+slow = (SafeDrawSlots if before > 12 else SafeDraw)(before, K, 1e-90, Xoshiro(rng.tolist()))
+
+def learn(impression, page):
+    clicks = (users.random(K) < 0.1 + 0.4 * (np.array(page.shown) % 3 == 0)).astype(np.int64)
+    learner.learn(impression, clicks)
+    slow.learn(page, clicks.tolist())
+
+for _ in range(200):  # so that weights differ
+    learn(learner.issue(rng), slow.choose())
+out = [(learner.issue(rng), slow.choose()) for _ in range(160)]
+known = {pair: list(capital) for pair, capital in slow.l.items()}
+learner.regroup(np.arange(max(before, after)) < after, names[before:])
+assert type(learner.state).__name__ == ("SlotState" if after > 12 else "ExactState")
+for impression, page in out:
+    learn(impression, page)
+assert not slow.certificates
+slots = sum(getattr(page, "slot", -1) >= 0 for _, page in out)
+book, pairs = learner.state.duels.book, 0
+for i in range(before):
+    for j in range(i + 1, before):
+        row, expected = row_of(learner.state.duels, i, j), slow.l if j < after else known
+        capital = [expected.get(pair, np.zeros(8)) for pair in ((i, j), (j, i))]
+        np.testing.assert_allclose(book.capital[row], capital, rtol=1e-9, atol=1e-12)
+        pairs += int(not np.array_equal(capital[0], known.get((i, j), np.zeros(8))))
+print(pairs, slots)
+"""
+
+
+@pytest.mark.parametrize("sizes", [(13, 5, 12), (14, 2, 12), (6, 3, 14)], ids=str)
+def test_late_pages_of_the_other_form_are_bet_on_at_their_own_odds(sizes: tuple[int, int, int]) -> None:
+    """Items leave or come while 160 pages are out; what is learnt from them is what the transcription learns."""
+    finished = subprocess.run(
+        [sys.executable, "-c", CODE, *map(str, sizes)],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr[-2000:]
+    pairs_bet_on, pages_with_slot = map(int, finished.stdout.split())
+    assert pairs_bet_on > 5
+    assert pages_with_slot > 50 or sizes[0] < 13

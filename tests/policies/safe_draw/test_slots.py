@@ -1,0 +1,314 @@
+"""The slot form of safe-draw: its law by enumeration, late feedback, items that come and go, growth."""
+
+import math
+import os
+import subprocess
+import sys
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from saferank.policies.safe_draw.prices import largest_price, price_of
+from saferank.policies.safe_draw.references import derive_reference, return_to_base
+from saferank.policies.safe_draw.slot_bets import note_exchanges
+from saferank.policies.safe_draw.slots import (
+    SlotState,
+    arranged_slots,
+    budget_of,
+    leader_of,
+    outlook,
+    settled,
+    slot_freeze,
+    slot_page,
+    slots_have_room,
+)
+from saferank.policies.safe_draw.slots import (
+    with_room as with_slot_room,
+)
+from saferank.policies.shared.draws import odds_of_exchange
+from saferank.randomness import stream
+from saferank.safety import Budget
+from saferank.statistics.bets import with_more_rows
+from saferank.statistics.closure import certify_over, surely, with_more_numbers
+from saferank.verbs import NOBODY, Impression, choose, learn
+from tests.policies.safe_draw.slot_pages import (
+    certificates_of,
+    contrary_users,
+    empty_page,
+    one_minded_users,
+    random_users,
+    regrouped,
+    started,
+    with_room,
+)
+
+
+def played(n_items: int, n_positions: int, pages: int, seed: int, rule: str = "anytime:0.3") -> tuple[Any, SlotState]:
+    """Policy and state after some pages."""
+    policy, state = started(n_items, n_positions, rule)
+    rng, page, users = stream(seed, "played"), empty_page(n_positions), one_minded_users(seed, n_items)
+    for number in range(pages):
+        choose(policy, state, rng, page)
+        learn(policy, state, page, users(number, page.shown.tolist()))
+        state = with_room(policy, state)
+    return policy, state
+
+
+@pytest.mark.parametrize(("n_items", "n_positions"), [(20, 20), (30, 30), (50, 50), (30, 20), (100, 20)])
+def test_pages_are_drawn_however_long_they_are(n_items: int, n_positions: int) -> None:
+    """A page of the plan's own order, shown because no drawn one was safe, teaches nothing about it: few are."""
+    policy, state = started(n_items, n_positions, "anytime:1e-5")
+    rng, page, drawn = stream(1, "long"), empty_page(n_positions), 0
+    users = one_minded_users(1, n_items)
+    for number in range(320):
+        choose(policy, state, rng, page)
+        drawn += int(page.weight[0] > 0.0)
+        learn(policy, state, page, users(number, page.shown.tolist()))
+        state = with_room(policy, state)
+    assert drawn > 0.8 * 320
+
+
+# --- the law of a page ---
+
+
+def order_chances(state: SlotState) -> dict[tuple[int, ...], float]:
+    """The law of the order of a plan: Plackett-Luce, given that the page is safe with every occupant of the slot."""
+    plan = state.plan
+    size, slot = int(plan.size[0]), int(plan.slot[0])
+    chances = {}
+    for numbers in permutations(range(size)):
+        row = [int(plan.order[number]) for number in numbers]
+        weights = [float(plan.weight[number]) for number in numbers]
+        occupants = plan.occupant[: plan.occupants[0]].tolist()
+        pages = [[*row[:slot], x, *row[slot:]] for x in occupants] if slot != NOBODY else [row]
+        if all(price_of(state, np.array(page)) <= largest_price(state) for page in pages):
+            chances[tuple(row)] = math.prod(weights[k] / sum(weights[k:]) for k in range(size))
+    return {row: chance / sum(chances.values()) for row, chance in chances.items()}
+
+
+def without_slot(page: Impression, n_positions: int) -> tuple[tuple[int, ...], int]:
+    """The items of the order, and the place of the slot."""
+    slot = int(page.start[n_positions]) if page.places[0] > n_positions else NOBODY
+    return tuple(int(page.ranking[place]) for place in range(n_positions) if place != slot), slot
+
+
+def exchanged(row: tuple[int, ...], i: int, j: int) -> tuple[int, ...]:
+    return tuple(j if item == i else i if item == j else item for item in row)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_exchanges_and_odds_are_those_of_the_law(seed: int) -> None:
+    """Compared with all orders that a plan can draw; both that some exchange is impossible and that a slot occurs."""
+    policy, state = played(8, 5, 20 * seed, seed)
+    rng, page = stream(seed, "law"), empty_page(5)
+    for _ in range(12):
+        slot_page(state, policy, rng, page)
+        row, slot = without_slot(page, 5)
+        chances = order_chances(state)
+        for a in range(5):
+            note_exchanges(state, page, a)
+            for b in range(int(page.places[0])):
+                possible = bool(int(page.exchanges[a]) >> b & 1)
+                i, j = int(page.ranking[a]), int(page.ranking[b])
+                if a == b or (a == slot) != (b == slot or b >= 5):
+                    assert not possible
+                elif a == slot:
+                    assert possible
+                    expected = page.weight[a] / (page.weight[a] + page.weight[b])
+                    assert odds_of_exchange(page, 5, a, b) == pytest.approx(expected, rel=1e-15)
+                else:
+                    other = chances.get(exchanged(row, i, j), 0.0)
+                    assert possible == (other > 0.0)
+                    expected = chances[row] / (chances[row] + other)
+                    assert not possible or odds_of_exchange(page, 5, a, b) == pytest.approx(expected, rel=1e-9)
+
+
+def test_pages_come_as_often_as_the_law_says() -> None:
+    """Chi-square of 20,000 pages of one plan against the law; fails for a right sampler with probability 1e-4."""
+    policy, state = played(9, 5, 0, 3)
+    rng, page, seen = stream(5, "pages"), empty_page(5), dict[tuple[tuple[int, ...], int], int]()
+    while state.plan.slot[0] == NOBODY:
+        state.plan.pages[0] = 0
+        slot_page(state, policy, rng, page)
+    state.plan.slot[0] = 4  # lower than it could be, which leaves room for some orders
+    chances, slots = order_chances(state), state.plan.chance[: state.plan.occupants[0]]
+    assert 3 < len(chances) < math.factorial(4)
+    for _ in range(20_000):
+        state.plan.pages[0] = 2
+        slot_page(state, policy, rng, page)
+        row, slot = without_slot(page, 5)
+        seen[row, int(page.ranking[slot])] = seen.get((row, int(page.ranking[slot])), 0) + 1
+    law = {
+        (row, int(item)): chance * float(weight) / float(slots.sum())
+        for row, chance in chances.items()
+        for item, weight in zip(state.plan.occupant, slots, strict=False)
+    }
+    assert set(seen) <= set(law)
+    counts = np.array([seen.get(key, 0) for key in law])
+    assert stats.chisquare(counts, 20_000 * np.array(list(law.values()))).pvalue > 1e-4
+
+
+def test_a_page_that_no_draw_makes_safe_is_the_plans_order_and_compares_nothing_in_it() -> None:
+    policy, state = started(40, 20)
+    rng, page = stream(1, "narrow"), empty_page(20)
+    slot_page(state, policy, rng, page)
+    state.plan.pages[0] = 2
+    state.limit[0] = 0 if state.plan.slot[0] == NOBODY else 20  # R itself, and the slot at the last place
+    if state.plan.slot[0] != NOBODY:
+        state.plan.slot[0] = 19
+    state.plan.weight[:] = np.arange(1, 21) ** 3.0  # the last ones first
+    slot_page(state, policy, rng, page)
+    row, slot = without_slot(page, 20)
+    assert row == tuple(range(len(row)))
+    for a in range(20):
+        if a != slot:
+            note_exchanges(state, page, a)
+            assert page.exchanges[a] == 0
+
+
+# --- late feedback ---
+
+
+@pytest.mark.parametrize("kind", ["random", "contrary"])
+def test_frozen_pages_are_learnt_like_fresh_ones(kind: str) -> None:
+    """When nothing is learnt in between."""
+    states = []
+    for frozen in (False, True):
+        policy, state = started(14, 5)
+        users = random_users(4, 5) if kind == "random" else contrary_users(state)
+        rng, page = stream(8, "frozen"), empty_page(5)
+        for number in range(600):
+            choose(policy, state, rng, page)
+            if frozen:
+                slot_freeze(state, policy, page)
+            learn(policy, state, page, users(number, page.shown.tolist()))
+            state = with_room(policy, state)
+        states.append(state)
+    fresh, late = states
+    assert certificates_of(fresh) == certificates_of(late) != set()
+    np.testing.assert_array_equal(fresh.duels.book.capital, late.duels.book.capital)
+    np.testing.assert_array_equal(fresh.reference.row, late.reference.row)
+
+
+def test_late_feedback_counts_as_the_page_was_issued() -> None:
+    """A frozen page gives the same bets when nothing of it would be safe any more."""
+    policy, state = started(30, 6)
+    rng, page, clicks = stream(2, "late"), empty_page(6), np.array([1, 0, 1, 0, 0, 1])
+    while page.places[0] > 6 or page.places[0] == 0:  # a page without slot has more to exchange
+        state.plan.pages[0] = 0
+        choose(policy, state, rng, page)
+    slot_freeze(state, policy, page)
+    state.limit[0] = -100
+    learn(policy, state, page, clicks)
+    assert int(state.duels.book.wins.sum()) == 9
+    page.frozen[0] = 0
+    learn(policy, state, page, clicks)
+    assert int(state.duels.book.wins.sum()) == 9
+
+
+# --- items come and go, production changes ---
+
+
+def certify(state: SlotState, *pairs: tuple[int, int]) -> None:
+    for i, j in pairs:
+        certify_over(state.closure, state.present, i, j)
+    return_to_base(state.reference)
+    derive_reference(state.reference, state.closure, state.present)
+
+
+def test_an_item_that_beats_all_earns_a_pair_for_each() -> None:
+    _, state = started(14, 5)
+    certify(state, *((9, item) for item in range(5)))
+    assert leader_of(state).tolist() == [9, 0, 1, 2, 3]
+    assert budget_of(state) == Budget(allowance=11, income=5)
+
+
+def test_distant_exchanges_count_what_is_between() -> None:
+    """4 over 2 over 0, production (0, 1, 2, 3, 4): 0 and 4 are exchanged, and both pairs with 2 are put right."""
+    _, state = started(14, 5)
+    certify(state, (4, 2), (2, 0))
+    # place 3 (item 2) is the lowest with a better item below: (0,1,4,3,2), +1; then 0 with 4: (4,1,0,3,2), +1;
+    # then place 3 (item 0) with 2: (4,1,2,3,0), +1
+    assert leader_of(state).tolist() == [4, 1, 2, 3, 0]
+    assert state.reference.income[0] == 3
+
+
+def test_removal_derives_the_reference_from_productions_ranking() -> None:
+    """The exchange of 0 and 4 leaves 0 below 1, 2 and 3 without a certificate; without 0 production's order is back."""
+    _policy, state = started(14, 5)
+    certify(state, (4, 0))
+    assert leader_of(state).tolist() == [4, 1, 2, 3, 0]
+    state.appeal.clicks[0] = 7.0
+    present = state.present.copy()
+    present[0] = False
+    state = regrouped(state, present)
+    assert leader_of(state).tolist() == [1, 2, 3, 4, 5]
+    assert (state.reference.income[0], state.limit.tolist()) == (0, [10, 13])
+    assert surely(state.closure, 4, 0)
+    state = regrouped(state, np.ones(16, np.bool_))
+    assert leader_of(state).tolist() == [1, 2, 3, 4, 5]
+    assert (state.appeal.clicks[0], len(state.appeal.guess), state.limit.tolist()) == (7.0, 16, [13, 16])
+
+
+def test_another_ranking_of_productions_is_changed_by_the_same_certificates() -> None:
+    _policy, state = started(14, 3)
+    certify(state, (9, 2), (9, 7))
+    state = arranged_slots(state, np.array([7, 1, 2], np.uint32), state.present)
+    assert leader_of(state).tolist() == [9, 7, 1] or leader_of(state).tolist() == [9, 1, 7]
+    assert settled(state, 9, 2)
+    assert not settled(state, 2, 9)
+
+
+# --- size ---
+
+
+@pytest.mark.parametrize("size", [(13, 1), (13, 13), (14, 13), (60, 50), (1000, 50)], ids=str)
+def test_extreme_sizes_play(size: tuple[int, int]) -> None:
+    _policy, state = played(*size, 120, 1, "anytime:0.3")
+    assert len(set(leader_of(state).tolist())) == size[1]
+    assert outlook(state).note
+
+
+def test_tables_grow_without_changing_anything() -> None:
+    """The same pages from a state with little room and from one with plenty."""
+    ends = []
+    for doublings in (0, 4):
+        policy, state = started(200, 6)
+        for _ in range(doublings):
+            state = state._replace(duels=with_more_rows(state.duels), closure=with_more_numbers(state.closure))
+        rng, page, users, before = stream(1, "grow"), empty_page(6), random_users(1, 6), len(state.duels.low)
+        for number in range(4000):
+            choose(policy, state, rng, page)
+            learn(policy, state, page, users(number, page.shown.tolist()))
+            if not slots_have_room(state):
+                state = with_slot_room(state)
+        assert doublings or len(state.duels.low) > before
+        ends.append((leader_of(state).tolist(), certificates_of(state)))
+    assert ends[0] == ends[1]
+
+
+RUN = """
+import numpy as np
+from saferank.click_models.pbm import PBM
+from saferank.instances import Instance
+from saferank.simulation.experiment import Plan, cells_of, run
+attraction = np.linspace(0.9, 0.1, 30)[np.random.default_rng(0).permutation(30)]
+world = Instance("w", PBM(attraction, np.linspace(1, 0.4, 6)), "pbm", tuple("abcdefghijklmnopqrstuvwxyz0123"))
+plan = Plan(("safe-draw:slots",), 6, rounds=400, repetitions=1, rule="anytime:0.3", checkpoints=(1, 100, 400))
+print([float(x).hex() for x in run(cells_of([world], plan)[0], 0).ravel()])
+"""
+
+
+def test_compiled_and_interpreted_runs_agree_to_the_last_digit() -> None:
+    outputs = []
+    for disabled in ("0", "1"):
+        environment = {**os.environ, "NUMBA_DISABLE_JIT": disabled}
+        finished = subprocess.run(
+            [sys.executable, "-W", "error", "-c", RUN], env=environment, capture_output=True, text=True, check=False
+        )
+        assert finished.returncode == 0, finished.stderr[-2000:]
+        outputs.append(finished.stdout)
+    assert outputs[0] == outputs[1]

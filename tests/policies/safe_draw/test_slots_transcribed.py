@@ -1,0 +1,186 @@
+"""The slot form of safe-draw equals its transcription: pages, random words, certificates, reference, evidence, race.
+
+The transcription was written from docs/policies/safe-draw.md before the fast code was read. Pages, certificates, income
+and the state of the generator are equal exactly; capital, lead and exposure are compared to 1e-9, since the document
+does not fix the order of every sum.
+"""
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from saferank.live.learner import Learner
+from saferank.policies import freeze
+from saferank.randomness import stream
+from saferank.statistics.bets import row_of
+from saferank.verbs import Impression, choose, learn
+from tests.policies.safe_draw.slot_pages import empty_page, started, with_room
+from tests.policies.test_every_policy import USERS, User, browses, ties
+from tests.reference.randomness import Xoshiro
+from tests.reference.safe_draw.slots import NO_SLOT, SafeDrawSlots, SlotPage
+
+LEVELS = [0.3, 0.05, 1e-3]
+
+
+class Pair(NamedTuple):
+    """The policy and its transcription, side by side, with the same random words."""
+
+    policy: Any
+    state: Any
+    rng: Any
+    slow: SafeDrawSlots
+
+
+def pair_of(size: tuple[int, int], alpha: float, seed: int) -> Pair:
+    policy, state = started(*size, f"anytime:{alpha}")
+    rng = stream(seed, "policy")
+    return Pair(policy, state, rng, SafeDrawSlots(*size, alpha, Xoshiro(rng.tolist())))
+
+
+def assert_same_page(impression: Impression, page: SlotPage) -> None:
+    places, n_positions = int(impression.places[0]), len(page.shown)
+    assert impression.ranking[:places].tolist() == page.row()
+    if page.slot == NO_SLOT:
+        assert places == n_positions
+    else:
+        assert impression.start[n_positions] == page.slot
+
+
+def issued(pair: Pair) -> tuple[Impression, SlotPage]:
+    """A page of both, which must be the same one, with the same numbers drawn for it."""
+    impression = empty_page(pair.slow.n_positions)
+    choose(pair.policy, pair.state, pair.rng, impression)
+    page = pair.slow.choose()
+    assert_same_page(impression, page)
+    assert pair.rng.tolist() == pair.slow.rng.state
+    return impression, page
+
+
+def learnt(pair: Pair, impression: Impression, page: SlotPage, clicks: list[int]) -> Pair:
+    learn(pair.policy, pair.state, impression, np.array(clicks))
+    pair.slow.learn(page, clicks)
+    assert_same_reference(pair.state, pair.slow)
+    return pair._replace(state=with_room(pair.policy, pair.state))
+
+
+def assert_same_reference(state: Any, slow: SafeDrawSlots) -> None:
+    kept = state.duels.certificates
+    size = int(kept.given[0])
+    assert list(zip(kept.better[:size].tolist(), kept.worse[:size].tolist(), strict=True)) == slow.certificates
+    assert state.reference.row.tolist() == slow.reference
+    assert state.reference.income[0] == slow.income
+
+
+def assert_same_knowledge(state: Any, slow: SafeDrawSlots) -> None:
+    """All that is known of pairs, items and the race."""
+    book = state.duels.book
+    for i, j in itertools.permutations(range(len(state.present)), 2):
+        row, side = row_of(state.duels, i, j), int(i > j)
+        assert book.capital[row, side].tolist() == pytest.approx(slow.l[i, j], rel=1e-9, abs=1e-9)
+        assert book.wins[row, side] == slow.wins[i, j]
+        assert book.lead[row] * (1 - 2 * side) == pytest.approx(slow.lead[i, j], rel=1e-9, abs=1e-9)
+        assert book.information[row] == pytest.approx(slow.information[i, j], rel=1e-9, abs=1e-9)
+    appeal, items = slow.appeal, range(len(state.present))
+    assert state.appeal.clicks.tolist() == [appeal.clicks[item] for item in items]
+    assert state.appeal.exposure == pytest.approx([appeal.exposure[item] for item in items], rel=1e-12)
+    assert state.appeal.tried[: state.appeal.n_tried[0]].tolist() == appeal.seen
+    assert state.race.member[: state.race.size[0]].tolist() == slow.members
+
+
+def play(size: tuple[int, int], alpha: float, seed: int, user: User, pages: int) -> Pair:
+    pair, users, attraction = pair_of(size, alpha, seed), np.random.default_rng(seed), ties(size[0], seed)
+    for _ in range(pages):
+        impression, page = issued(pair)
+        pair = learnt(pair, impression, page, user(users, attraction, page.shown))
+    assert_same_knowledge(pair.state, pair.slow)
+    return pair
+
+
+@pytest.mark.parametrize("size", [(13, 1), (20, 1), (13, 3), (17, 3), (14, 5), (20, 5)], ids=str)
+def test_it_equals_its_transcription_whatever_the_user(size: tuple[int, int]) -> None:
+    for seed, user in enumerate(USERS):
+        play(size, LEVELS[seed % 3], seed, user, 100)
+
+
+@pytest.mark.parametrize("size", [(13, 13, 40), (16, 16, 40), (19, 14, 34), (20, 20, 34)], ids=str)
+def test_it_equals_its_transcription_on_long_pages(size: tuple[int, int, int]) -> None:
+    """K = L has no slot. Plans are tight: without a larger gap nearly no order that is drawn would be safe."""
+    n_items, n_positions, pages = size
+    tight = []
+    for seed, user in enumerate(USERS[:2]):
+        pair = play((n_items, n_positions), LEVELS[seed % 3], seed, user, pages)
+        assert pair.slow.plan is not None
+        tight.append(pair.slow.plan.least_gap > 0)
+    assert any(tight)
+
+
+@pytest.mark.parametrize("size", [(15, 5), (18, 3)], ids=str)
+def test_it_equals_its_transcription_for_longer(size: tuple[int, int]) -> None:
+    pair = play(size, 0.05, 7, browses, 1000)
+    assert pair.slow.income > 3
+    assert set(pair.slow.reference) - set(range(size[1]))
+
+
+@pytest.mark.parametrize("size", [(14, 4), (16, 5)], ids=str)
+def test_late_feedback_equals_the_transcription(size: tuple[int, int]) -> None:
+    """Eight pages out at a time, answered in another order, some never."""
+    pair, users, attraction = pair_of(size, 0.3, 3), np.random.default_rng(3), ties(size[0], 3)
+    for answered in itertools.islice(itertools.cycle([8, 5, 7]), 30):
+        out = [issued(pair) for _ in range(8)]
+        for impression, _ in out:
+            freeze(pair.policy, pair.state, impression)
+        for impression, page in (out[place] for place in users.permutation(8)[:answered]):
+            pair = learnt(pair, impression, page, browses(users, attraction, page.shown))
+    assert_same_knowledge(pair.state, pair.slow)
+    assert len(pair.slow.certificates) > 1
+
+
+class Visitors:
+    """Show pages of both to the same users, who like some items better, whatever their place."""
+
+    def __init__(self, learner: Learner, rng: Any, slow: SafeDrawSlots) -> None:
+        self.learner, self.rng, self.slow, self.users = learner, rng, slow, np.random.default_rng(5)
+        self.out: list[tuple[Impression, SlotPage]] = []
+
+    def come(self, pages: int) -> None:
+        """Each sees the newest page; the twelve before it get their clicks later."""
+        for _ in range(pages):
+            self.out.append((self.learner.issue(self.rng), self.slow.choose()))
+            assert_same_page(*self.out[-1])
+            assert self.rng.tolist() == self.slow.rng.state
+            if len(self.out) > 12:
+                self.click(*self.out.pop(0))
+
+    def click(self, impression: Impression, page: SlotPage) -> None:
+        clicks = [int(self.users.random() < 0.9 * (item * 7 % 20) / 20) for item in page.shown]
+        self.learner.learn(impression, np.array(clicks))
+        self.slow.learn(page, clicks)
+        assert_same_reference(self.learner.state, self.slow)
+
+
+def test_items_come_and_go_and_production_changes_as_in_the_transcription() -> None:
+    """Twelve pages are out each time; pairs of which an item has left are not bet on."""
+    items = [f"item {number}" for number in range(16)]
+    learner = Learner("safe-draw", original=items[:4], candidates=items[4:], rule="anytime:0.3")
+    rng = stream(5, "policy")
+    slow = SafeDrawSlots(16, 4, 0.3, Xoshiro(rng.tolist()))
+    visitors = Visitors(learner, rng, slow)
+    visitors.come(200)
+    before = len(slow.certificates)
+    assert before > 3
+    present = np.ones(16, np.bool_)
+    present[[1, 9]] = False  # 1 leaves production's ranking, 4 closes up
+    learner.regroup(present)
+    slow.regroup([0, 2, 3, 4], [5, 6, 7, 8, *range(10, 16)])
+    visitors.come(100)
+    present[1] = True  # back as a candidate
+    learner.regroup(np.append(present, True), ["item 16"])
+    slow.regroup([0, 2, 3, 4], [1, 5, 6, 7, 8, *range(10, 17)])
+    visitors.come(100)
+    learner.rebase([items[item] for item in (8, 2, 15, 0)], [name for name in items if name != items[9]])
+    slow.regroup([8, 2, 15, 0], [item for item in range(16) if item not in (8, 2, 15, 0, 9)])
+    visitors.come(100)
+    assert_same_knowledge(learner.state, slow)
+    assert len(slow.certificates) > before
