@@ -1,9 +1,9 @@
 """Large catalogues: clicks relative to the original ranking, on planted worlds made from a seed.
 
-    python benchmarks/large_worlds.py [--items 200] [--worlds 24] [--pages 100000] [--held-out] [--policies a,b]
+    python benchmarks/large_worlds.py [--items 200] [--positions 10] [--worlds 24] [--pages 100000] [--held-out]
 
 A world: attractions of L items are log-normal (sigma .6, mean .2, at most .95); production ranks them by the logarithm
-of attraction plus normal noise (sigma .5), shows the first K = 10 and has the others as candidates in that order; users
+of attraction plus normal noise (sigma .5), shows the first K and has the others as candidates in that order; users
 follow PBM with examination k^-.7. At L = 200 the best ranking has about a third more clicks than the original.
 Development worlds have other seeds than held-out ones. A row of the table is the mean over worlds of the clicks per
 page from the first page to the checkpoint, relative to the original's, in percent, with its standard error.
@@ -19,7 +19,6 @@ from saferank.instances import Instance
 from saferank.simulation.experiment import Cell, Plan, cells_of, run
 from saferank.verbs import Floats, expected_clicks
 
-POSITIONS = 10
 SPREAD, MEAN, NOISE, DECAY = 0.6, 0.2, 0.5, 0.7
 DEVELOPMENT, HELD_OUT = 7, 8
 """First words of the seeds."""
@@ -28,20 +27,20 @@ CHECKPOINTS = (1_000, 10_000, 100_000)
 POLICIES = ("safe-draw", "safe-order", "kl-ucb-br", "uni-rank", "top-rank")
 
 
-def planted_world(number: int, n_items: int, seed: int = DEVELOPMENT) -> Instance:
+def planted_world(number: int, n_items: int, seed: int = DEVELOPMENT, n_positions: int = 10) -> Instance:
     """World number ``number``."""
     random = np.random.default_rng([seed, number])
     attraction = np.exp(SPREAD * random.standard_normal(n_items))
     attraction = np.minimum(0.95, MEAN * attraction / np.exp(SPREAD**2 / 2))
     score = np.log(attraction) + NOISE * random.standard_normal(n_items)
-    model = PBM(attraction[np.argsort(-score)], np.arange(1, POSITIONS + 1, dtype=np.float64) ** -DECAY)
+    model = PBM(attraction[np.argsort(-score)], np.arange(1, n_positions + 1, dtype=np.float64) ** -DECAY)
     return Instance(f"planted-{seed}-{number}", model, "pbm", tuple(map(str, range(n_items))))
 
 
 def relative_clicks(cell: Cell) -> tuple[Floats, float, float]:
     """One run: clicks relative to the original by checkpoint, in percent, violations and wrong certificates."""
     rows = run(cell, 0)
-    original = float(expected_clicks(cell.world.model, np.arange(POSITIONS, dtype=np.uint32)))
+    original = float(expected_clicks(cell.world.model, np.arange(cell.plan.n_positions, dtype=np.uint32)))
     clicks = cell.world.best - rows[:, 0] / cell.checkpoints
     return 100 * (clicks / original - 1), float(rows[-1, 1]), float(rows[-1, 2])
 
@@ -49,16 +48,18 @@ def relative_clicks(cell: Cell) -> tuple[Floats, float, float]:
 def best_gain(world: Instance) -> float:
     """Clicks of the best ranking relative to the original, in percent."""
     attraction, examination = world.model.attraction, world.model.examination
-    best = np.sort(attraction)[::-1][:POSITIONS] @ examination
-    return float(100 * (best / (attraction[:POSITIONS] @ examination) - 1))
+    n_positions = len(examination)
+    best = np.sort(attraction)[::-1][:n_positions] @ examination
+    return float(100 * (best / (attraction[:n_positions] @ examination) - 1))
 
 
 def report(name: str, worlds: list[Instance], rule: str, pages: int) -> str:
     """A row of the table."""
     checkpoints = tuple(c for c in CHECKPOINTS if c <= pages)
-    plan = Plan((name,), POSITIONS, rounds=pages, repetitions=1, rule=rule, seed=1, checkpoints=checkpoints)
+    positions = len(worlds[0].model.examination)
+    plan = Plan((name,), positions, rounds=pages, repetitions=1, rule=rule, seed=1, checkpoints=checkpoints)
     cells = cells_of(worlds, plan)
-    run(cells_of(worlds, Plan((name,), POSITIONS, rounds=1, repetitions=1, rule=rule))[0], 0)  # compile, or load
+    run(cells_of(worlds, Plan((name,), positions, rounds=1, repetitions=1, rule=rule))[0], 0)  # compile, or load
     started = time.perf_counter()
     runs = [relative_clicks(cell) for cell in cells]
     microseconds = (time.perf_counter() - started) / len(cells) / pages * 1e6
@@ -73,6 +74,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=200)
+    parser.add_argument("--positions", type=int, default=10)
     parser.add_argument("--worlds", type=int, default=24)
     parser.add_argument("--pages", type=int, default=100_000)
     parser.add_argument("--rule", default="anytime:1e-5")
@@ -80,11 +82,12 @@ def main() -> None:
     parser.add_argument("--policies", default=",".join(POLICIES))
     options = parser.parse_args()
     seed = HELD_OUT if options.held_out else DEVELOPMENT
-    worlds = [planted_world(number, options.items, seed) for number in range(options.worlds)]
+    worlds = [planted_world(number, options.items, seed, options.positions) for number in range(options.worlds)]
     kind = "held-out" if options.held_out else "development"
     gain = np.mean([best_gain(world) for world in worlds])
     print(
-        f"L = {options.items}, K = {POSITIONS}, {options.worlds} {kind} worlds, rule {options.rule}; best {gain:+.1f} %"
+        f"L = {options.items}, K = {options.positions}, {options.worlds} {kind} worlds, rule {options.rule}; "
+        f"best {gain:+.1f} %"
     )
     heads = " ".join(f"{f'at {c:,}':>13s}" for c in CHECKPOINTS if c <= options.pages)
     print(f"{'policy':16s} {heads} {'violations':>11s} {'wrong':>6s} {'us/page':>7s}")
