@@ -40,18 +40,18 @@ soak: .venv/.ready  ## long acceptance runs: 10^9 rounds of the safe policies (n
 	@$(BIN)/pytest -v -m soak tests
 	@SAFERANK_REPETITIONS=45 SAFERANK_KILLS=200 SAFERANK_IMPRESSIONS=1000000 \
 	 SAFERANK_SEEDS=1000000 SAFERANK_REAL_SEEDS=100000 SAFERANK_FAULTS=1000 $(BIN)/pytest -v -rP tests/acceptance
-	@$(BIN)/python benchmarks/service_load.py --seconds 300 --json build/service-load.json --check
+	@$(BIN)/python benchmarks/service/service_load.py --seconds 300 --json build/service-load.json --check
 
 bench: .venv/.ready  ## nanoseconds a round, two jobs against one, a large catalogue, reading logs, fitting, the paper's profile, replay, imports, the service under load
 	@$(BIN)/saferank bench
-	@$(BIN)/python benchmarks/large_catalogue.py
-	@$(BIN)/python benchmarks/reading_logs.py
-	@$(BIN)/python benchmarks/fitting.py
-	@$(BIN)/python benchmarks/paper_profile.py
-	@$(BIN)/python benchmarks/replay.py
-	@$(BIN)/python benchmarks/equal_items.py
-	@$(BIN)/python benchmarks/import_time.py --check
-	@$(BIN)/python benchmarks/service_load.py
+	@$(BIN)/python benchmarks/policies/large_catalogue.py
+	@$(BIN)/python benchmarks/logs/reading_logs.py
+	@$(BIN)/python benchmarks/logs/fitting.py
+	@$(BIN)/python benchmarks/policies/paper_profile.py
+	@$(BIN)/python benchmarks/service/replay.py
+	@$(BIN)/python benchmarks/policies/equal_items.py
+	@$(BIN)/python benchmarks/package/import_time.py --check
+	@$(BIN)/python benchmarks/service/service_load.py
 
 docs: .venv/.ready  ## the documentation site in build/site, strictly and without the network
 	@$(BIN)/python docs/generate.py
@@ -59,7 +59,7 @@ docs: .venv/.ready  ## the documentation site in build/site, strictly and withou
 	@echo "open build/site/index.html (search needs a server: $(BIN)/python -m http.server -d build/site)"
 
 package: .venv/.ready  ## wheel and sdist in dist/, checked, and the wheel installed with each extra into an empty environment
-	@$(BIN)/python benchmarks/package_install.py
+	@$(BIN)/python benchmarks/package/package_install.py
 
 coverage: .venv/.ready  ## line coverage with the kernels interpreted
 	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --ignore tests/acceptance --cov --cov-report=term-missing:skip-covered

@@ -68,4 +68,4 @@ def test_documents_name_files_at_all() -> None:
     ]  # fmt: skip
     assert NAMED_FOLDER.findall("`service/state/` and `docs/`") == ["service/state/", "docs/"]
     assert NAMED_JSON.findall("`tests/data/pages.json`, `results.json`") == ["tests/data/pages.json", "results.json"]
-    assert not is_here("ALGORITHMS.md") and is_here("benchmarks/fitting.py")
+    assert not is_here("ALGORITHMS.md") and is_here("benchmarks/logs/fitting.py")

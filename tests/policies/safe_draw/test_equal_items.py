@@ -1,7 +1,7 @@
 """Equal items through whole runs of safe-draw: certified no more often than alpha, and a mutant is caught.
 
-A small version of the table of ``benchmarks/equal_items.py``. Seeds are fixed, so the verdicts never change; a policy
-that keeps its level would fail one of the eight first cases below with probability 1e-3 for a fresh seed.
+A small version of the table of ``benchmarks/policies/equal_items.py``. Seeds are fixed, so the verdicts never change; a
+policy that keeps its level would fail one of the eight first cases below with probability 1e-3 for a fresh seed.
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """The live service under load: pages and clicks together at a fixed rate, at twice that rate, and at the rate again.
 
-    python benchmarks/service_load.py [--rate 1000] [--seconds 30] [--shelves 50] [--json FILE]
+    python benchmarks/service/service_load.py [--rate 1000] [--seconds 30] [--shelves 50] [--json FILE]
 
 The server is a real ``saferank serve`` in a process of its own, the visitors are this process. Requests leave when they
 are due, whatever became of the earlier ones (an open loop), and a latency counts from the time at which the request was

@@ -1,6 +1,6 @@
 """How fast click logs are read, and in how much memory.
 
-    python benchmarks/reading_logs.py [--size MB] [--queries 100] [--distinct 20000000]
+    python benchmarks/logs/reading_logs.py [--size MB] [--queries 100] [--distinct 20000000]
 
 Writes a synthetic plain log of that size to a temporary folder, counts it (one pass, as `saferank logs summary` does),
 reads the pages of its most frequent queries (two passes, as `saferank fit` does), and fills a table of so many

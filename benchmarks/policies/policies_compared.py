@@ -1,7 +1,7 @@
 """All policies on real or embedded queries: regret, violations, clicks of the worst page and of the first pages.
 
-    python benchmarks/policies_compared.py INSTANCES.json --repetitions 20 --json build/compared.json
-    python benchmarks/policies_compared.py embedded --half held-out
+    python benchmarks/policies/policies_compared.py INSTANCES.json --repetitions 20 --json build/compared.json
+    python benchmarks/policies/policies_compared.py embedded --half held-out
 
 The queries are split in two halves, every second one: safe-draw was developed on the first (``development``), the
 second was kept away (``held-out``). Each is played as it is, with its items rearranged so that the original ranking is

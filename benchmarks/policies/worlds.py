@@ -1,6 +1,6 @@
 """The table of docs/researchers/worlds.md: policies with late and lost clicks, another screen and another reward.
 
-    python benchmarks/worlds.py INSTANCES.json --every 6
+    python benchmarks/policies/worlds.py INSTANCES.json --every 6
 
 Each world differs from the paper's in one thing. Regret, violations and wrong certificates are means over queries and
 repetitions, a run; the standard error of regret is that within the queries.

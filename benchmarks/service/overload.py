@@ -1,6 +1,6 @@
 """More than the service can do: how much of its capacity is left at three times the load, how fast refusals are.
 
-    python benchmarks/overload.py [--times 3] [--seconds 10] [--json FILE]
+    python benchmarks/service/overload.py [--times 3] [--seconds 10] [--json FILE]
 
 First the capacity: visitors who come one after the other, as many at a time as the service may work on, each with a
 page and a click. Then an open loop at a multiple of it. The visitors are a process on the same machine, so the capacity

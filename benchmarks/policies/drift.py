@@ -1,7 +1,7 @@
 """Policies with and without a lifetime of certificates in worlds that change: the tables of docs/algorithms/drift.md.
 
-    python benchmarks/drift.py INSTANCES.json
-    python benchmarks/drift.py INSTANCES.json --every 3 --worlds slow,arrivals,departures --models pbm,cm
+    python benchmarks/policies/drift.py INSTANCES.json
+    python benchmarks/policies/drift.py INSTANCES.json --every 3 --worlds slow,arrivals,departures --models pbm,cm
 
 One table for each world and click model. The change of ``original`` and ``reversed`` (a step) comes after half of the
 rounds; ``slow`` moves to the reversed order between a quarter and three quarters of them; in ``arrivals`` and

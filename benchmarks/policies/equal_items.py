@@ -1,6 +1,6 @@
 """What breaks the confidence argument: how often two *equal* items are declared decided when clicks are not as assumed.
 
-    python benchmarks/equal_items.py [--runs 1000] [--draws 1000] [--only-draws]
+    python benchmarks/policies/equal_items.py [--runs 1000] [--draws 1000] [--only-draws]
 
 The argument needs the sign of every informative comparison to be a fair coin, given the past. Each row of the table
 violates that in one way that production has, beside what the service does about it. Every run is folded by the same

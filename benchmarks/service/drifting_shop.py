@@ -1,6 +1,6 @@
 """A shop of 500 queries on the engine: what visitors get relative to production's pages, before and after a drift.
 
-    python benchmarks/drifting_shop.py [--policies safe-draw,safe-order,kl-ucb-br] [--days 0,7]
+    python benchmarks/service/drifting_shop.py [--policies safe-draw,safe-order,kl-ucb-br] [--days 0,7]
         [--pages 100000] [--items 200]
 
 Traffic is Zipf over the queries. Production's rankings are noisy versions of the truth, and items come and go.

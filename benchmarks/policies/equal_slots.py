@@ -1,6 +1,6 @@
 """False certificates of safe-draw in large catalogues when all items are equal, per pair that was bet on, by level.
 
-    python benchmarks/equal_slots.py [--items 50] [--runs 20] [--pages 50000]
+    python benchmarks/policies/equal_slots.py [--items 50] [--runs 20] [--pages 50000]
 
 A pair has two directions, each certified with probability at most alpha over all time.
 """

@@ -1,6 +1,6 @@
 """A log of real result pages, end to end: the run of docs/researchers/real-pages.md, from any sessions file.
 
-    python benchmarks/real_pages.py SESSIONS --out DIR
+    python benchmarks/logs/real_pages.py SESSIONS --out DIR
 
 1. Which click model foresees held-out pages best? Each page is held out with probability 1/4 (``split``, fixed seed).
 2. Regret and violations of eight policies under the best model, PBM and CM, with paired differences.

@@ -1,7 +1,7 @@
 """How long does the paper's profile take? A share of its repetitions is run, and the rest is reckoned.
 
-python benchmarks/paper_profile.py            # 1/20 of the repetitions
-python benchmarks/paper_profile.py --whole    # all of it: minutes
+python benchmarks/policies/paper_profile.py            # 1/20 of the repetitions
+python benchmarks/policies/paper_profile.py --whole    # all of it: minutes
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """A store of a million impressions: its size, a start from snapshots and tail, and a replay from the beginning.
 
-    python benchmarks/replay.py [--pages 1000000] [--contexts 20] [--clicked 0.5]
+    python benchmarks/service/replay.py [--pages 1000000] [--contexts 20] [--clicked 0.5]
 
 Pages are issued by the engine itself with a clock that runs ahead, without HTTP and without waiting for the disk.
 """

@@ -1,6 +1,6 @@
 """A live ranker over 100,000 items: time per rank + feedback, size of the saved state, peak memory.
 
-    python benchmarks/large_catalogue.py [--items 100000] [--pages 20000]
+    python benchmarks/policies/large_catalogue.py [--items 100000] [--pages 20000]
 
 Every page is answered at once by users who click by position and attraction.
 """

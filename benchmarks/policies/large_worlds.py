@@ -1,6 +1,6 @@
 """Large catalogues: clicks relative to the original ranking, on planted worlds made from a seed.
 
-    python benchmarks/large_worlds.py [--items 200] [--positions 10] [--worlds 24] [--pages 100000] [--held-out]
+    python benchmarks/policies/large_worlds.py [--items 200] [--positions 10] [--worlds 24] [--pages 100000]
 
 A world: attractions of L items are log-normal (sigma .6, mean .2, at most .95); production ranks them by the logarithm
 of attraction plus normal noise (sigma .5), shows the first K and has the others as candidates in that order; users

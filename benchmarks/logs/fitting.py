@@ -1,6 +1,6 @@
 """Estimation of every click model: seconds for 50 iterations on 40,000 pages, and for the standard errors.
 
-    python benchmarks/fitting.py [--pages 40000] [--iterations 50]
+    python benchmarks/logs/fitting.py [--pages 40000] [--iterations 50]
 
 The pages are clicked by PBM users of 100 queries; rankings are random, so that nearly all pages are distinct and
 weights save nothing. Each figure is the fastest of three laps after the kernels were compiled or loaded.
