@@ -113,9 +113,9 @@ class Engine:
         await self._operations.rollback(tenant, context, version, why)
         return await self._overview.context(tenant, context)
 
-    async def reset(self, tenant: str, context: str, why: str) -> ContextView:
-        """Forget everything that was learnt in a context."""
-        await self._operations.reset(tenant, context, why)
+    async def reset(self, tenant: str, context: str, why: str, certificate_days: float | None = None) -> ContextView:
+        """Forget everything that was learnt in a context; it takes the present terms of the settings."""
+        await self._operations.reset(tenant, context, why, certificate_days)
         return await self._overview.context(tenant, context)
 
     async def set_context(self, tenant: str, context: str, call: SettingsCall) -> ContextView:

@@ -41,8 +41,8 @@ class EngineInterface(Protocol):
     async def rollback(self, tenant: str, context: str, version: int, why: str) -> ContextView:
         """Back to an earlier leader."""
 
-    async def reset(self, tenant: str, context: str, why: str) -> ContextView:
-        """Forget everything that was learnt in a context."""
+    async def reset(self, tenant: str, context: str, why: str, certificate_days: float | None = None) -> ContextView:
+        """Forget everything that was learnt in a context; it takes the present terms of the settings."""
 
     async def set_context(self, tenant: str, context: str, call: SettingsCall) -> ContextView:
         """Give a context a mode and a holdout share of its own, or take them away."""

@@ -61,8 +61,10 @@ class Settings(BaseModel):
     workers: int = Field(
         default=1, ge=1, le=64, description="Processes that serve the port; more than one needs PostgreSQL."
     )
-    policy: str = Field(default="safe-draw", description="Policy of contexts that are opened from now on.")
-    rule: str = Field(default="anytime:1e-5", description="Decision rule of contexts that are opened from now on.")
+    policy: str = Field(default="safe-draw", description="Policy of contexts that are opened or reset from now on.")
+    rule: str = Field(
+        default="anytime:1e-5", description="Decision rule of contexts that are opened or reset from now on."
+    )
     certificate_days: float = Field(
         default=14.0,
         ge=0,

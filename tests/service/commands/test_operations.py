@@ -1,13 +1,17 @@
 """Kill switches, rollback, contradictions: an operator's means and the service's own brake."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from saferank.policies import POLICIES, policy_kind
+from saferank.service.clock import moment
 from saferank.service.knowledge.arms import EXPLORE, HOLDOUT, OFF, SHADOW
 from saferank.service.wire.calls import SettingsCall
 from saferank.service.wire.problems import Problem
+from saferank.store.contract import OperationKind
 from tests.service.engine_harness import BASE, House, T, house, run, store_down
 
 QUICK = {"window_seconds": 1, "rule": "paper:0.1"}
@@ -182,6 +186,112 @@ def test_a_reset_forgets_every_page_size(tmp_path: Path) -> None:
             view = await h.engine.reset(T, "c", "test")
             assert not any(h.knowledge(k=k).certified.pairs for k in (2, 3))
             assert [made.cause for made in view.versions[:2]] == ["reset", "reset"]
+
+    run(test())
+
+
+async def set_to(h: House, **settings: object) -> None:
+    """Restart the service with other settings."""
+    h.settings = h.settings.model_copy(update=settings)
+    await h.restart()
+
+
+DRAW = {"policy": "safe-draw", "rule": "anytime:0.1", "certificate_days": 2.0}
+
+
+def test_a_reset_takes_the_terms_that_the_service_is_set_to_now(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path, certificate_days=0, **QUICK) as h:  # the replay at its end compares
+            await teach(h, "b", 60)
+            learnt = await h.engine.context(T, "c")
+            told = await h.rank(candidates=["x"])
+            await set_to(h, **DRAW)
+            kept = await h.engine.context(T, "c")
+            assert (kept.policy, kept.rule, kept.certificate_days) == ("kl-ucb-br", "paper:0.1", 0)
+            view = await h.engine.reset(T, "c", "the present policy")
+            for _ in range(2):
+                assert (view.policy, view.rule, view.certificate_days) == ("safe-draw", "anytime:0.1", 2)
+                assert (view.leader, view.window_seconds) == (BASE[:3], 1)
+                assert h.fold().terms.first_epoch == h.fold().epoch == 1
+                await h.restart()
+                assert [row.policy for row in (await h.engine.contexts(T)).contexts] == ["safe-draw"]
+                view = await h.engine.context(T, "c")
+            await h.later(1)
+            await teach(h, "c", 15)
+            page = await h.rank(candidates=["x"])
+            assert (h.record(page).policy, h.record(page).arm) == ("safe-draw", EXPLORE)
+            assert h.fold().knowledge[3].pages > 0
+            stories = [await h.engine.impression(T, shown.impression_id) for shown in (told, page)]
+            assert [story.rule for story in stories] == ["paper:0.1", "anytime:0.1"]
+            assert learnt.leader_version < view.leader_version
+            with pytest.raises(Problem, match="another policy, rule or lifetime") as caught:
+                await h.engine.rollback(T, "c", learnt.leader_version, "no")
+            assert (caught.value.status, caught.value.field) == (404, "version")
+            assert f"the oldest version that can be is {view.leader_version}" in str(caught.value)
+            assert (await h.engine.rollback(T, "c", view.leader_version, "yes")).leader == BASE[:3]
+
+    run(test())
+
+
+def test_a_reset_gives_a_context_a_lifetime_of_certificates_of_its_own(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path, certificate_days=14, **QUICK) as h:
+            await teach(h, "b", 60)
+            await h.rank("other")
+            view = await h.engine.reset(T, "c", "fast fashion", 0.5)
+            assert (view.certificate_days, (await h.engine.context(T, "other")).certificate_days) == (0.5, 14)
+            await h.later(1)
+            await teach(h, "b", 60)
+            assert (await h.engine.context(T, "c")).leader[0] == "b"
+            h.now = h.fold().terms.opened_at + 86_400_000
+            await h.later(1.001)
+            await h.rank(candidates=["x"])
+            expired = await h.engine.context(T, "c")
+            assert (expired.leader, expired.versions[0].cause) == (BASE[:3], "expired")
+            assert expired.versions[0].at == moment(h.fold().terms.opened_at + 86_400_000)
+            assert (await h.engine.reset(T, "c", "without end", 0)).certificate_days == 0
+            assert (await h.engine.reset(T, "c", "as set")).certificate_days == 14
+            lines = [json.loads(line) async for line in h.engine.export(T, "c", None)]
+            assert [line["terms"]["lifetime_ms"] for line in lines if line["kind"] == "reset"] == [
+                43_200_000, 0, 14 * 86_400_000,
+            ]  # fmt: skip
+
+    run(test())
+
+
+def test_a_rollback_that_a_reset_overtakes_is_left_out(tmp_path: Path) -> None:
+    """Another operator's rollback, asked for before the reset was known there, comes after it in the log."""
+
+    async def test() -> None:
+        async with house(tmp_path, **QUICK) as h:  # the replay at its end leaves it out as well
+            await teach(h, "b", 60)
+            await h.engine.reset(T, "c", "shorter", 1)
+            leader = (await h.engine.context(T, "c")).leader_version
+            body = json.dumps({"version": 2, "why": "late"})
+            await h.store.add_operation(T, h.fold().context, OperationKind.ROLLBACK, body)
+            await h.server.heart.hear()
+            await h.engine.close_due()
+            assert (await h.engine.context(T, "c")).leader_version == leader
+            alarms = await h.store.alarms(h.fold().context)
+            assert [alarm.kind for alarm in alarms] == ["rollback_refused"]
+
+    run(test())
+
+
+def test_a_policy_that_cannot_learn_the_items_of_a_context_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test() -> None:
+        async with house(tmp_path, **QUICK) as h:
+            await h.rank()
+            small = replace(policy_kind("bubble-rank"), largest_catalogue=3)
+            monkeypatch.setitem(POLICIES, "bubble-rank", small)
+            h.server.settings = h.settings.model_copy(update={"policy": "bubble-rank"})
+            before = len(await h.store.operations(0))
+            with pytest.raises(Problem, match="cannot be served by the policy of the settings") as caught:
+                await h.engine.reset(T, "c", "no")
+            assert caught.value.status == 422
+            assert len(await h.store.operations(0)) == before
 
     run(test())
 

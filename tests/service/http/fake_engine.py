@@ -87,8 +87,8 @@ class FakeEngine:
     async def rollback(self, tenant: str, context: str, version: int, why: str) -> ContextView:
         return await self.context(tenant, context)
 
-    async def reset(self, tenant: str, context: str, why: str) -> ContextView:
-        self._note(tenant, why)
+    async def reset(self, tenant: str, context: str, why: str, certificate_days: float | None = None) -> ContextView:
+        self._note(tenant, (why, certificate_days))
         return await self.context(tenant, context)
 
     async def set_context(self, tenant: str, context: str, call: SettingsCall) -> ContextView:

@@ -252,6 +252,13 @@ def test_switches() -> None:
     assert post(service, "/v1/contexts/c/kill", {"on": False, "why": "test"}).json()["on"] is False
     assert post(service, "/v1/contexts/c/rollback", {"version": 0, "why": "test"}).json()["name"] == "c"
     assert post(service, "/v1/contexts/c/reset", {"why": "test"}).json()["name"] == "c"
+    for days in (0, 0.5, 3650):
+        assert post(service, "/v1/contexts/c/reset", {"why": "test", "certificate_days": days}).status_code == 200
+        assert service.engine.seen[-2][1] == ("test", days)
+    for wrong in (-1, 3651, "7", True):
+        refused(
+            post(service, "/v1/contexts/c/reset", {"why": "test", "certificate_days": wrong}), 422, "certificate_days"
+        )
     refused(post(service, "/v1/contexts/unknown/kill", {"on": True, "why": "test"}), 404, "context")
     refused(post(service, "/v1/contexts/unknown/reset", {"why": "test"}), 404, "context")
     refused(post(service, "/v1/contexts/c/reset", {}), 422, "why")

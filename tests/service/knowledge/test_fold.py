@@ -2,6 +2,7 @@
 
 import json
 import random
+from typing import Any
 
 import pytest
 
@@ -178,3 +179,95 @@ def test_a_catalogue_that_is_too_large_begins_again_without_an_end_of_certificat
         row = page(fold, dice, START + 10 * number, 3, [ITEMS[6], newcomer, ITEMS[3], ITEMS[1]])
         fold.fold([row._replace(clicks=row.clicks | 1)], START + 10 * number)
     assert fold.knowledge[3].learner.lifetime is None
+
+
+NEW: dict[str, Any] = {"policy": "safe-draw", "rule": "anytime:0.5", "lifetime_ms": 3 * DAY, "source_daily_pages": 5}
+
+
+def visited(fold: Fold, dice: random.Random, pages: int, at: int) -> list[PageRow]:
+    """Pages that are folded one by one, from what was known before each."""
+    made = []
+    for _ in range(pages):
+        at += 300
+        made.append(page(fold, dice, at, 3, ITEMS[:6]))
+        fold.fold(made[-1:], at)
+    return made
+
+
+def reset_after(pages: int) -> tuple[Fold, list[PageRow], int]:
+    """A fold that a reset gave new terms in its third epoch or later, the pages before, and the time of the reset."""
+    fold, dice = opened(), random.Random(1)
+    made = visited(fold, dice, pages, START)
+    at = fold.through + WINDOW
+    fold.reset(7, at, "new terms", NEW)
+    return fold, made, at
+
+
+def test_a_reset_takes_other_terms_and_counts_epochs_from_there() -> None:
+    old = opened()
+    visited(old, random.Random(1), 150, START)
+    fold, _, at = reset_after(150)
+    assert old.epoch >= 2 and any(known.certified.pairs for known in old.knowledge.values())
+    assert fold.terms == Terms(**NEW, window_ms=WINDOW, opened_at=at, first_epoch=old.epoch + 1)
+    assert (fold.epoch, fold.knowledge[3].epoch, fold.terms_version) == (old.epoch + 1, old.epoch + 1, old.version + 1)
+    assert (fold.terms.epoch_at(START), fold.terms.epoch_at(at + 3 * DAY)) == (fold.epoch, fold.epoch + 1)
+    assert fold.knowledge[3].learner.kind.name == "safe-draw" and not fold.knowledge[3].certified.pairs
+    assert fold.leader() == tuple(ITEMS[:3])
+    visited(fold, random.Random(2), 30, at)
+    assert fold.knowledge[3].learner.items and fold.learnt > old.learnt
+    begin = fold.terms.begin_of(fold.epoch + 1)
+    fold.turn_to(begin)
+    assert begin == at + 3 * DAY and fold.knowledge[3].epoch == fold.epoch == fold.terms.first_epoch + 1
+
+
+def test_after_new_terms_cuts_and_publications_make_no_difference() -> None:
+    whole, before, at = reset_after(60)
+    after = visited(whole, random.Random(2), 40, at)
+    fold = opened()
+    fold.fold(before, before[-1].closes_at - WINDOW)
+    fold.reset(7, at, "new terms", NEW)
+    for row in after:
+        visitors = fold.window, fold.visitors
+        fold = restored(Publication(1, 1, fold.through, fold.operation, pack(fold)), fold.opened_terms)
+        fold.window, fold.visitors = visitors
+        fold.fold([row], row.closes_at - WINDOW)
+    assert comparable(pack(fold)) == comparable(pack(whole))
+    assert (fold.terms, fold.terms_version, fold.operation) == (whole.terms, whole.terms_version, 7)
+
+
+@pytest.mark.parametrize("terms", [None, {"policy": "kl-ucb-br", "rule": "anytime:0.5", "lifetime_ms": DAY}])
+def test_a_reset_to_the_same_terms_keeps_the_epochs(terms: dict[str, object] | None) -> None:
+    fold = opened()
+    visited(fold, random.Random(1), 80, START)
+    epoch = fold.epoch
+    fold.reset(7, fold.through + 1, "again", terms)
+    assert (fold.epoch, fold.terms, fold.terms_version) == (epoch, fold.opened_terms, 0)
+
+
+def test_only_the_limit_of_sources_changes_without_a_new_epoch() -> None:
+    fold = opened()
+    fold.reset(7, START + 1, "a limit", {"source_daily_pages": 1})
+    assert (fold.terms.source_daily_pages, fold.epoch, fold.terms_version) == (1, 0, 0)
+    assert [fold.sources.admits(b"source00", START) for _ in range(2)] == [True, False]
+    again = restored(Publication(1, 1, fold.through, 7, pack(fold)), fold.opened_terms)
+    assert not again.sources.admits(b"source00", START)
+
+
+def test_new_terms_give_nobody_a_second_vote() -> None:
+    fold = opened()
+    visited(fold, random.Random(1), 20, START)
+    marks = fold.votes.marks.tolist()
+    assert marks
+    fold.reset(7, fold.through + 1, "new terms", NEW)
+    fold.votes.turn_to(fold.epoch)
+    assert fold.votes.marks.tolist() == marks
+
+
+def test_pages_that_the_policy_before_a_reset_drew_teach_nothing() -> None:
+    old, dice = opened("safe-blocks"), random.Random(1)
+    late = [page(old, dice, START + 500 * n, 3, ITEMS[:6]) for n in range(1, 30)]
+    for policy, learns in (("safe-order", False), ("safe-blocks", True)):
+        fold = opened("safe-blocks")
+        fold.reset(7, START, "new terms", {"policy": policy})
+        fold.fold(late, late[-1].closes_at)
+        assert (fold.learnt > 0) is learns and (fold.knowledge[3].learner.state.round[0] > 0)

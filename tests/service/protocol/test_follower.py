@@ -1,11 +1,16 @@
 """What others publish is followed, and a publication that cannot be read holds up no other."""
 
+import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from saferank.service.engine import Engine
+from saferank.service.queries.replay import verify
+from saferank.service.wire.calls import RankCall
 from saferank.store.embedded.file import FILE_NAME
-from tests.service.engine_harness import House, T, run
+from tests.service.engine_harness import BASE, House, T, run
+from tests.store.memory import MemoryStore
 
 
 def test_a_damaged_publication_holds_up_no_other_context(tmp_path: Path) -> None:
@@ -26,5 +31,56 @@ def test_a_damaged_publication_holds_up_no_other_context(tmp_path: Path) -> None
         await h.server.follower.follow()
         assert [context.fold.pages for context in contexts] == [0, 1]
         await h.stop()
+
+    run(test())
+
+
+def test_the_terms_that_a_reset_takes_are_followed(tmp_path: Path) -> None:
+    """Two servers on one store: one closes the context, the other serves it by what was published."""
+
+    async def test() -> None:
+        h = House(tmp_path, certificate_days=0)
+        store = MemoryStore(lambda: h.now)
+        settings = h.settings.model_copy(update={"policy": "safe-draw", "rule": "anytime:0.1", "certificate_days": 3.0})
+        engines = [Engine(h.settings, store, h, "one"), Engine(settings, store, h, "two")]
+        call = RankCall(context="c", base_ranking=BASE, k=3)
+        for engine in engines:
+            await engine.start(loops=False)
+        for engine in engines * 2:  # shards are shared out
+            await engine.beat()
+        for engine in engines:
+            await engine.rank(T, call)
+            await engine.flush()
+        h.now += 20_000
+        for engine in engines:
+            await engine.close_due()
+
+        async def obey() -> None:
+            while True:
+                for engine in engines:
+                    await engine.beat()
+                    await engine.close_due()
+                    await engine.server.follower.follow()
+                await asyncio.sleep(0)
+
+        others = asyncio.create_task(obey())
+        view = await engines[1].reset(T, "c", "the present terms")
+        others.cancel()
+        await asyncio.gather(others, return_exceptions=True)
+        assert (view.policy, view.certificate_days) == ("safe-draw", 3)
+        contexts = [await engine.server.known_context(T, "c") for engine in engines]
+        assert sorted(context.held_in >= 0 for context in contexts) == [False, True]
+        for engine, context in zip(engines, contexts, strict=True):
+            await engine.server.follower.follow()
+            assert context.terms == contexts[0].terms and context.terms.policy == "safe-draw"
+            page = await engine.rank(T, call)
+            assert engine.server.tokens.open(page.token).policy == "safe-draw"
+        for engine in engines:
+            await engine.flush()
+        h.now += 20_000
+        for engine in engines * 2:
+            await engine.beat()
+            await engine.close_due()
+        await verify(store)
 
     run(test())

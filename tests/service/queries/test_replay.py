@@ -1,16 +1,18 @@
 """Replay finds everything in order, and finds the first thing that is not."""
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from saferank.cli import main
 from saferank.service.queries.replay import DifferenceError, ReplayReport, verify
-from saferank.store.contract import PageRow, Publication, VersionRow
+from saferank.store.contract import OperationKind, OperationRow, PageRow, Publication, VersionRow
 from saferank.store.embedded.file import FILE_NAME
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.page_record import NO_LAW, unpacked
@@ -144,6 +146,60 @@ def test_what_was_tampered_with_is_found(tmp_path: Path, what: str) -> None:
     path = make_store(tmp_path / "store")
     with pytest.raises(DifferenceError, match=TAMPERINGS[what]):
         asyncio.run(verify(Tampered(path.parent, what)))
+
+
+class OtherTerms(SqliteStore):
+    """A store whose reset names other terms than those that were taken."""
+
+    def __init__(self, folder: Path, other: dict[str, Any]) -> None:
+        super().__init__(folder, readonly=True)
+        self._other = other
+
+    async def operations(self, after: int) -> Sequence[OperationRow]:
+        rows = []
+        for row in await super().operations(after):
+            facts = json.loads(row.body)
+            if row.kind == OperationKind.RESET:
+                facts["terms"] |= self._other
+            rows.append(row._replace(body=json.dumps(facts)))
+        return rows
+
+
+def test_terms_that_a_reset_took_are_replayed_and_compared(tmp_path: Path) -> None:
+    async def make() -> None:
+        h = House(tmp_path, window_seconds=1, rule="paper:0.1", certificate_days=0)
+        await h.start()
+        await visits(h, 60)
+        draw = {"policy": "safe-draw", "rule": "anytime:0.1", "certificate_days": 1.0}
+        h.settings = h.settings.model_copy(update=draw)
+        await h.restart()
+        late = await h.rank(candidates=["x"])  # open at the reset
+        await h.engine.reset(T, "c", "the present policy")
+        await h.accept(late, late.ranking[1])
+        for _ in range(4):
+            await h.later(0.7 * 86_400)
+            await visits(h, 4)
+        await h.engine.close_due()
+        states = h.states()
+        assert h.fold().epoch == h.fold().terms.first_epoch + 2 == 3
+        await h.restart()
+        await h.server.known_context(T, "c")
+        assert h.states() == states
+        await h.stop()
+
+    run(make())
+    report = verified(tmp_path / FILE_NAME)
+    assert (report.resets, report.pages, report.lost) == (1, 77, 0)
+    for changed in ({"lifetime_ms": 5}, {"source_daily_pages": 7}, {"policy": "kl-ucb-br"}):
+        with pytest.raises(DifferenceError, match=r"snapshot [0-9]+ differs from the log in .*terms"):
+            asyncio.run(verify(OtherTerms(tmp_path, changed)))
+
+
+async def visits(h: House, pages: int) -> None:
+    for _ in range(pages):
+        page = await h.rank(candidates=["x"])
+        await h.accept(page, *(["b"] if "b" in page.ranking else []))
+        await h.later(1)
 
 
 @pytest.mark.parametrize("pages", [1, 10])

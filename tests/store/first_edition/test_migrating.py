@@ -21,12 +21,15 @@ from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.lessons import Laid, Lesson
 from saferank.service.knowledge.visits.votes import Votes
 from saferank.service.protocol.contexts import Contexts, Limits
+from saferank.service.queries.replay import verify
 from saferank.store.contract import SHARDS, Outcome, StoreError
 from saferank.store.embedded.file import FILE_NAME
+from saferank.store.embedded.store import SqliteStore
 from saferank.store.first_edition.migrating import Migrated, migrate
 from saferank.store.opening import open_store
 from saferank.store.page_record import unpacked
 from saferank.store.past import LoadableStore
+from tests.service.engine_harness import House, T, run
 from tests.store.stores import report, said
 
 HERE = Path(__file__).parent
@@ -170,3 +173,25 @@ def test_a_damaged_log_is_named(old: Path, tmp_path: Path, damage: str) -> None:
         connection.commit()
     with pytest.raises(StoreError, match="the log is damaged"):
         migrated(old, tmp_path / "new")
+
+
+def test_a_reset_gives_a_context_the_present_terms(old: Path, tmp_path: Path) -> None:
+    migrated(old, tmp_path / "new")
+
+    async def test() -> None:
+        h = House(tmp_path / "new", policy="safe-draw", rule="anytime:1e-5", certificate_days=7)
+        h.now = END
+        await h.start()
+        before = await h.engine.context(T, "shelf")
+        assert (before.policy, before.certificate_days) == ("kl-ucb-br", 0)
+        after = await h.engine.reset(T, "shelf", "the present terms")
+        assert (after.policy, after.rule, after.certificate_days) == ("safe-draw", "anytime:1e-5", 7)
+        await h.later(1)
+        page = await h.rank("shelf", base_ranking=after.base_ranking, candidates=[])
+        assert h.record(page).policy == "safe-draw"
+        assert (await h.engine.context(T, "undone")).policy == "kl-ucb-br"
+        await h.stop()
+        found = await verify(SqliteStore(tmp_path / "new", readonly=True), every=0)
+        assert (found.resets, found.contexts) == (1, 3)
+
+    run(test())

@@ -1,8 +1,12 @@
 """Kill switches, rollback, reset and settings of contexts: what an operator does. Answered when every server obeys."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from saferank.service.knowledge.fold import to_json
-from saferank.service.protocol.contexts import Context
-from saferank.service.protocol.history import oldest_version
+from saferank.service.knowledge.knowledge import Knowledge
+from saferank.service.protocol.contexts import Context, terms_by_settings
+from saferank.service.protocol.history import oldest_version, other_terms
 from saferank.service.protocol.server import Server, unavailable
 from saferank.service.protocol.switches import Switch, switch_view
 from saferank.service.wire.calls import SettingsCall
@@ -52,12 +56,19 @@ class Operations:
         except StoreUnavailableError as problem:
             raise unavailable(problem) from problem
 
-    async def reset(self, tenant: str, name: str, why: str) -> None:
-        """Forget what was learnt in a context; learning begins again from production's ranking."""
+    async def reset(self, tenant: str, name: str, why: str, certificate_days: float | None = None) -> None:
+        """Forget what was learnt in a context; learning begins again from production's ranking.
+
+        The context takes policy, rule and source_daily_pages of the settings, and certificate_days of the call or else
+        of the settings.
+        """
         context = await self._server.known_context(tenant, name)
+        terms = terms_by_settings(self._server.settings, certificate_days)
         try:
             await self._close_and_follow()
-            await self._carried_out(await self._add(tenant, context.number, OperationKind.RESET, to_json({"why": why})))
+            _check_servable(context, terms)
+            body = to_json({"why": why, "terms": terms})
+            await self._carried_out(await self._add(tenant, context.number, OperationKind.RESET, body))
         except StoreUnavailableError as problem:
             raise unavailable(problem) from problem
 
@@ -89,6 +100,9 @@ class Operations:
         await self._obeyed_everywhere(operation)
 
     async def _check_kept(self, context: Context, version: int) -> None:
+        if version < context.fold.terms_version:
+            detail = f"context {context.row.name!r}: {other_terms(context.fold, version)}"
+            raise Problem(404, "Version under other terms", detail, "version")
         oldest = await oldest_version(self._server.store, context.number)
         if version < oldest:
             name, until = context.row.name, f"1 to {oldest - 1}" if oldest > 2 else "1"
@@ -127,3 +141,14 @@ class Operations:
     def _patience(self) -> int:
         """How often to ask: until the leases of all servers that stopped have run out, twice."""
         return round(2 * self._server.settings.freshness_seconds / POLL_SECONDS)
+
+
+def _check_servable(context: Context, terms: Mapping[str, Any]) -> None:
+    """Problem 422 when the policy of the settings cannot learn the items of a context."""
+    taken = context.terms._replace(**terms)
+    try:
+        for k, look in context.fold.looks.items():
+            Knowledge(taken, k, list(dict.fromkeys([*look.base, *look.items])))
+    except ValueError as problem:
+        detail = f"context {context.row.name!r} cannot be served by the policy of the settings: {problem}"
+        raise Problem(422, "Policy does not fit", detail, "context") from problem

@@ -13,7 +13,7 @@ from saferank.service.knowledge.fold import MOST_SIZES
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.knowledge.view import View
 from saferank.service.knowledge.visitors import Draws, Visitor, draws_of, visitor, window_number
-from saferank.service.protocol.contexts import Context
+from saferank.service.protocol.contexts import Context, terms_by_settings
 from saferank.service.protocol.server import Server
 from saferank.service.wire.calls import RankAnswer, RankCall
 from saferank.service.wire.problems import Problem
@@ -192,11 +192,8 @@ async def open_context(
     """A context that was not known before; Problem 422 when the tenant has too many."""
     settings, digest = server.settings, digest or digest_of(lists)
     terms = {
-        "policy": settings.policy,
-        "rule": settings.rule,
+        **terms_by_settings(settings),
         "window_ms": server.window_ms,
-        "lifetime_ms": round(settings.certificate_days * 86_400_000),
-        "source_daily_pages": settings.source_daily_pages,
         "k": k,
         "catalogue": digest.hex(),
     }

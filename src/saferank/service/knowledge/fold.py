@@ -9,7 +9,7 @@ background and may come late or never.
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -63,7 +63,8 @@ class Fold:
     """The knowledge of a context through a time; ``versions`` and ``alarm_rows`` are those since ``take_news``."""
 
     def __init__(self, context: int, terms: Terms) -> None:
-        self.context, self.terms = context, terms
+        self.context, self.terms, self.opened_terms = context, terms, terms
+        self.terms_version = 0  # the first version under a policy, rule and lifetime that a reset changed
         self.knowledge: dict[int, Knowledge] = {}  # by page size
         self.looks: dict[int, NewestPage] = {}  # by page size
         self.catalogue, self.k = b"", 0  # of the newest page
@@ -193,13 +194,13 @@ class Fold:
 
     def _turn(self, knowledge: Knowledge, epoch: int) -> None:
         if knowledge.turn_to(epoch):
-            self._follow(knowledge, "expired", Moment(self.terms.opened_at + epoch * self.terms.lifetime_ms))
+            self._follow(knowledge, "expired", Moment(self.terms.begin_of(epoch)))
 
     def _learn(self, run: list[PageRow]) -> None:
         """Learn from counted pages of one size and one epoch."""
         if not run:
             return
-        lessons = [Lesson(unpacked(page.record) if page.clicks else None, page.clicks) for page in run]
+        lessons = [self._lesson(page) for page in run]
         knowledge = self._knowledge_for(run)
         if knowledge is None:
             return
@@ -215,6 +216,12 @@ class Fold:
         newest = next((lesson.record for lesson in reversed(lessons) if lesson.record is not None), None)
         if newest is not None:
             self.looks[knowledge.k] = look_of(newest)
+
+    def _lesson(self, page: PageRow) -> Lesson:
+        record = unpacked(page.record) if page.clicks else None
+        if record is not None and record.policy != self.terms.policy:
+            return Lesson(None, 0)  # by a server that had not yet read that a reset took another policy
+        return Lesson(record, page.clicks)
 
     def _knowledge_for(self, run: list[PageRow]) -> Knowledge | None:
         """The knowledge of a page size, opened if need be; None when there are too many sizes."""
@@ -322,25 +329,40 @@ class Fold:
     def roll_back(self, saved: "Fold", operation: int, at: int, why: str) -> None:
         """Know what ``saved`` knows, which is this context at an earlier version; open pages are not counted.
 
+        The version must not be older than ``terms_version``: its certificates would be of another kind.
         Votes stay: what is forgotten of a visitor cannot be said again in the same epoch.
         """
         self.knowledge, self.looks, self.k = saved.knowledge, saved.looks, saved.k
         self.epoch = saved.epoch
         self._undo(operation, at)
         for known in self._newest_last():
+            known.terms = self.terms
             gained = known.named(known.certified.pairs)
             self._number(known, "rollback", Moment(at), (gained, ()), why, through=self.through)
 
-    def reset(self, operation: int, at: int, why: str) -> None:
-        """Know nothing of any order; open pages are not counted.
+    def reset(self, operation: int, at: int, why: str, terms: Mapping[str, Any] | None = None) -> None:
+        """Know nothing of any order; open pages are not counted. ``terms`` are those that hold from now on.
 
+        With another policy, rule or lifetime a new epoch begins, and epochs are counted from here.
         Counters, the comparison with the holdout, votes and sources stay: forgetting must not give anybody a second
         vote, nor the guardrail a new beginning.
         """
         self._undo(operation, at)
-        lost = {known.k: known.begin_again(self._items(known.k)) for known in self._newest_last()}
+        self._take_terms(self.terms._replace(**(terms or {})), at)
+        lost = {known.k: known.begin_again(self._items(known.k), self.terms) for known in self._newest_last()}
+        for known in self._newest_last():
+            known.turn_to(self.epoch)
         for known in self._newest_last():  # when all sizes have forgotten: they share what is certain
             self._number(known, "reset", Moment(at), ((), lost[known.k]), why, through=self.through)
+
+    def _take_terms(self, terms: Terms, at: int) -> None:
+        if not terms.certify_like(self.terms):
+            self.votes.carry_to(self.epoch, self.epoch + 1)
+            self.epoch += 1
+            self.terms_version = self.rollback_version
+            terms = terms._replace(opened_at=at, first_epoch=self.epoch)
+        self.terms = terms
+        self.sources.limit(terms.source_daily_pages)
 
     def _items(self, k: int) -> list[str]:
         look = self.looks[k]

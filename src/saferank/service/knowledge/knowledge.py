@@ -46,7 +46,7 @@ TURNOVER = 64
 
 
 class Terms(NamedTuple):
-    """What is fixed when a context is opened."""
+    """What is fixed when a context is opened, until a reset takes others."""
 
     policy: str
     rule: str
@@ -54,10 +54,19 @@ class Terms(NamedTuple):
     lifetime_ms: int  # length of an epoch of certificates; 0: they never end
     opened_at: int  # epochs are counted from here
     source_daily_pages: int = 0  # pages of one source that count in a day; 0: all
+    first_epoch: int = 0  # the number of the epoch that begins at ``opened_at``
 
     def epoch_at(self, at: int) -> int:
         """The epoch of a page that is issued at this time."""
-        return max(0, at - self.opened_at) // self.lifetime_ms if self.lifetime_ms else 0
+        return self.first_epoch + (max(0, at - self.opened_at) // self.lifetime_ms if self.lifetime_ms else 0)
+
+    def begin_of(self, epoch: int) -> int:
+        """The time at which an epoch begins."""
+        return self.opened_at + (epoch - self.first_epoch) * self.lifetime_ms
+
+    def certify_like(self, other: "Terms") -> bool:
+        """True when certificates of one are certificates of the other: same policy, rule and lifetime."""
+        return (self.policy, self.rule, self.lifetime_ms) == (other.policy, other.rule, other.lifetime_ms)
 
 
 class Knowledge:
@@ -216,10 +225,12 @@ class Knowledge:
         learner.state = thinned(learner.state)
         return learner
 
-    def begin_again(self, items: Sequence[str] | None = None) -> list[NamedPair]:
-        """Forget everything that was learnt; returns the certificates that held."""
+    def begin_again(self, items: Sequence[str] | None = None, terms: Terms | None = None) -> list[NamedPair]:
+        """Forget everything that was learnt, and take other terms if they are named; returns certificates that held."""
         lost = self.named(self.certified.pairs)
         present = [str(item) for item in self.learner.present_items()]
+        if terms is not None and terms != self.terms:
+            self.terms, self.misfits = terms, 0
         self.learner = self._new_learner(present if items is None else items)
         self.certified, self.pages, self.folds = Certified(), 0, self.folds + 1
         self.sights = Sights(len(self.learner.items))

@@ -64,6 +64,8 @@ def pack(fold: Fold) -> bytes:
         "watch": fold.watch.bets,
         **{name: getattr(fold, name) for name in _COPIED},
     }
+    if fold.terms != fold.opened_terms:  # by a reset; otherwise they are those of the context's row
+        facts["terms"], facts["terms_version"] = fold.terms._asdict(), fold.terms_version
     head = json.dumps(facts, ensure_ascii=False).encode()
     return b"".join((_LENGTH.pack(len(head)), head, *(part.learner for part in parts), marks, sources))
 
@@ -98,10 +100,16 @@ def read_parts(body: bytes) -> tuple[SizeKnowledge, ...]:
     return tuple(parts)
 
 
+def terms_in(head: dict[str, Any]) -> Terms | None:
+    """The terms that a reset gave a context, by the facts of a publication; None: it has those of its row."""
+    return Terms(**head["terms"]) if "terms" in head else None
+
+
 def restored(publication: Publication, terms: Terms) -> Fold:
-    """The fold that was published."""
+    """The fold that was published; ``terms`` are those of the context's row."""
     facts, fold = read_head(publication.body), Fold(publication.context, terms)
-    fold.knowledge = {part.k: part.restored(terms) for part in read_parts(publication.body)}
+    fold.terms, fold.terms_version = terms_in(facts) or terms, facts.get("terms_version", 0)
+    fold.knowledge = {part.k: part.restored(fold.terms) for part in read_parts(publication.body)}
     introduce(fold.knowledge)
     fold.looks = {k: NewestPage(tuple(base), tuple(items)) for k, base, items in facts["looks"]}
     fold.catalogue, fold.compared = bytes.fromhex(facts["catalogue"]), compared_arms(facts["compared"])
@@ -111,7 +119,7 @@ def restored(publication: Publication, terms: Terms) -> Fold:
         setattr(fold, name, facts[name])
     (epoch, level, _), (day, _) = facts["votes"], facts["sources"]
     marks, sources = _visits(publication.body, facts)
-    fold.votes, fold.sources = Votes(epoch, level, marks), SourceCounts(terms.source_daily_pages, day, sources)
+    fold.votes, fold.sources = Votes(epoch, level, marks), SourceCounts(fold.terms.source_daily_pages, day, sources)
     fold.watch = OrderWatch(facts["watch"])
     return fold
 

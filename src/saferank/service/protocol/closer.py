@@ -264,7 +264,7 @@ class Closer:
         if operation.kind == OperationKind.ROLLBACK:
             await self._roll_back(context, operation)
         elif operation.kind == OperationKind.RESET:
-            context.fold.reset(operation.number, operation.at, json.loads(operation.body)["why"])
+            context.fold.reset(operation.number, operation.at, **json.loads(operation.body))
         else:
             context.fold.compare_again(operation.number, operation.at, whole=operation.context == 0)
 

@@ -6,21 +6,22 @@ A context whose shard this server holds has the fold that its closer carries on;
 import json
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from saferank.service.knowledge.catalogues import Catalogue, Catalogues, items_of, unpack_catalogue
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.publications import memory_of, restored
 from saferank.service.knowledge.sharing import introduce
+from saferank.service.settings import Settings
 from saferank.store.contract import SHARDS, ContextRow, Publication, Store, StoreError
 
 
 class Context:
     """A context in use."""
 
-    def __init__(self, row: ContextRow, terms: Terms, fold: Fold, publication: Publication | None) -> None:
-        self.row, self.terms, self.fold = row, terms, fold
+    def __init__(self, row: ContextRow, fold: Fold, publication: Publication | None) -> None:
+        self.row, self.fold = row, fold
         self.published = 0 if publication is None else publication.number
         self.published_at = 0  # when this server published it last
         self.kept_at = 0  # pages of the newest kept snapshot
@@ -43,6 +44,11 @@ class Context:
     def shard(self) -> int:
         """The shard that it belongs to."""
         return self.row.id % SHARDS
+
+    @property
+    def terms(self) -> Terms:
+        """Its policy, rule, window and lifetime of certificates, as they hold now."""
+        return self.fold.terms
 
     @property
     def known(self) -> dict[int, Knowledge]:
@@ -133,7 +139,7 @@ class Contexts:
         fold = await self.fold_of(row, publication)
         found = self._by_number.get(row.id)  # somebody else may have loaded it meanwhile
         if found is None:
-            found = Context(row, fold.terms, fold, publication)
+            found = Context(row, fold, publication)
             self._by_number[row.id] = found
             self._by_tenant.setdefault(row.tenant, OrderedDict())[row.name] = found
             self.measure(found)
@@ -212,7 +218,18 @@ class Contexts:
 
 
 def terms_of(row: ContextRow) -> Terms:
-    """What was fixed when a context was opened."""
+    """What was fixed when a context was opened; a reset may have taken other terms since (``Fold.terms``)."""
     facts = json.loads(row.terms)
     kept = {name: facts[name] for name in ("policy", "rule", "window_ms", "lifetime_ms")}
     return Terms(**kept, opened_at=row.opened_at, source_daily_pages=facts.get("source_daily_pages", 0))
+
+
+def terms_by_settings(settings: Settings, certificate_days: float | None = None) -> dict[str, Any]:
+    """What the settings say of contexts that are opened or reset now; ``certificate_days``: instead of theirs."""
+    days = settings.certificate_days if certificate_days is None else certificate_days
+    return {
+        "policy": settings.policy,
+        "rule": settings.rule,
+        "lifetime_ms": round(days * 86_400_000),
+        "source_daily_pages": settings.source_daily_pages,
+    }

@@ -2,7 +2,7 @@
 
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.publications import read_head, restored
-from saferank.service.protocol.contexts import Context, Contexts
+from saferank.service.protocol.contexts import Context, Contexts, terms_of
 from saferank.store.contract import Publication, Store, VersionRow
 
 
@@ -11,7 +11,15 @@ class _Reached(Exception):  # noqa: N818 (nothing went wrong)
 
 
 class DeletedVersionError(ValueError):
-    """The pages that led to a version were deleted."""
+    """Nobody can go back to a version: the pages that led to it were deleted, or a reset took other terms since."""
+
+
+def other_terms(fold: Fold, version: int) -> str:
+    """Why nobody can go back to a version from before ``Fold.terms_version``."""
+    return (
+        f"version {version} cannot be restored: a reset gave the context another policy, rule or lifetime of "
+        f"certificates since; the oldest version that can be is {fold.terms_version}"
+    )
 
 
 async def oldest_version(store: Store, context: int) -> int:
@@ -24,6 +32,8 @@ async def oldest_version(store: Store, context: int) -> int:
 
 async def fold_at_version(store: Store, contexts: Contexts, context: Context, version: int) -> Fold:
     """What was known at the moment at which a context came to a version; DeletedVersionError if that is gone."""
+    if version < context.fold.terms_version:
+        raise DeletedVersionError(f"context {context.number}: {other_terms(context.fold, version)}")
     if version < await oldest_version(store, context.number):
         raise DeletedVersionError(f"context {context.number}: the pages that led to version {version} were deleted")
     begin: Publication | None = None
@@ -32,7 +42,9 @@ async def fold_at_version(store: Store, contexts: Contexts, context: Context, ve
         facts = read_head(publication.body)
         rollback = facts["rollback_version"]
         if rollback not in rollbacks and rollback <= version <= facts["version"]:
-            return restored(publication, context.terms)  # the first one after a rollback is of the rollback itself
+            return restored(
+                publication, terms_of(context.row)
+            )  # the first one after a rollback is of the rollback itself
         rollbacks.add(rollback)
         if facts["version"] < version:
             begin = publication

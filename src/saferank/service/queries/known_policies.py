@@ -4,6 +4,7 @@ import json
 
 from saferank.errors import ArgumentError
 from saferank.policies import policy_kind
+from saferank.store.contract import OperationKind
 from saferank.store.opening import open_store
 
 
@@ -12,7 +13,12 @@ async def check_policies_known(store: str) -> None:
     opened = open_store(store, readonly=True)
     await opened.open()
     try:
+        names = {row.id: row.name for row in await opened.contexts()}
         policies = {json.loads(row.terms)["policy"]: row.name for row in await opened.contexts()}
+        for row in await opened.operations(0):
+            terms = json.loads(row.body).get("terms") if row.kind == OperationKind.RESET else None
+            if terms is not None:
+                policies.setdefault(terms["policy"], names[row.context])
     finally:
         await opened.close()
     for policy, context in policies.items():

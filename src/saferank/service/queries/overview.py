@@ -1,7 +1,6 @@
 """How contexts stand at this moment, for the dashboard."""
 
 import itertools
-import json
 
 from saferank.live.explanation import Explanation
 from saferank.policies import ContradictionError
@@ -12,7 +11,7 @@ from saferank.service.knowledge.evidence import compared
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.knowledge.sharing import all_certified
 from saferank.service.knowledge.view import View
-from saferank.service.protocol.contexts import Context
+from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.protocol.server import Server, unavailable
 from saferank.service.protocol.switches import settings_view, switch_view
 from saferank.service.queries.all_contexts.standings import Standing, Standings
@@ -59,7 +58,7 @@ class Overview:
         return ContextSummary(
             name=row.name,
             k=standing.k,
-            policy=json.loads(row.terms)["policy"],
+            policy=(standing.terms or terms_of(row)).policy,
             mode=self._mode(row),
             leader_version=standing.version,
             leader=list(standing.leader),

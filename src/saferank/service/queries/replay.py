@@ -296,14 +296,15 @@ class _Comparison:
             if row.kind == OperationKind.ROLLBACK:
                 self._roll_back(row)
             elif row.kind == OperationKind.RESET:
-                self._fold.reset(row.number, row.at, _facts(row)["why"])
+                self._fold.reset(row.number, row.at, **_facts(row))
                 self._report.resets += 1
             else:
                 self._fold.compare_again(row.number, row.at, whole=row.context == 0)
 
     def _roll_back(self, row: OperationRow) -> None:
         facts = _facts(row)
-        if facts["version"] <= self._told_from:  # the version was deleted by then: nobody went back
+        if facts["version"] <= self._told_from or facts["version"] < self._fold.terms_version:
+            # The version was deleted by then, or of other terms: nobody went back.
             self._fold.operation = row.number
             return
         if facts["version"] not in self._saved:
@@ -341,4 +342,4 @@ def _facts(row: OperationRow) -> dict[str, Any]:
 
 def _restored(fold: Fold, body: bytes) -> Fold:
     """The knowledge that was kept of an earlier version."""
-    return restored(Publication(fold.context, 0, 0, 0, body), fold.terms)
+    return restored(Publication(fold.context, 0, 0, 0, body), fold.opened_terms)

@@ -12,12 +12,12 @@ from saferank.service.knowledge.certified import Certified, exchanged
 from saferank.service.knowledge.evidence import reversed_pairs
 from saferank.service.knowledge.sharing import Names, joined, shares
 from saferank.service.knowledge.visitors import window_number
-from saferank.service.protocol.contexts import Context
+from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.protocol.server import Server
 from saferank.service.queries.export import items_of_bits
 from saferank.service.queries.leaders import versions_of
 from saferank.service.wire.views import ImpressionView
-from saferank.store.contract import PageRow, VersionRow
+from saferank.store.contract import OperationKind, PageRow, VersionRow
 from saferank.store.page_record import PageRecord, glance, waits
 
 _UNDOING = ("rollback", "reset")
@@ -44,7 +44,7 @@ async def story(server: Server, context: Context, page: PageRow, record: PageRec
         closed_at=None if state == "open" else moment(record.closes_at),
         round=record.round,
         policy=record.policy,
-        rule=context.terms.rule,
+        rule=_rule(server, context, versions, record.knowledge),
         leader_version=record.knowledge,
         leader=leader,
         base_ranking=base,
@@ -59,6 +59,16 @@ async def story(server: Server, context: Context, page: PageRow, record: PageRec
         clicks=clicked,
         explanation=_sentences(record, leader, counted, state, clicked),
     )
+
+
+def _rule(server: Server, context: Context, versions: Sequence[VersionRow], version: int) -> str:
+    """The rule that decided at a version: that of the newest reset before it, or of the opening."""
+    rule = terms_of(context.row).rule
+    before = {made.at for made in versions if made.cause == "reset" and made.version <= version}
+    for operation in server.switches.undoing(context.number, 0):
+        if operation.kind == OperationKind.RESET and operation.at in before:
+            rule = json.loads(operation.body).get("terms", {}).get("rule", rule)
+    return str(rule)
 
 
 def leader_of_page(context: Context, versions: list[VersionRow], record: PageRecord, lists: Catalogue) -> list[str]:

@@ -201,8 +201,15 @@ class RollbackCall(CallBody):
 
 
 class ResetCall(CallBody):
-    """Forget everything that was learnt in a context."""
+    """Forget everything that was learnt in a context, and take the present policy and rule of the service."""
 
+    certificate_days: float | None = Field(
+        default=None,
+        ge=0,
+        le=3650,
+        description="Length of an epoch of certificates of the context from now on; 0: without end. As the service is "
+        "set if absent.",
+    )
     why: Why = Field(description="For the log.")
 
 

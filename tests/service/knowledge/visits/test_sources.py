@@ -23,3 +23,12 @@ def test_sources_are_packed_without_loss_and_bounded() -> None:
     assert not twin.admits(b"source00", 5 * DAY_MS)
     assert twin.admits(b"source04", 6 * DAY_MS)
     assert SourceCounts(0).admits(b"source00", 0)
+
+
+def test_another_limit_holds_from_then_on() -> None:
+    sources = SourceCounts(1)
+    assert [sources.admits(b"source00", 0) for _ in range(2)] == [True, False]
+    sources.limit(2)
+    assert [sources.admits(b"source00", 0) for _ in range(2)] == [True, False]
+    sources.limit(0)
+    assert sources.admits(b"source00", 0)

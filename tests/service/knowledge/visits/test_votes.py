@@ -187,3 +187,13 @@ def test_cuts_and_publications_in_between_make_no_difference(blocks: bool, seed:
         results.append(comparable(pack(fold)))
     assert results[0] == results[1] == results[2]
     assert sum(duels(fold).values()) == (8 * 3 if blocks else 8)
+
+
+def test_votes_are_carried_into_a_later_epoch() -> None:
+    votes = Votes()
+    votes.repeated(compared([1, 2], [7, 7]))
+    votes.carry_to(0, 1)
+    votes.turn_to(1)
+    assert votes.repeated(compared([1, 3], [7, 7])).tolist() == [True, False]
+    votes.carry_to(2, 3)  # the epoch had ended before: everybody may vote again
+    assert votes.repeated(compared([1, 3], [7, 7])).tolist() == [False, False]

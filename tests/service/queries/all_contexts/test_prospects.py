@@ -6,18 +6,20 @@ import pytest
 
 from saferank.service.knowledge.arms.compared_arms import ComparedArms
 from saferank.service.knowledge.evidence import PairProgress
+from saferank.service.knowledge.knowledge import Terms
 from saferank.service.queries.all_contexts.prospects import DAY_MS, decides_nothing, needed_lead
 from saferank.service.queries.all_contexts.standings import Standing
 from saferank.statistics.decision import decision_rule
 from saferank.store.contract import ContextRow
 
+TERMS = {"policy": "kl-ucb-br", "rule": "paper:1e-5", "window_ms": 1000, "lifetime_ms": 0}
 TALLIES = [[100, 40, 50], [0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]]
 
 
 def judged(
     race: PairProgress, days: float, lifetime_days: float = 0, rule: str = "paper:1e-5", pages: int = 100
 ) -> bool:
-    terms = {"policy": "kl-ucb-br", "rule": rule, "window_ms": 1000, "lifetime_ms": round(lifetime_days * DAY_MS)}
+    terms = {**TERMS, "rule": rule, "lifetime_ms": round(lifetime_days * DAY_MS)}
     row = ContextRow(1, "t", "c", json.dumps(terms), 0)
     epoch = int(days // lifetime_days) if lifetime_days else 0
     tallies = [[pages, 0, 0], *TALLIES[1:]]
@@ -44,6 +46,15 @@ def test_the_nearest_pair_is_carried_on_at_its_pace(race: PairProgress, days: fl
 def test_new_contexts_and_those_with_few_pages_are_not_judged() -> None:
     assert judged(PairProgress(), 2) and not judged(PairProgress(), 0.9) and not judged(PairProgress(), 2, pages=29)
     assert not judged(PairProgress(), 28.5, lifetime_days=14), "evidence began half a day ago"
+
+
+def test_terms_of_a_reset_are_judged_from_the_reset_on() -> None:
+    row = ContextRow(1, "t", "c", json.dumps(TERMS), 0)
+    standing = Standing(1, 0, 3, 2, 0, (), (), TALLIES, 1, PairProgress(), 0, 0, ComparedArms(1))
+    reset = Terms("safe-draw", "anytime:1e-5", 1000, 14 * DAY_MS, opened_at=100 * DAY_MS, first_epoch=1)
+    now = round(100.9 * DAY_MS)
+    assert decides_nothing(row, standing, now) and not decides_nothing(row, standing._replace(terms=reset), now)
+    assert decides_nothing(row, standing._replace(terms=reset), now + DAY_MS)
 
 
 def test_evidence_is_collected_for_two_epochs_at_most() -> None:

@@ -74,9 +74,12 @@ async def rollback(request: Request, hub: TheHub, tenant: Tenant, name: ContextN
     operation_id="reset",
 )
 async def reset(request: Request, hub: TheHub, tenant: Tenant, name: ContextName) -> ContextView:
-    """Learning begins again from production's ranking; pages that are open do not count, the history stays."""
+    """Learning begins again from production's ranking; pages that are open do not count, the history stays.
+
+    The context takes the policy, the rule and the other terms that the service is set to now.
+    """
     call = await hub.call(ResetCall, request.scope["headers"], request.receive)
-    return await hub.engine.reset(tenant, name, call.why)
+    return await hub.engine.reset(tenant, name, call.why, call.certificate_days)
 
 
 @router.post(

@@ -18,6 +18,10 @@ class SourceCounts:
         self._most_pages, self._most, self.day = most_pages, most, day
         self._counts = _unpacked(packed)
 
+    def limit(self, most_pages: int) -> None:
+        """Let so many pages of a source count in a day from now on; 0: all."""
+        self._most_pages = most_pages
+
     def admits(self, source: bytes, issued_at: int) -> bool:
         """Count a page; True when it may count."""
         if not source or not self._most_pages:

@@ -57,6 +57,11 @@ class Votes:
         if epoch > self.epoch:
             self.epoch, self.level, self.marks = epoch, 0, np.zeros(0, np.uint32)
 
+    def carry_to(self, epoch: int, later: int) -> None:
+        """Begin an epoch, and let a later one continue it: who has voted in it has voted in the later one."""
+        self.turn_to(epoch)
+        self.epoch = later
+
     def repeated(self, compared: VisitorComparisons) -> Flags:
         """Note votes in display order; True for each that does not count."""
         repeated, begin = np.ones(len(compared.mark), np.bool_), 0

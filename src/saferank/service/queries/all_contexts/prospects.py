@@ -7,9 +7,9 @@ lead. If the rule asks for more than that at N, the context is expected to decid
 lead that is needed is taken to grow like the square root. The horizon is 90 days, but not longer than two epochs.
 """
 
-import json
 import math
 
+from saferank.service.protocol.contexts import terms_of
 from saferank.service.queries.all_contexts.standings import Standing
 from saferank.statistics.decision import NEVER, decision_rule
 from saferank.store.contract import ContextRow
@@ -24,15 +24,15 @@ _TABLE = 4095
 
 def decides_nothing(row: ContextRow, standing: Standing, now: int) -> bool:
     """True when the context has decided nothing, and nothing speaks for a decision within the horizon."""
-    terms, race = json.loads(row.terms), standing.race
-    lifetime = int(terms["lifetime_ms"])
-    days = (now - row.opened_at - standing.epoch * lifetime) / DAY_MS
+    terms, race = standing.terms or terms_of(row), standing.race
+    lifetime = terms.lifetime_ms
+    days = (now - terms.begin_of(standing.epoch)) / DAY_MS
     if race.decided or days < 1 or standing.pages < FEWEST_PAGES:
         return False
     horizon = min(HORIZON_DAYS, 2 * lifetime / DAY_MS) if lifetime else HORIZON_DAYS
     expected = math.floor(race.comparisons * max(1.0, horizon / days))
     lead = race.lead / (race.comparisons + 2) * expected
-    return lead < needed_lead(terms["rule"], expected)
+    return lead < needed_lead(terms.rule, expected)
 
 
 def needed_lead(rule: str, n: int) -> float:

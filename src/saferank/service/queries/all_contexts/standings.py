@@ -13,7 +13,8 @@ from typing import NamedTuple
 from saferank.service.knowledge.arms import ARMS
 from saferank.service.knowledge.arms.compared_arms import ComparedArms, compared_arms
 from saferank.service.knowledge.evidence import PairProgress
-from saferank.service.knowledge.publications import read_head
+from saferank.service.knowledge.knowledge import Terms
+from saferank.service.knowledge.publications import read_head, terms_in
 from saferank.service.protocol.server import Server
 from saferank.store.contract import ContextRow, Publication
 
@@ -42,6 +43,7 @@ class Standing(NamedTuple):
     alarms: int
     operation: int  # operations of the context up to this one are in it
     compared: ComparedArms  # served pages beside the holdout
+    terms: Terms | None = None  # that a reset gave it; None: those of its row
 
     @property
     def pages(self) -> int:
@@ -85,7 +87,7 @@ class Standings:
         fold = context.fold
         return standing._replace(
             tallies=fold.tallies, version=fold.version, changed_at=fold.changed_at, operation=fold.operation,
-            compared=fold.compared,
+            compared=fold.compared, terms=fold.terms,
         )  # fmt: skip
 
     async def _look(self) -> None:
@@ -136,6 +138,7 @@ def standing_of(publication: Publication) -> Standing:
         alarms=sum(head["alarms"].values()),
         operation=publication.operation,
         compared=compared_arms(head["compared"]),
+        terms=terms_in(head),
     )
 
 
