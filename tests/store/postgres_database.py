@@ -2,8 +2,8 @@
 
 import psycopg
 
-from saferank.store.contract import Store
 from saferank.store.postgres.store import PostgresStore
+from saferank.store.rewriting import RewritableStore
 
 _TABLES = [
     "context",
@@ -27,7 +27,7 @@ class Postgres:
     def __init__(self, address: str) -> None:
         self.address = address
 
-    async def connect(self) -> Store:
+    async def connect(self) -> RewritableStore:
         store = PostgresStore(self.address)
         await store.open()
         return store

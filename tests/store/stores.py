@@ -11,6 +11,7 @@ from typing import Protocol
 from saferank.store.contract import ClickReport, Group, Lease, Outcome, PageRow, Publication, Store, VersionRow
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.page_record import RANDOM_BYTES, TIME_BYTES
+from saferank.store.rewriting import RewritableStore
 from tests.store.memory import MemoryStore
 
 WINDOW = 600_000
@@ -23,7 +24,7 @@ class Kind(Protocol):
     name: str
     several: bool
 
-    async def connect(self) -> Store: ...
+    async def connect(self) -> RewritableStore: ...
 
 
 class Memory:
@@ -32,7 +33,7 @@ class Memory:
     def __init__(self) -> None:
         self._store = MemoryStore()
 
-    async def connect(self) -> Store:
+    async def connect(self) -> RewritableStore:
         return self._store
 
 
@@ -44,7 +45,7 @@ class Embedded:
     def __init__(self, folder: Path) -> None:
         self._store, self._opened = SqliteStore(folder), False
 
-    async def connect(self) -> Store:
+    async def connect(self) -> RewritableStore:
         if not self._opened:
             await self._store.open()
             self._opened = True
@@ -52,7 +53,7 @@ class Embedded:
 
 
 @asynccontextmanager
-async def connected(kind: Kind, count: int = 1) -> AsyncIterator[list[Store]]:
+async def connected(kind: Kind, count: int = 1) -> AsyncIterator[list[RewritableStore]]:
     """So many servers' views of one store."""
     stores = [await kind.connect() for _ in range(count)]
     try:
@@ -62,7 +63,7 @@ async def connected(kind: Kind, count: int = 1) -> AsyncIterator[list[Store]]:
             await store.close()
 
 
-def over_store(test: Callable[[Store], Awaitable[None]]) -> Callable[[Kind], None]:
+def over_store(test: Callable[[RewritableStore], Awaitable[None]]) -> Callable[[Kind], None]:
     """A test of one server."""
 
     @functools.wraps(test)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from saferank.store.checksums import damaged, sealed, unsealed
 from saferank.store.past import LoadableStore
+from saferank.store.rewriting import RewritableStore
 
 CHUNK = 1000
 """Rows that are read or written in one go."""
@@ -57,7 +58,7 @@ class Chunk(NamedTuple):
     rows: list[Row]
 
 
-class CopiedStore(LoadableStore, Protocol):
+class CopiedStore(LoadableStore, RewritableStore, Protocol):
     """A store whose whole content can be taken out and put in."""
 
     def dump(self) -> AsyncIterator[Chunk]:

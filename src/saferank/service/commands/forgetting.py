@@ -8,7 +8,7 @@ pages of the visitor in it are gone, new ones come in later windows, and one tha
 brings it back counts once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, product
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from saferank.service.commands.feedback import report_digest
 from saferank.service.knowledge.fold import issue_time
 from saferank.service.knowledge.visitors import Visitor, visitor
 from saferank.service.protocol.switches import Switches
-from saferank.store.contract import SHARDS, ContextRow, Lease, Mark, PageRow, StaleLeaseError, Store
+from saferank.store.contract import SHARDS, ContextRow, Lease, Mark, PageRow, Publication, StaleLeaseError, Store
 from saferank.store.page_record import glance
 
 SLICE = 500
@@ -84,7 +84,7 @@ async def forget(store: Store, tenant: str, session: str | None = None, source: 
         if key is None:
             raise NotForgottenError("the store has no session key; it was not made by a service")
         who = visitor(key, tenant, session, None, source)
-        async with _Holder(store) as holder:
+        async with Holder(store) as holder:
             return await _deleted(store, holder, await _found(store, holder, tenant, who))
     except StaleLeaseError as problem:
         raise NotForgottenError("a server was started meanwhile; pages may be left: stop it and try again") from problem
@@ -92,14 +92,14 @@ async def forget(store: Store, tenant: str, session: str | None = None, source: 
         await store.close()
 
 
-class _Holder:
+class Holder:
     """Holds all shards, as the only server of a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._leases: dict[int, Lease] = {}
 
-    async def __aenter__(self) -> "_Holder":
+    async def __aenter__(self) -> "Holder":
         alive = await self._store.servers()
         if alive:
             until = moment(max(row.lease_until for row in alive))
@@ -124,37 +124,50 @@ class _Holder:
         return self._leases[context % SHARDS]
 
 
-async def _found(store: Store, holder: _Holder, tenant: str, who: Visitor) -> list[_Found]:
+async def _found(store: Store, holder: Holder, tenant: str, who: Visitor) -> list[_Found]:
     """The pages of a visitor by context; NotForgottenError if some cannot be deleted."""
+
+    def is_theirs(page: PageRow) -> bool:
+        facts = glance(page.record)
+        return bool((who.key and facts.visitor == who.key) or (who.source and facts.source == who.source))
+
+    switches, found = Switches(), []
+    switches.obey(await store.operations(0))
+    for row in await contexts_of(store, tenant):
+        pages = await pages_where(store, holder, row, is_theirs)
+        if pages:
+            mark = checked_mark(await store.publication(row.id), switches, row, pages)
+            found.append(_Found(row, mark, pages))
+    return found
+
+
+async def contexts_of(store: Store, tenant: str) -> list[ContextRow]:
+    """The contexts of a tenant; NotForgottenError when there are none."""
     rows = await store.contexts()
     mine = [row for row in rows if row.tenant == tenant]
     if not mine:
         tenants = ", ".join(sorted({row.tenant for row in rows})) or "none"
         raise NotForgottenError(f"tenant {tenant!r} has no contexts; tenants that have some: {tenants}")
-    switches, found = Switches(), []
-    switches.obey(await store.operations(0))
-    for row in mine:
-        pages = await _pages_of(store, holder, row, who)
-        if pages:
-            found.append(_Found(row, await _mark(store, switches, row, pages), pages))
-    return found
+    return mine
 
 
-async def _pages_of(store: Store, holder: _Holder, row: ContextRow, who: Visitor) -> list[PageRow]:
+async def pages_where(
+    store: Store, holder: Holder, row: ContextRow, is_meant: Callable[[PageRow], bool]
+) -> list[PageRow]:
+    """Some pages of a context; all of them are read."""
     await holder.beat()
     found, read = [], 0
     async for page in store.all_pages(row.id):
-        facts, read = glance(page.record), read + 1
-        if (who.key and facts.visitor == who.key) or (who.source and facts.source == who.source):
+        read += 1
+        if is_meant(page):
             found.append(page)
         if read % _BEAT_EVERY == 0:
             await holder.beat()
     return found
 
 
-async def _mark(store: Store, switches: Switches, row: ContextRow, pages: Sequence[PageRow]) -> Mark:
+def checked_mark(newest: Publication | None, switches: Switches, row: ContextRow, pages: Sequence[PageRow]) -> Mark:
     """The newest publication of a context, which all these pages must be in, and every rollback."""
-    newest = await store.publication(row.id)
     mark = Mark(0, 0, 0) if newest is None else Mark(newest.number, newest.through, newest.operation)
     missing = [page for page in pages if issue_time(page) > mark.through]
     if missing:
@@ -168,21 +181,28 @@ async def _mark(store: Store, switches: Switches, row: ContextRow, pages: Sequen
     return mark
 
 
-async def _deleted(store: Store, holder: _Holder, found: Sequence[_Found]) -> Forgotten:
+async def _deleted(store: Store, holder: Holder, found: Sequence[_Found]) -> Forgotten:
     total = Forgotten(contexts=len(found))
     for row, mark, pages in found:
         await holder.beat()
         await store.keep_publication(holder.lease(row.id), row.id)
-        for start in range(0, len(pages), SLICE):
-            await holder.beat()
-            some = pages[start : start + SLICE]
-            digests = [digest for page in some for digest in _digests(page)]
-            impressions = [page.impression for page in some]
-            gone = await store.delete_pages(holder.lease(row.id), row.id, mark, impressions, digests)
-            total.pages += gone.pages
-            total.events += gone.events
-        total.untried += sum(page.clicks.bit_count() > MOST_CLICKS for page in pages)
+        await delete_slices(store, holder, row, mark, pages, total)
     return total
+
+
+async def delete_slices(
+    store: Store, holder: Holder, row: ContextRow, mark: Mark, pages: Sequence[PageRow], total: Forgotten
+) -> None:
+    """Delete pages that are in a kept snapshot, and their event ids, and count them."""
+    for start in range(0, len(pages), SLICE):
+        await holder.beat()
+        some = pages[start : start + SLICE]
+        digests = [digest for page in some for digest in _digests(page)]
+        impressions = [page.impression for page in some]
+        gone = await store.delete_pages(holder.lease(row.id), row.id, mark, impressions, digests)
+        total.pages += gone.pages
+        total.events += gone.events
+    total.untried += sum(page.clicks.bit_count() > MOST_CLICKS for page in pages)
 
 
 def _digests(page: PageRow) -> Iterator[bytes]:

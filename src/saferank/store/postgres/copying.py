@@ -1,6 +1,6 @@
-"""The whole PostgreSQL store as neutral rows: read in one repeatable-read transaction, written in one.
+"""The whole PostgreSQL store: read in one repeatable-read transaction, filled in one, and written again.
 
-Both take as long as they take: their connection has none of the time limits of the service's own.
+These take as long as they take: their connection has none of the time limits of the service's own.
 """
 
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -43,6 +43,12 @@ async def faults(address: str, name: str) -> list[Fault]:
         (now,) = await _row(connection, "now")
         times = await (await connection.execute(statements("postgres")["times"])).fetchall()
     return [*page_faults(name, written, found), *time_faults(name, times, now)]
+
+
+async def scrub(address: str, name: str) -> None:
+    """Write the tables again without what was deleted."""
+    async with _unlimited(address, name) as connection:
+        await connection.execute(statements("postgres")["scrub"])
 
 
 async def _row(connection: Connection, statement: str) -> Row:
