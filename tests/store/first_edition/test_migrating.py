@@ -191,7 +191,7 @@ def test_a_reset_gives_a_context_the_present_terms(old: Path, tmp_path: Path) ->
         assert h.record(page).policy == "safe-draw"
         assert (await h.engine.context(T, "undone")).policy == "kl-ucb-br"
         await h.stop()
-        found = await verify(SqliteStore(tmp_path / "new", readonly=True), every=0)
+        found = await verify(SqliteStore(tmp_path / "new", readonly=True))
         assert (found.resets, found.contexts) == (1, 3)
 
     run(test())
