@@ -36,7 +36,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The module of the tutorial behind a real server, with a service of its own that knows its origin."""
-    (block,) = blocks("tutorial.md")
+    (block,) = blocks("engineers/tutorial.md")
     with socket.create_server(("127.0.0.1", 0)) as bound:
         origin = f"http://127.0.0.1:{bound.getsockname()[1]}"
         options = ("--window-seconds", "6", "--set", f"cors_origins={origin}", "--set", "max_lag_seconds=60")
@@ -107,7 +107,7 @@ def test_asking_for_a_product_is_no_click(shop: Any) -> None:
 
 
 def test_without_a_service_the_shop_shows_productions_page() -> None:
-    module = shop_module(blocks("tutorial.md")[0], "http://127.0.0.1:9")
+    module = shop_module(blocks("engineers/tutorial.md")[0], "http://127.0.0.1:9")
     page = module.app.test_client().get("/").text
     assert shown(page) == module.LAMPS and 'data-saferank-token=""' in page
     assert module.app.test_client().get("/lamp/desk").status_code == 200
@@ -115,16 +115,15 @@ def test_without_a_service_the_shop_shows_productions_page() -> None:
 
 
 def test_it_is_thirty_lines() -> None:
-    (block,) = blocks("tutorial.md")
+    (block,) = blocks("engineers/tutorial.md")
     assert len([line for line in block.splitlines() if line.strip()]) <= 30
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_the_examples_of_the_client_page_run_with_and_without_a_service(number: int, address: str) -> None:
     for url, fallback in (("http://127.0.0.1:9", True), (address, False)):
-        script = (
-            blocks("client.md")[number].replace("http://127.0.0.1:8080", url).replace("time_limit=0.1", "time_limit=20")
-        )
+        block = blocks("engineers/client.md")[number]
+        script = block.replace("http://127.0.0.1:8080", url).replace("time_limit=0.1", "time_limit=20")
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
         assert "'desk'" in done.stdout
         if number == 0:

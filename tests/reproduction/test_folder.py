@@ -94,5 +94,5 @@ def test_a_lock_that_was_just_given_up_is_not_taken_for_ones_own(
 def test_a_damaged_experiment_is_refused_in_a_sentence(tmp_path: Path, content: str) -> None:
     folder = Folder(tmp_path)
     folder.experiment.write_text(content, encoding="utf-8")
-    with pytest.raises(FolderError, match=r"experiment\.json: .*start again with --overwrite"):
+    with pytest.raises(FolderError, match=r"experiment\.json: .*start again with overwrite=True"):
         folder.resumed({})

@@ -1,22 +1,24 @@
 """A limit for the code of a plug-in that is played interpreted: a loop that never ends is reported with its line.
 
-Lines are counted instead of seconds, so that a verdict never depends on how busy the machine is. Only lines outside the
-package count. Another tool that traces (a debugger, coverage) pauses meanwhile. Compiled code cannot be counted.
+Lines are counted instead of seconds, so that a verdict never depends on how busy the machine is. Only lines of users
+count: neither ours nor those of installed packages, such as numba when it compiles. Another tool that traces (a
+debugger, coverage) pauses meanwhile. Compiled code cannot be counted.
 """
 
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from saferank.checks.contract import ContractError
+from saferank.plugins import is_of_user
 
 MOST_LINES = 2_000_000
 """A call may run so many lines of a plug-in. One call in a check has small catalogues: thousands are usual."""
 
-_PACKAGE = str(Path(__file__).parents[1])
+_is_of_user = functools.cache(is_of_user)
 
 
 class _NeverEndsError(BaseException):
@@ -56,6 +58,6 @@ def _counting() -> Callable[[FrameType, str, Any], Any]:
         return count
 
     def enter(frame: FrameType, event: str, argument: Any) -> Any:
-        return None if frame.f_code.co_filename.startswith(_PACKAGE) else count
+        return count if _is_of_user(frame.f_code.co_filename) else None
 
     return enter

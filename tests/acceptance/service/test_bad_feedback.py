@@ -103,13 +103,13 @@ class Shopping:
         token, shown = page["token"], page["ranking"]
         hidden_token = next(each["token"] for each in self.pages if each["impression_id"] == hiding["impression_id"])
         unshown = next(item for item in [*"abcdefxyz"] if item not in shown)
-        name, facts, signature = token.split(".")
+        name, sealed = token.split(".")
         return [
             Case({"token": "no token at all", "clicks": shown[:1]}, 401, "token"),
-            Case({"token": f"{name}.{facts}.{_altered(signature)}", "clicks": shown[:1]}, 401, "token"),
-            Case({"token": f"{name}.{_altered(facts)}.{signature}", "clicks": shown[:1]}, 401, "token"),
-            Case({"token": f"k00000000.{facts}.{signature}", "clicks": shown[:1]}, 401, "token"),
-            Case({"token": f"{name}.{facts}", "clicks": shown[:1]}, 401, "token"),
+            Case({"token": f"{name}.{_altered(sealed)}", "clicks": shown[:1]}, 401, "token"),
+            Case({"token": f"k00000000.{sealed}", "clicks": shown[:1]}, 401, "token"),
+            Case({"token": f"{name}.{sealed[:-2]}", "clicks": shown[:1]}, 401, "token"),
+            Case({"token": name, "clicks": shown[:1]}, 401, "token"),
             Case({"token": f"{token}A", "clicks": shown[:1]}, 401, "token"),
             Case({"token": other["token"], "clicks": other["ranking"][:1]}, 403, "token"),
             Case({"token": token, "clicks": shown[:1]}, 403, "token", KEYS["other"]["rank"]),

@@ -117,9 +117,9 @@ def test_a_disk_that_is_full_at_the_end_leaves_a_run_that_can_be_resumed(
 ) -> None:
     save = Results.save
 
-    def fill_and_save(self: Results, folder: Path) -> list[Path]:
+    def fill_and_save(self: Results, folder: Path, overwrite: bool = False) -> list[Path]:
         patch.setattr(os, "fsync", no_space)
-        return save(self, folder)
+        return save(self, folder, overwrite=overwrite)
 
     with monkeypatch.context() as patch:
         patch.setattr(Results, "save", fill_and_save)

@@ -129,8 +129,9 @@ def certified_share(odds_ignore_the_redraw: bool, runs: int = 60, pages: int = 3
     for seed in range(runs):
         policy, state = KIND.start(setup)
         rng, users = stream(seed, "equal"), np.random.default_rng(seed)
+        choose(policy, state, rng, page)  # makes a plan, whose weights are then replaced
         for _ in range(pages):
-            state.plan.weight[:], state.plan.pages[0] = 1.0, 2
+            state.plan.weight[:], state.plan.total[0], state.plan.pages[0] = 1.0, 5.0, 2
             choose(policy, state, rng, page)
             if odds_ignore_the_redraw:  # as if every exchanged page could have been drawn
                 page.exchanges[:], page.frozen[0] = (1 << 5) - 1, 1

@@ -89,7 +89,7 @@ def _sweep(count: int, models: tuple[str, ...] = ("pbm",)) -> list[Pooled]:
     return pooled([curve(name, model, regret=10.0 * (n + 1)) for n, name in enumerate(names) for model in models])
 
 
-@pytest.mark.parametrize("count", [1, 6, 7, 30])
+@pytest.mark.parametrize("count", [1, 9, 10, 30])
 @pytest.mark.parametrize("columns", [None, 1])
 def test_all_names_are_inside_the_figure(count: int, columns: int | None) -> None:
     with warnings.catch_warnings():
@@ -106,7 +106,7 @@ def test_all_names_are_inside_the_figure(count: int, columns: int | None) -> Non
 
 
 def test_many_names_are_below_the_figure_and_few_beside_the_curves() -> None:
-    few, many = curves_figure(_sweep(6)), curves_figure(_sweep(7))
+    few, many = curves_figure(_sweep(9)), curves_figure(_sweep(10))
     assert not few.legends and len(many.legends) == 1
     assert few.axes[0].texts and not many.axes[0].texts
 

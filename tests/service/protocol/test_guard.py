@@ -66,12 +66,12 @@ def test_a_context_that_loses_too_much_is_stopped_durably_and_begins_again_when_
         async with house(tmp_path, snapshot_every=50, **GUARDED) as h:
             dice = random.Random(1)
             await visits(h, 40, 0.9, 0.9, dice, "fine")
-            assert await visits(h, 150, 0.1, 0.8, dice) > 40
+            assert await visits(h, 300, 0.1, 0.8, dice) > 100
             (stop,) = [row for row in await stops(h) if row.context]
             assert (stop.tenant, stop.context) == (T, h.server.contexts.loaded(T, "c").number)  # type: ignore[union-attr]
             evidence = json.loads(stop.body)
             assert evidence["log_evidence"] >= -math.log(evidence["error"]) > 0
-            assert evidence["served"]["pages"] + evidence["holdout"]["pages"] == 150
+            assert evidence["served"]["pages"] + evidence["holdout"]["pages"] == 300
             view = await h.engine.effect(T, "c")
             assert view.guardrail is not None and view.guardrail.stopped and view.guardrail.stopped_at
             assert view.clicks is not None and view.clicks.high is not None and view.clicks.high < 0

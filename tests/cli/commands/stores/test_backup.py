@@ -33,7 +33,7 @@ def test_there_and_back(tmp_path: Path, capsys: Capture) -> None:
     file, new = tmp_path / "file", tmp_path / "new"
     code, out, err = call(capsys, "backup", tmp_path / "store", file)
     assert (code, err) == (0, "")
-    assert out == f"{file}: 1 contexts, 1 pages, 0 versions, 0 operations, and the keys of the store\n"
+    assert out == f"{file}: 1 contexts, 1 pages, 0 versions, 1 operations, and the keys of the store\n"
     code, out, err = call(capsys, "restore", file, new)
     assert (code, err) == (0, "") and "1 contexts, 1 pages" in out
     assert call(capsys, "replay", new).code == 0
