@@ -18,7 +18,7 @@ from saferank.service.knowledge.arms.compared_arms import ComparedArms, CountedP
 from saferank.service.knowledge.arms.shadow import ShadowCounts, with_page
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import exchanged
-from saferank.service.knowledge.knowledge import Changed, Knowledge, Terms
+from saferank.service.knowledge.knowledge import Changed, Knowledge, Terms, fitting_until
 from saferank.service.knowledge.lessons import Laid, Lesson
 from saferank.service.knowledge.sharing import Names, heard, held, introduce, joined, named, shares
 from saferank.service.knowledge.visitors import window_number
@@ -207,7 +207,7 @@ class Fold:
         self.learnt += sum(lesson.record is not None for lesson in lessons)
         begin = 0
         while begin < len(lessons):
-            end = _fitting_until(knowledge, lessons, begin)
+            end = fitting_until(knowledge, lessons, begin)
             if end == begin:
                 self._make_fit(knowledge, lessons[begin].record, run[begin])
                 end = begin + 1
@@ -393,12 +393,3 @@ def look_of(record: PageRecord) -> NewestPage:
 def to_json(value: object) -> str:
     """Compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _fitting_until(knowledge: Knowledge, lessons: Sequence[Lesson], begin: int) -> int:
-    """The number of the first lesson from ``begin`` on for which the knowledge is not ready."""
-    for number in range(begin, len(lessons)):
-        record = lessons[number].record
-        if record is not None and not knowledge.fits(record):
-            return number
-    return len(lessons)

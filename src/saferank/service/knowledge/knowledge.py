@@ -329,3 +329,12 @@ def held_certificates(learner: Learner) -> list[Pair]:
     better, worse, _, given = learner.state.duels.certificates
     size = int(given[0])
     return list(dict.fromkeys(zip(better[:size].tolist(), worse[:size].tolist(), strict=True)))
+
+
+def fitting_until(knowledge: Knowledge, lessons: Sequence[Lesson], begin: int) -> int:
+    """The number of the first lesson from ``begin`` on for which the knowledge is not ready."""
+    for number in range(begin, len(lessons)):
+        record = lessons[number].record
+        if record is not None and not knowledge.fits(record):
+            return number
+    return len(lessons)
