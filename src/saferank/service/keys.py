@@ -70,10 +70,14 @@ class Keys:
 
     def ranking_tenant(self, headers: Headers) -> str:
         """The tenant of a caller with a rank key; Problem 403 for a feedback key."""
+        return self.ranking(headers).tenant
+
+    def ranking(self, headers: Headers) -> Principal:
+        """A caller with a rank key; Problem 403 for a feedback key."""
         caller = self.caller(headers)
         if caller.role != "rank":
             raise Problem(403, "Rank key needed", "a feedback key may only POST /v1/feedback with tokens")
-        return caller.tenant
+        return caller
 
     def check_operator(self, headers: Headers) -> None:
         """Problem 401 or 403 unless an operator key is among the headers, or there are no keys of any kind."""

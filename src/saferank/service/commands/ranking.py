@@ -1,4 +1,4 @@
-"""The rank call: which page to show. For a context that is in memory nothing is waited for."""
+"""The rank call: which page to show. For a context that is in memory nothing has to be waited for."""
 
 import json
 import logging
@@ -40,13 +40,19 @@ class Ranking:
 
     async def rank(self, tenant: str, call: RankCall) -> RankAnswer:
         """The page to show."""
-        server, lists = self._server, (call.base_ranking, call.candidates)
-        context = server.contexts.loaded(tenant, call.context)
-        digest = digest_of(lists)
-        if context is None:
-            context = await self._find(tenant, call, lists, digest)
+        lists = (call.base_ranking, call.candidates)
+        context = await self._find(tenant, call, lists)
+        return self._answer(tenant, call, lists, context)
+
+    def at_once(self, tenant: str, call: RankCall) -> RankAnswer | None:
+        """The page to show; None when its context is not in memory."""
+        context = self._server.contexts.loaded(tenant, call.context)
+        return None if context is None else self._answer(tenant, call, (call.base_ranking, call.candidates), context)
+
+    def _answer(self, tenant: str, call: RankCall, lists: Catalogue, context: Context | None) -> RankAnswer:
+        server = self._server
         who = visitor(server.session_key, tenant, call.session_id, call.request_id, call.source)
-        request = Request(tenant, call, server.now(), who, lists, digest)
+        request = Request(tenant, call, server.now(), who, lists, digest_of(lists))
         if context is None or server.writer.overloaded:
             return self._unlogged(request, context)
         return self._issue(context, request)
@@ -168,11 +174,11 @@ class Ranking:
 
     # --- contexts ---
 
-    async def _find(self, tenant: str, call: RankCall, lists: Catalogue, digest: bytes) -> Context | None:
+    async def _find(self, tenant: str, call: RankCall, lists: Catalogue) -> Context | None:
         """The context of a call, opened if it is new; None while the store does not answer."""
         try:
             context = await self._server.contexts.find(tenant, call.context)
-            return context or await open_context(self._server, tenant, call.context, call.k, lists, digest)
+            return context or await open_context(self._server, tenant, call.context, call.k, lists)
         except StoreUnavailableError:
             return None
         except StoreError as problem:  # damage: this context cannot be used, others can
@@ -186,11 +192,9 @@ def page_row(record: PageRecord, context: int, body: bytes) -> PageRow:
     return PageRow(record.impression, context, record.closes_at, body, server, record.number)
 
 
-async def open_context(
-    server: Server, tenant: str, name: str, k: int, lists: Catalogue, digest: bytes | None = None
-) -> Context:
+async def open_context(server: Server, tenant: str, name: str, k: int, lists: Catalogue) -> Context:
     """A context that was not known before; Problem 422 when the tenant has too many."""
-    settings, digest = server.settings, digest or digest_of(lists)
+    settings, digest = server.settings, digest_of(lists)
     terms = {
         **terms_by_settings(settings),
         "window_ms": server.window_ms,

@@ -19,7 +19,7 @@ from saferank.service.http.gate import Gate, internal_error, problem_headers
 from saferank.service.http.hub import Hub
 from saferank.service.http.openapi import document
 from saferank.service.http.routes import acting, health, reading
-from saferank.service.http.routes.hot import add_hot_routes, hot_handlers
+from saferank.service.http.routes.hot import add_hot_routes, hot_calls
 from saferank.service.wire.problems import MEDIA_TYPE, Problem
 from saferank.service.wire.validation import sentence, where
 
@@ -30,8 +30,8 @@ def make_app(hub: Hub) -> Gate:
     """The application of a service."""
     app = FastAPI(title="saferank", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.state.hub = hub
-    handlers = hot_handlers(hub)
-    add_hot_routes(app, handlers)
+    calls = hot_calls(hub)
+    add_hot_routes(app, calls)
     for routes in (reading, acting, health):
         app.include_router(routes.router)
     described = _describing(app, hub)
@@ -43,10 +43,10 @@ def make_app(hub: Hub) -> Gate:
     app.add_exception_handler(RequestValidationError, _refuse_parameters)
     app.add_exception_handler(HTTPException, _refuse_path)
     if not hub.settings.traces:
-        return Gate(app, hub, handlers)
-    from saferank.service.http.adapters.tracing import traced_app, traced_handler  # needs OpenTelemetry, an extra
+        return Gate(app, hub, calls)
+    from saferank.service.http.adapters.tracing import TracedCall, traced_app  # needs OpenTelemetry, an extra
 
-    return Gate(traced_app(app), hub, {path: traced_handler(handler) for path, handler in handlers.items()})
+    return Gate(traced_app(app), hub, {path: TracedCall(call) for path, call in calls.items()})
 
 
 def dashboard_files() -> dict[str, bytes]:

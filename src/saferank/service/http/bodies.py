@@ -44,25 +44,8 @@ def too_large(limit: int) -> Problem:
     return Problem(413, "Body too large", f"the body must have at most {limit} bytes; send less at a time")
 
 
-class WholeBody:
-    """A body that has arrived: nothing need be waited for, so no timer is set."""
-
-    __slots__ = ("body",)
-
-    def __init__(self, body: bytes) -> None:
-        self.body = body
-
-    async def __call__(self) -> MutableMapping[str, Any]:
-        """The body as a message."""
-        return {"type": "http.request", "body": self.body, "more_body": False}
-
-
 async def read_body(receive: Receive, limit: int, seconds: float) -> bytes:
     """The whole body; Problem 413 as soon as it is too large, 408 when it takes too long."""
-    if isinstance(receive, WholeBody):
-        if len(receive.body) > limit:
-            raise too_large(limit)
-        return receive.body
     try:
         async with asyncio.timeout(seconds):
             message = await receive()

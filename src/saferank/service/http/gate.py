@@ -5,21 +5,24 @@ Leaving: every failure is a problem that names itself, every answer has its secu
 counted.
 """
 
+import asyncio
+import functools
 import json
 import logging
 import os
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping
+from typing import Any, NamedTuple
 
 from saferank.service.http.bodies import Receive
 from saferank.service.http.connections import OpenConnections
 from saferank.service.http.cross_origin import CrossOrigin
 from saferank.service.http.hub import Hub
 from saferank.service.http.openapi import OPEN_PATHS, OPEN_TO_THIS_MACHINE
-from saferank.service.http.routes.hot import Hot
+from saferank.service.http.routes.hot import HotCall
+from saferank.service.http.whole_calls import WholeHead
 from saferank.service.json_logs import log
 from saferank.service.settings import is_loopback
 from saferank.service.wire.problems import MEDIA_TYPE, Problem
@@ -40,6 +43,7 @@ SECURITY: RawHeaders = [
     ),
 ]
 _OTHER, FEEDBACK = "other", "/v1/feedback"
+JSON = b"application/json"
 WAITING = 4
 """So many times more reports than rank calls may be worked on: nearly all of their time they wait for the disk."""
 
@@ -52,9 +56,10 @@ _REQUEST_ID = re.compile(rb"[!-~]{1,128}")
 class Gate:
     """The outermost ASGI application."""
 
-    def __init__(self, app: App, hub: Hub, hot: dict[str, Hot]) -> None:
+    def __init__(self, app: App, hub: Hub, hot: dict[str, HotCall]) -> None:
         self.app, self._hub, self._hot = app, hub, hot
         self._in_flight = dict.fromkeys([*hot, _OTHER], 0)
+        self._at_once = dict.fromkeys(hot, 0)  # answered in this turn of the event loop
         settings, metrics = hub.settings, hub.metrics
         unfinished = max(LARGEST_UNFINISHED, 4 * settings.max_body_bytes)
         self.connections = OpenConnections(settings.max_connections, unfinished, metrics.connections_closed.inc)
@@ -84,8 +89,13 @@ class Gate:
         return self._hub.stopping or self.is_full(kind) or self._hub.pulse.is_behind()
 
     def is_full(self, kind: str) -> bool:
-        """True when as many requests of this kind are worked on as may be."""
-        return self._in_flight[kind] >= self._hub.settings.max_in_flight * (WAITING if kind == FEEDBACK else 1)
+        """True when as many requests of this kind are worked on as may be, or have been in this turn of the loop.
+
+        What is answered at once is never in flight when the next request is looked at. But requests that came together
+        are answered one after the other, and the last of them must not wait for too many.
+        """
+        most = self._hub.settings.max_in_flight * (WAITING if kind == FEEDBACK else 1)
+        return self._in_flight[kind] + self._at_once.get(kind, 0) >= most
 
     def enter(self, kind: str) -> bool:
         """Count a request that ``serve`` will answer; True when it is one too many."""
@@ -101,23 +111,66 @@ class Gate:
         """The opposite of ``step_out``."""
         self._in_flight[kind] += 1
 
-    def count_refused(self, path: str) -> None:
-        """Count a request that was refused without being read."""
-        self._hub.metrics.answered(path, 503, 0.0)
+    # --- hot calls that have arrived whole ---
+
+    def begin(self, head: WholeHead, body: bytes, request_id: str) -> "Reply | Coroutine[Any, Any, Reply]":
+        """The answer to a hot call, or who will bring it. When the service is too busy the body is not looked at."""
+        path, started = head.path, time.perf_counter()
+        if self.is_busy(path):
+            self._hub.metrics.answered(path, 503, 0.0)
+            return BUSY
+        try:
+            if not self._hub.settings.has_keys:
+                _check_host(head.headers)
+            answering = self._hot[path].whole(head.headers, body)
+        except Exception as error:
+            return self._counted(path, started, as_reply(_problem_of(error, path, request_id)), request_id)
+        if isinstance(answering, bytes):
+            self._count_at_once(path)
+            return self._counted(path, started, Reply(200, JSON, answering), request_id)
+        self._in_flight[path] += 1
+        return self._finish(path, started, answering, request_id)
+
+    async def _finish(
+        self, path: str, started: float, answering: Coroutine[Any, Any, bytes], request_id: str
+    ) -> "Reply":
+        try:
+            reply = Reply(200, JSON, await answering)
+        except Exception as error:
+            reply = as_reply(_problem_of(error, path, request_id))
+        finally:
+            self._in_flight[path] -= 1
+        return self._counted(path, started, reply, request_id)
+
+    def _counted(self, path: str, started: float, reply: "Reply", request_id: str) -> "Reply":
+        seconds = time.perf_counter() - started
+        self._hub.metrics.answered(path, reply.status, seconds)
+        self._note("POST", path, reply.status, seconds, request_id)
+        return reply
+
+    def _count_at_once(self, path: str) -> None:
+        if not any(self._at_once.values()):
+            asyncio.get_running_loop().call_soon(self._end_turn)
+        self._at_once[path] += 1
+
+    def _end_turn(self) -> None:
+        for path in self._at_once:
+            self._at_once[path] = 0
+
+    # --- all requests ---
 
     async def serve(self, scope: Scope, receive: Receive, exchange: "Exchange", kind: str) -> None:
         """Answer a request that has entered."""
         path, started = scope["path"], time.perf_counter()
         try:
             await self._answer(scope, receive, exchange, kind)
-        except Problem as problem:
-            await exchange.refuse(problem)
-        except Exception as error:  # a fault of ours: told as one, and logged whole
-            log(logging.ERROR, "failed", error=error, path=path, request_id=exchange.request_id)
-            await exchange.refuse(internal_error())
+        except Exception as error:
+            await exchange.refuse(_problem_of(error, path, exchange.request_id))
         finally:
             self._in_flight[kind] -= 1
-            self._leave(scope, exchange, time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            self._hub.metrics.answered(exchange.endpoint, exchange.status, seconds)
+            self._note(scope["method"], path, exchange.status, seconds, exchange.request_id)
 
     def in_flight(self) -> int:
         """Requests being worked on."""
@@ -130,7 +183,7 @@ class Gate:
         self._admit(scope, exchange.is_refused)
         if kind != _OTHER and scope["method"] == "POST":
             body = await self._hot[path](scope, receive)  # type: ignore[arg-type]
-            await exchange.respond(200, b"application/json", body)
+            await exchange.respond(200, JSON, body)
         elif self._cross_origin.is_preflight(scope):
             await exchange.respond(204, b"", b"")
         else:
@@ -150,12 +203,12 @@ class Gate:
         if busy and scope["path"] not in OPEN_TO_THIS_MACHINE:
             raise too_busy()
 
-    def _leave(self, scope: Scope, exchange: "Exchange", seconds: float) -> None:
-        metrics, share = self._hub.metrics, self._hub.settings.access_log_share
-        metrics.answered(exchange.endpoint, exchange.status, seconds)
+    def _note(self, method: str, path: str, status: int, seconds: float, request_id: str) -> None:
+        """A line in the log for a share of the requests."""
+        share = self._hub.settings.access_log_share
         if share and random.random() < share:
-            facts = {"method": scope["method"], "path": scope["path"], "status": exchange.status}
-            log(logging.INFO, "answered", **facts, seconds=round(seconds, 6), request_id=exchange.request_id)
+            facts: dict[str, Any] = {"method": method, "path": path, "status": status, "request_id": request_id}
+            log(logging.INFO, "answered", **facts, seconds=round(seconds, 6))
 
 
 class Exchange:
@@ -167,7 +220,7 @@ class Exchange:
         self.started = self.is_refused = False
         self.endpoint = "none"
         self.status = 0
-        self.request_id = _request_id(scope["headers"])
+        self.request_id = request_id_of(scope["headers"])
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
         """Pass an answer on, with what every answer has."""
@@ -180,20 +233,19 @@ class Exchange:
             message["headers"] = [*given, *added, *self.own_headers, (b"x-request-id", self.request_id.encode())]
         await self._send(message)
 
-    async def respond(self, status: int, content_type: bytes, body: bytes, headers: RawHeaders | None = None) -> None:
+    async def respond(
+        self, status: int, content_type: bytes, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()
+    ) -> None:
         """Send a whole answer."""
         kind: RawHeaders = [(b"content-type", content_type)] if content_type else []
         length: RawHeaders = [(b"content-length", b"%d" % len(body))] if status != 204 else []
-        await self.send(
-            {"type": "http.response.start", "status": status, "headers": [*kind, *length, *(headers or [])]}
-        )
+        await self.send({"type": "http.response.start", "status": status, "headers": [*kind, *length, *headers]})
         await self.send({"type": "http.response.body", "body": body})
 
     async def refuse(self, problem: Problem) -> None:
         """Send a problem, unless an answer has begun: then all that is left is to end it."""
-        if self.started:
-            return
-        await self.respond(problem.status, MEDIA_TYPE.encode(), as_body(problem), problem_headers(problem))
+        if not self.started:
+            await self.respond(*as_reply(problem))
 
 
 class ArrivingBody:
@@ -241,9 +293,27 @@ def too_busy() -> Problem:
     return Problem(503, "Too busy", "more requests than can be answered in time; try again", retry_after=1)
 
 
-def as_body(problem: Problem) -> bytes:
-    """The body of a refusal."""
-    return json.dumps(problem.as_dict()).encode()
+class Reply(NamedTuple):
+    """An answer, whole."""
+
+    status: int
+    content_type: bytes
+    body: bytes
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+def as_reply(problem: Problem) -> Reply:
+    """A refusal."""
+    body = json.dumps(problem.as_dict()).encode()
+    return Reply(problem.status, MEDIA_TYPE.encode(), body, tuple(problem_headers(problem)))
+
+
+def _problem_of(error: Exception, path: str, request_id: str) -> Problem:
+    """What the caller is told; a fault of ours is told as one, and logged whole."""
+    if isinstance(error, Problem):
+        return error
+    log(logging.ERROR, "failed", error=error, path=path, request_id=request_id)
+    return internal_error()
 
 
 def problem_headers(problem: Problem) -> RawHeaders:
@@ -258,7 +328,11 @@ def problem_headers(problem: Problem) -> RawHeaders:
     return headers
 
 
-def _request_id(headers: RawHeaders) -> str:
+BUSY = as_reply(too_busy())
+
+
+def request_id_of(headers: RawHeaders) -> str:
+    """The id that a caller gave its request, or a new one."""
     for name, value in headers:
         if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
             return value.decode()
@@ -268,11 +342,12 @@ def _request_id(headers: RawHeaders) -> str:
 def _check_host(headers: RawHeaders) -> None:
     """Without keys only this machine may call: a foreign name in Host is a web page that was led here by its DNS."""
     host = next((value for name, value in headers if name == b"host"), b"localhost").decode("latin-1")
-    if not is_loopback(_without_port(host)):
+    if not _is_here(host):
         detail = f"without keys this service answers to localhost only, not to {host[:100]!r}"
         raise Problem(421, "Foreign host name", detail)
 
 
-def _without_port(host: str) -> str:
+@functools.lru_cache(maxsize=256)
+def _is_here(host: str) -> bool:
     name, colon, port = host.rpartition(":")
-    return (name if colon and port.isdigit() else host).strip("[]")
+    return is_loopback((name if colon and port.isdigit() else host).strip("[]"))

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from saferank.service.http.bodies import Receive, check_headers, parsed, read_body, understood
+from saferank.service.http.bodies import Receive, check_headers, parsed, read_body, too_large, understood
 from saferank.service.http.limits import Pulse, TenantLimits
 from saferank.service.http.metrics import Metrics
 from saferank.service.interface import EngineInterface
@@ -29,13 +29,23 @@ class Hub:
 
     async def body(self, headers: Headers, receive: Receive, most: int | None = None) -> bytes:
         """The body of a request whose sender is known, of at most so many bytes."""
-        limit = min(most or self.settings.max_body_bytes, self.settings.max_body_bytes)
+        limit = self._limit(most)
         check_headers(headers, limit)
         return await read_body(receive, limit, self.settings.body_seconds)
+
+    def check_body(self, headers: Headers, body: bytes, most: int | None = None) -> None:
+        """The same checks of a body that has arrived."""
+        limit = self._limit(most)
+        check_headers(headers, limit)
+        if len(body) > limit:
+            raise too_large(limit)
 
     async def call(self, kind: type[_Call], headers: Headers, receive: Receive) -> _Call:
         """The body of a request, understood."""
         return understood(kind, parsed(await self.body(headers, receive)))
+
+    def _limit(self, most: int | None) -> int:
+        return min(most or self.settings.max_body_bytes, self.settings.max_body_bytes)
 
 
 def _traced(engine: EngineInterface) -> EngineInterface:

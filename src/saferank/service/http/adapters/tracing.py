@@ -15,8 +15,9 @@ from opentelemetry import context, propagate, trace
 
 from saferank.service.http.bodies import Receive
 from saferank.service.http.gate import App, Scope, Send
-from saferank.service.http.routes.hot import Hot
+from saferank.service.http.routes.hot import Answering, HotCall
 from saferank.service.interface import EngineInterface
+from saferank.service.keys import Headers
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
 from saferank.service.wire.problems import Problem
 
@@ -30,6 +31,10 @@ class TracedEngine:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
+
+    def rank_at_once(self, tenant: str, call: RankCall) -> RankAnswer | None:
+        """None, whatever the context: ``rank`` makes the span."""
+        return None
 
     async def rank(self, tenant: str, call: RankCall) -> RankAnswer:
         """The page to show. The arm is in its explanation, so that is asked for."""
@@ -81,14 +86,25 @@ def under_caller(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[None]:
         context.detach(before)
 
 
-def traced_handler(handler: Hot) -> Hot:
-    """A handler of a hot call, under the span of its caller."""
+class TracedCall:
+    """A hot call, under the span of its caller."""
 
-    async def under(scope: dict[str, Any], receive: Receive) -> bytes:
+    def __init__(self, call: HotCall) -> None:
+        self._call = call
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive) -> bytes:
+        """The answer to a call whose body may come in pieces."""
         with under_caller(scope["headers"]):
-            return await handler(scope, receive)
+            return await self._call(scope, receive)
 
-    return under
+    def whole(self, headers: Headers, body: bytes) -> Answering:
+        """The answer to a call whose body has arrived."""
+        return self._whole(headers, body)
+
+    async def _whole(self, headers: Headers, body: bytes) -> bytes:
+        with under_caller(headers):
+            answering = self._call.whole(headers, body)
+            return answering if isinstance(answering, bytes) else await answering
 
 
 def traced_app(app: App) -> App:

@@ -1,17 +1,19 @@
-"""The two calls that every page view makes, written for speed: bytes in, bytes out.
+"""The two calls that matter for speed. They do without FastAPI and answer with the JSON of pydantic models.
 
-``Gate`` calls these two directly; the web framework around the other endpoints would cost several times as much as
-they do. It knows the same functions as ordinary routes, for the OpenAPI document.
+A call whose body has arrived whole needs nothing else to be waited for before it is understood, and a page of a
+context in memory nothing at all: ``whole`` gives its answer without a task of the event loop.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol
 
 from fastapi import FastAPI, Request, Response
 
 from saferank.service.http.bodies import Receive, parsed, understood
 from saferank.service.http.hub import Hub
 from saferank.service.http.openapi import refusals, request_body
+from saferank.service.keys import Headers, Principal
 from saferank.service.wire.calls import (
     FeedbackAnswer,
     FeedbackBatch,
@@ -25,44 +27,115 @@ from saferank.service.wire.problems import Problem, ProblemBody
 LARGEST_BROWSER_BODY = 256_000
 """Feedback keys are in web pages: whoever has one may not send megabytes to be parsed."""
 
-Hot = Callable[[dict[str, Any], Receive], Awaitable[bytes]]
-"""A handler: the request's scope and its body, to the JSON of a successful answer; anything else is a Problem."""
+Answering = bytes | Coroutine[Any, Any, bytes]
+"""The JSON of a successful answer, or who will bring it; anything else is a Problem that is raised."""
 
 
-def hot_handlers(hub: Hub) -> dict[str, Hot]:
-    """The handlers by path; all are for POST."""
+class HotCall(Protocol):
+    """How one of the two is answered."""
 
-    async def rank(scope: dict[str, Any], receive: Receive) -> bytes:
+    async def __call__(self, scope: dict[str, Any], receive: Receive) -> bytes:
+        """The answer to a call whose body may come in pieces."""
+
+    def whole(self, headers: Headers, body: bytes) -> Answering:
+        """The answer to a call whose body has arrived."""
+
+
+class _OwnCall(ABC):
+    """What both have in common: who calls is asked first, then the body is looked at."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive) -> bytes:
+        """The answer to a call whose body may come in pieces."""
         headers = scope["headers"]
-        tenant = hub.keys.ranking_tenant(headers)
-        hub.limits.admit(tenant)
-        call = await hub.call(RankCall, headers, receive)
-        _check_length(call, hub.settings.max_items)
-        answer = await hub.engine.rank(tenant, call)
-        return RankAnswer.__pydantic_serializer__.to_json(answer, exclude={"explanation"} if not call.explain else None)
+        caller = self._admitted(headers)
+        answering = self._begin(caller, await self._hub.body(headers, receive, self._largest(caller)))
+        return answering if isinstance(answering, bytes) else await answering
 
-    async def feedback(scope: dict[str, Any], receive: Receive) -> bytes:
-        headers = scope["headers"]
-        caller = hub.keys.caller(headers)
-        hub.limits.admit(caller.tenant)  # before anything is read: parsing costs more than refusing
-        content = parsed(await hub.body(headers, receive, None if caller.role == "rank" else LARGEST_BROWSER_BODY))
-        if "batch" in content:
-            calls = understood(FeedbackBatch, content).batch
-        else:
-            calls = [understood(FeedbackCall, content)]
+    def whole(self, headers: Headers, body: bytes) -> Answering:
+        """The answer to a call whose body has arrived."""
+        caller = self._admitted(headers)
+        self._hub.check_body(headers, body, self._largest(caller))
+        return self._begin(caller, body)
+
+    def _admitted(self, headers: Headers) -> Principal:
+        """Who calls, once per call; before anything is read: parsing costs more than refusing."""
+        caller = self._caller(headers)
+        self._hub.limits.admit(caller.tenant)
+        return caller
+
+    @abstractmethod
+    def _caller(self, headers: Headers) -> Principal:
+        """Who may make this call."""
+
+    def _largest(self, caller: Principal) -> int | None:
+        """How many bytes the body may have; None: as many as the settings say."""
+        return None if caller.role == "rank" else LARGEST_BROWSER_BODY
+
+    @abstractmethod
+    def _begin(self, caller: Principal, body: bytes) -> Answering:
+        """Understand a body and answer it as far as nothing has to be waited for."""
+
+
+class HotRank(_OwnCall):
+    """Which page to show."""
+
+    def _caller(self, headers: Headers) -> Principal:
+        return self._hub.keys.ranking(headers)
+
+    def _begin(self, caller: Principal, body: bytes) -> Answering:
+        call = understood(RankCall, parsed(body))
+        _check_length(call, self._hub.settings.max_items)
+        answer = self._hub.engine.rank_at_once(caller.tenant, call)
+        return self._later(caller.tenant, call) if answer is None else _rank_json(call, answer)
+
+    async def _later(self, tenant: str, call: RankCall) -> bytes:
+        return _rank_json(call, await self._hub.engine.rank(tenant, call))
+
+
+class HotFeedback(_OwnCall):
+    """What was clicked on pages."""
+
+    def _caller(self, headers: Headers) -> Principal:
+        return self._hub.keys.caller(headers)
+
+    def _begin(self, caller: Principal, body: bytes) -> Answering:
+        content = parsed(body)
+        if "batch" not in content:
+            return self._single(caller, understood(FeedbackCall, content))
+        calls = understood(FeedbackBatch, content).batch
         if len(calls) > 1:
-            hub.limits.admit(caller.tenant, len(calls) - 1)
+            self._hub.limits.admit(caller.tenant, len(calls) - 1)
+        return self._batch(caller, calls)
+
+    async def _single(self, caller: Principal, call: FeedbackCall) -> bytes:
+        if caller.role == "feedback" and call.token is None:
+            raise _token_needed("impression_id")
+        result = (await self._hub.engine.feedback(caller.tenant, [call]))[0]
+        if isinstance(result, Problem):
+            raise result
+        return FeedbackAnswer.__pydantic_serializer__.to_json(result)
+
+    async def _batch(self, caller: Principal, calls: list[FeedbackCall]) -> bytes:
         if caller.role == "feedback":
-            _check_tokens(calls, "batch" in content)
-        results = await hub.engine.feedback(caller.tenant, calls)
-        return _batch_json(results) if "batch" in content else _single_json(results[0])
+            for place, call in enumerate(calls):
+                if call.token is None:
+                    raise _token_needed(f"batch[{place}].impression_id")
+        results = await self._hub.engine.feedback(caller.tenant, calls)
+        entries = [ProblemBody(**result.as_dict()) if isinstance(result, Problem) else result for result in results]
+        return FeedbackResults(results=entries).model_dump_json(exclude_none=True).encode()
 
-    return {"/v1/rank": rank, "/v1/feedback": feedback}
+
+def hot_calls(hub: Hub) -> dict[str, HotCall]:
+    """How the hot calls are answered, by path; all are for POST."""
+    return {"/v1/rank": HotRank(hub), "/v1/feedback": HotFeedback(hub)}
 
 
-def add_hot_routes(app: FastAPI, handlers: dict[str, Hot]) -> None:
-    """The same handlers as ordinary routes, with their place in the OpenAPI document."""
-    rank, feedback = _as_route(handlers["/v1/rank"]), _as_route(handlers["/v1/feedback"])
+def add_hot_routes(app: FastAPI, calls: dict[str, HotCall]) -> None:
+    """The same calls as ordinary routes, with their place in the OpenAPI document."""
+    rank, feedback = _as_route(calls["/v1/rank"]), _as_route(calls["/v1/feedback"])
     app.post(
         "/v1/rank",
         response_model=RankAnswer,
@@ -81,9 +154,9 @@ def add_hot_routes(app: FastAPI, handlers: dict[str, Hot]) -> None:
     )(feedback)
 
 
-def _as_route(handler: Hot) -> Callable[[Request], Awaitable[Response]]:
+def _as_route(call: HotCall) -> Callable[[Request], Awaitable[Response]]:
     async def route(request: Request) -> Response:
-        body = await handler(dict(request.scope), request.receive)
+        body = await call(dict(request.scope), request.receive)
         return Response(body, media_type="application/json")
 
     return route
@@ -95,19 +168,9 @@ def _check_length(call: RankCall, longest: int) -> None:
             raise Problem(422, "Invalid request", f"{name} must have at most {longest} entries", name)
 
 
-def _check_tokens(calls: list[FeedbackCall], in_batch: bool) -> None:
-    for place, call in enumerate(calls):
-        if call.token is None:
-            field = f"batch[{place}].impression_id" if in_batch else "impression_id"
-            raise Problem(403, "Rank key needed", f"{field}: a feedback key needs the token of the page", field)
+def _rank_json(call: RankCall, answer: RankAnswer) -> bytes:
+    return RankAnswer.__pydantic_serializer__.to_json(answer, exclude=None if call.explain else {"explanation"})
 
 
-def _single_json(result: FeedbackAnswer | Problem) -> bytes:
-    if isinstance(result, Problem):
-        raise result
-    return FeedbackAnswer.__pydantic_serializer__.to_json(result)
-
-
-def _batch_json(results: list[FeedbackAnswer | Problem]) -> bytes:
-    entries = [ProblemBody(**result.as_dict()) if isinstance(result, Problem) else result for result in results]
-    return FeedbackResults(results=entries).model_dump_json(exclude_none=True).encode()
+def _token_needed(field: str) -> Problem:
+    return Problem(403, "Rank key needed", f"{field}: a feedback key needs the token of the page", field)
