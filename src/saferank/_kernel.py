@@ -1,4 +1,4 @@
-"""How a kernel is compiled, cached and dispatched. The only file that imports numba.
+"""How a kernel is compiled, cached and dispatched. Only this file and ``_bound_kernel.py`` import numba.
 
 Three things are offered to the rest of the package:
 
@@ -48,7 +48,7 @@ NO_KERNELS = (
 """Folders and files that compute nothing: an edit there leaves the compiled code valid."""
 
 CORE = (
-    "_kernel.py", "click_models", "policies", "randomness.py", "safety", "statistics", "verbs.py",
+    "_bound_kernel.py", "_kernel.py", "click_models", "policies", "randomness.py", "safety", "statistics", "verbs.py",
 )  # fmt: skip
 """Folders and files that import nothing from the rest of the package: their compiled code outlives edits elsewhere."""
 
@@ -167,10 +167,10 @@ def is_foreign(kind: type) -> bool:
     return kind.__module__.partition(".")[0] != __package__
 
 
-def _mentions_foreign(argument: Any) -> bool:
+def mentions_foreign(argument: Any) -> bool:
     """True when the type of an argument is, or contains, a NamedTuple from outside the package."""
     kind = getattr(argument, "instance_class", None)
-    return (kind is not None and is_foreign(kind)) or any(map(_mentions_foreign, getattr(argument, "types", ())))
+    return (kind is not None and is_foreign(kind)) or any(map(mentions_foreign, getattr(argument, "types", ())))
 
 
 def _keep_plugins_out(cache: Any) -> None:
@@ -178,7 +178,7 @@ def _keep_plugins_out(cache: Any) -> None:
     save = cache.save_overload
 
     def save_own(signature: Any, result: Any) -> None:
-        if not any(map(_mentions_foreign, result.signature.args)):
+        if not any(map(mentions_foreign, result.signature.args)):
             save(signature, result)
 
     cache.save_overload = save_own

@@ -12,17 +12,16 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from saferank._kernel import implemented
 from saferank.live.explanation import Explanation
 from saferank.live.learner import Learner
-from saferank.policies import freeze
+from saferank.policies import issuing
 from saferank.service.knowledge.certified import Certified, exchanged
 from saferank.service.knowledge.knowledge import ROUNDS, Knowledge, copied_learner
 from saferank.service.knowledge.page_check import CheckedCall, fault_of
 from saferank.service.knowledge.scratch import EVIDENCE, Scratch
 from saferank.service.knowledge.sharing import all_certified, teach
 from saferank.store.page_record import Law
-from saferank.verbs import NOBODY, Impression, choose
+from saferank.verbs import NOBODY, Impression
 
 _SHARED_FROM = 4096
 """Arrays of the evidence with more entries than this are shared, not copied."""
@@ -58,9 +57,9 @@ class View:
         self.leader = tuple(str(self._learner.items[number]) for number in exchanged(certified, numbers, present).row)
         self.form = knowledge.form
         self._names = cast(list[str], self._learner.items)  # items of the service are text
-        self._freezes = implemented(freeze, type(self._learner.policy)) is not None
         places = self._learner.kind.places(self._learner.setup)
-        self._scratch = Scratch(self._learner.state, knowledge.k, places)
+        self._scratch = scratch = Scratch(self._learner.state, knowledge.k, places)
+        self._issue = issuing(self._learner.policy, scratch.state, scratch.words, scratch.impression)
 
     def is_certain_of(self, knowledge: Knowledge) -> bool:
         """True when it was made from the certificates that hold now."""
@@ -82,13 +81,11 @@ class View:
 
     def _chosen(self, coins: bytes) -> Impression:
         """The page as the policy gives it; it holds until the next one is chosen."""
-        policy, scratch = self._learner.policy, self._scratch
+        scratch = self._scratch
         scratch.restore()
         scratch.state.round[0] = self._round_before(coins)
         scratch.words[:] = np.frombuffer(coins, np.uint64)
-        choose(policy, scratch.state, scratch.words, scratch.impression)
-        if self._freezes:
-            freeze(policy, scratch.state, scratch.impression)
+        self._issue()
         return scratch.impression
 
     def explain(self) -> Explanation:
