@@ -120,11 +120,11 @@ async def _round(engine: Engine, calls: Calls, size: int, costs: Costs) -> None:
 async def over_http(options: argparse.Namespace, service: ServiceProcess) -> None:
     """A real server: its processor time per call, for rank calls alone, then for their reports alone."""
     calls, connections = Calls(options.contexts), Connections(lambda: service.port, WORKERS)
-    await _asked(connections, calls, 500)
+    await ask(connections, calls, 500)
     used, stalls = {"rank": 0.0, "feedback": 0.0}, Stalls(service)
     for _ in range(5):
         before = service.usage()
-        pages = await _asked(connections, calls, options.calls // 5)
+        pages = await ask(connections, calls, options.calls // 5)
         between = service.usage()
         bodies = [calls.click(page["token"], page["ranking"]) for page in pages]
         await _sent(connections, "/v1/feedback", bodies.pop, len(bodies))
@@ -147,7 +147,8 @@ class Stalls:
         return "stalls not measured" if longest is None else f"longest stall of the event loop {1000 * longest:.0f} ms"
 
 
-async def _asked(connections: Connections, calls: Calls, count: int) -> list[dict[str, Any]]:
+async def ask(connections: Connections, calls: Calls, count: int) -> list[dict[str, Any]]:
+    """The answers to so many rank calls, sixteen at a time."""
     answers = await _sent(connections, "/v1/rank", calls.rank, count)
     return [json.loads(body) for body in answers]
 

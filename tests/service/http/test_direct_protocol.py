@@ -2,11 +2,13 @@
 
 import json
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
+from saferank.service.http.direct_protocol import BODY_SECONDS
 from saferank.service.http.gate import WAITING
 from tests.running_service import RunningService
 from tests.service.http.server_process import running
@@ -69,6 +71,25 @@ def test_a_call_in_one_piece_and_in_many_has_the_same_answer(service: RunningSer
             assert (status, headers["x-request-id"], headers["x-frame-options"]) == (200, "mine", "DENY")
             found.append((sorted(set(headers) - {"date"}), body))
     assert all(each == found[0] for each in found)
+
+
+@pytest.mark.parametrize("pause", [0.0, 3 * BODY_SECONDS], ids=["at once", "later"])
+def test_a_body_may_come_after_its_head(service: RunningService, pause: float) -> None:
+    head, end, body = request().partition(b"\r\n\r\n")
+    with wire(service) as connection:
+        for _ in range(2):
+            connection.send(head + end)
+            time.sleep(pause)
+            connection.send(body[:20])
+            time.sleep(pause)
+            connection.send(body[20:])
+            assert connection.answer()[0] == 200
+    with wire(service) as connection:  # a client that goes before its body has come harms nobody
+        connection.send(head + end)
+        time.sleep(pause)
+    with wire(service) as connection:
+        connection.send(request())
+        assert connection.answer()[0] == 200
 
 
 def test_one_connection_takes_calls_of_all_kinds_in_turn(service: RunningService) -> None:

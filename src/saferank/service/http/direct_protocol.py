@@ -7,6 +7,7 @@ uvicorn's way. When the service is too busy, a hot call is refused before it is 
 refusing is what keeps the service busy.
 """
 
+import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
@@ -15,6 +16,9 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from saferank.service.http.bounded_protocol import LARGEST_HEAD, BoundedProtocol
 from saferank.service.http.gate import SECURITY, Gate, Reply, request_id_of
 from saferank.service.http.whole_calls import WholeHead, head_in
+
+BODY_SECONDS = 0.05
+"""So long the body of a hot call is waited for here. With the long way come its own limits, which are longer."""
 
 
 def _lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -46,13 +50,13 @@ class DirectProtocol(BoundedProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._begun = b""  # a hot call of which a piece is missing
+        self._body_timer: asyncio.TimerHandle | None = None
 
     def data_received(self, data: bytes) -> None:
         """Answer a hot call that is whole; what is not, and all other requests, go uvicorn's way."""
         gate, waited = self._gate, bool(self._begun)
         if waited:
-            data, self._begun = self._begun + data, b""
-            self._end_head()
+            data = self._take_begun() + data
         head = head_in(data) if gate is not None and self._expects_request() else None
         if gate is None or head is None:
             super().data_received(data)
@@ -71,12 +75,25 @@ class DirectProtocol(BoundedProtocol):
             return False
         return self.cycle is None or not getattr(self.cycle, "more_body", False)
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has gone."""
+        self._take_begun()
+        super().connection_lost(exc)
+
     def _await_body(self, data: bytes) -> None:
-        """Most clients send the body of a request right behind its head."""
+        """Most clients send the body of a request right behind its head. A later one is uvicorn's to wait for."""
         self._begun = data
-        self._unset_keepalive_if_required()
-        if self._head_timer is None:
-            self._expect_head()
+        self._body_timer = self.loop.call_later(BODY_SECONDS, self._hand_over)
+
+    def _take_begun(self) -> bytes:
+        begun, self._begun = self._begun, b""
+        if self._body_timer is not None:
+            self._body_timer.cancel()
+            self._body_timer = None
+        return begun
+
+    def _hand_over(self) -> None:
+        super().data_received(self._take_begun())
 
     def _take(self, gate: Gate, head: WholeHead, body: bytes) -> None:
         self._unset_keepalive_if_required()
