@@ -39,6 +39,8 @@ from saferank.store.contract import (
 )
 
 TICK_SECONDS, LONGEST_TICK = 0.25, 2.0
+TICK_SHARE = 0.01
+"""Of the shortest window: to look for pages to close more often than this costs much and gains nothing."""
 CLOSING_SHARE = 0.2
 """Closing takes at most this share of the time: with many contexts it comes round less often, for more pages each."""
 PUBLISH_MS = 10_000
@@ -94,8 +96,12 @@ class Closer:
                 pass  # the heartbeat says so
             except Exception as problem:  # the store as a whole; what is wrong with one context ends in _set_aside
                 log(logging.ERROR, "closing failed", error=problem)
-            took = self._clock.monotonic() - began
-            pause = min(LONGEST_TICK, max(TICK_SECONDS, took * (1 - CLOSING_SHARE) / CLOSING_SHARE))
+            pause = self._pause(self._clock.monotonic() - began)
+
+    def _pause(self, took: float) -> float:
+        """Seconds until the next look, after one that took so long."""
+        shortest = min((context.terms.window_ms for context in self._contexts), default=0) / 1000
+        return min(LONGEST_TICK, max(TICK_SECONDS, TICK_SHARE * shortest, took * (1 - CLOSING_SHARE) / CLOSING_SHARE))
 
     async def close_due(self, everything: bool = False) -> None:
         """Close what is due; ``everything`` publishes what is not published as well."""
