@@ -6,7 +6,7 @@ with every bit inverted (PostgreSQL, which merges them by itself).
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from saferank.store.contract import DamagedStoreError, PageRow
@@ -65,6 +65,17 @@ def checked_page(name: str, page: PageRow, found: int) -> PageRow:
     if not whole:
         raise damaged(name, "page", (page.impression,))
     return page
+
+
+def unsealed_pages(name: str, rows: Iterable[Sequence[Any]]) -> list[PageRow]:
+    """Pages from rows that end with sealed clicks and a checksum; DamagedStoreError names one that was changed."""
+    pages = []
+    for *fields, clicks, found in rows:
+        # Most pages have no clicks: then there is nothing but the checksum of their id.
+        bare = clicks == zlib.crc32(fields[0]).to_bytes(_SUM_BYTES, "little")
+        page = PageRow._make((*fields, 0 if bare else unsealed_clicks(name, fields[0], clicks)))
+        pages.append(checked_page(name, page, found))
+    return pages
 
 
 def damaged(name: str, table: str, key: Sequence[Any]) -> DamagedStoreError:

@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from saferank.service.identifiers import last_id
 from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.catalogues import Catalogue, Catalogues
+from saferank.service.knowledge.closed_pages import ClosedPages
 from saferank.service.knowledge.fold import Fold, issue_time
 from saferank.service.knowledge.publications import differences, pack, restored
 from saferank.service.protocol.contexts import Contexts, Limits
@@ -30,7 +33,9 @@ from saferank.store.contract import (
 )
 from saferank.store.facts import RESTORED
 from saferank.store.first_edition.contexts import SERVER as FIRST_EDITION
-from saferank.store.page_record import ACTIVATED, PageRecord, unpacked
+from saferank.store.page_record import ACTIVATED
+from saferank.store.record_columns import CONTEXT, TENANT
+from saferank.verbs import Ints
 
 _AT_ONCE = 4096
 """Pages that are folded in one go."""
@@ -125,7 +130,7 @@ async def verify(store: Store, progress: Callable[[int], None] = lambda pages: N
 
 
 async def _verified(store: Store, progress: Callable[[int], None], every: int) -> ReplayReport:
-    report, numbers = ReplayReport(), dict[str, list[int]]()
+    report, numbers = ReplayReport(), dict[str, NumberedPages]()
     switches = Switches()
     switches.obey(await store.operations(0))
     rows = await store.contexts()
@@ -138,9 +143,26 @@ async def _verified(store: Store, progress: Callable[[int], None], every: int) -
         await _Comparison(store, row, mine, report, numbers, progress, restored_at, since, every).compare()
     for fault in await store.faults():
         raise DifferenceError(fault.detail)
-    for seen in numbers.values():
-        report.lost += max(seen) - len(seen) - (min(seen) - 1 if report.pruned else 0)
+    report.lost = sum(seen.missing(from_first=bool(report.pruned)) for seen in numbers.values())
     return report
+
+
+@dataclass
+class NumberedPages:
+    """The pages of one run of a server, which numbers them from 1 without gaps."""
+
+    pages: int = 0
+    first: int = 1 << 62
+    last: int = 0
+
+    def add(self, numbers: Ints) -> None:
+        """Take in pages with these numbers."""
+        self.pages += len(numbers)
+        self.first, self.last = min(self.first, int(numbers.min())), max(self.last, int(numbers.max()))
+
+    def missing(self, from_first: bool) -> int:
+        """How many are missing; ``from_first``: not counting those before the first that is there."""
+        return self.last - self.pages - (self.first - 1 if from_first else 0)
 
 
 class _Comparison:
@@ -152,7 +174,7 @@ class _Comparison:
         row: ContextRow,
         operations: Sequence[OperationRow],
         report: ReplayReport,
-        numbers: dict[str, list[int]],
+        numbers: dict[str, NumberedPages],
         progress: Callable[[int], None],
         restored_at: int,
         numbered_since: int,
@@ -188,7 +210,7 @@ class _Comparison:
         marks = [(mark, True) for mark in snapshots if mark is not begin]
         marks += [(newest, False)] if newest is not None else []
         pages = self._read_pages(b"" if begin is None else last_id(begin.through))
-        rest: list[PageRow] = []
+        rest: ClosedPages | None = None
         for mark, is_snapshot in marks:
             rest = await self._fold_through(pages, rest, mark.through)
             self._carry_out_to(mark.operation)
@@ -226,71 +248,98 @@ class _Comparison:
             self._catalogues[digest] = await self._contexts.known_catalogue(digest)
         return self._catalogues[digest]
 
-    async def _read_pages(self, after: bytes) -> AsyncIterator[PageRow]:
-        report = self._report
-        async for page in self._store.all_pages(self._row.id, after):
-            record = self._checked(page)
-            report.pages += 1
-            report.explored += record.arm == EXPLORE
-            if page.server and issue_time(page) > self._numbered_since:
-                self._numbers.setdefault(page.server, []).append(page.number)
-            if report.pages % _AT_ONCE == 0:
-                self._progress(report.pages)
-            yield page
+    async def _read_pages(self, after: bytes) -> AsyncIterator[ClosedPages]:
+        """The pages of the context in runs, checked each by itself."""
+        rows: list[PageRow] = []
+        async for row in self._store.all_pages(self._row.id, after):
+            rows.append(row)
+            if len(rows) >= _AT_ONCE:
+                yield self._checked(rows)
+                rows = []
+        if rows:
+            yield self._checked(rows)
 
-    def _checked(self, page: PageRow) -> PageRecord:
-        record = unpacked(page.record)
-        if record.impression != page.impression or (record.tenant, record.context) != self._row[1:3]:
-            raise self._difference(f"page {page.impression.hex()} is in the place of another page")
-        if (page.clicks & ~(ACTIVATED * record.deferred)) >> record.k:
-            raise self._difference(f"page {page.impression.hex()} has clicks on places that it does not have")
-        return record
+    def _checked(self, rows: list[PageRow]) -> ClosedPages:
+        pages = ClosedPages(rows)
+        pages.records.check()
+        self._check_places(pages)
+        self._check_clicks(pages)
+        self._note_numbers(pages)
+        self._report.explored += int((pages.records.column("arm") == EXPLORE).sum())
+        self._report.pages += len(pages)
+        self._progress(self._report.pages)
+        return pages
 
-    async def _fold_through(self, pages: AsyncIterator[PageRow], rest: list[PageRow], through: int) -> list[PageRow]:
+    def _check_places(self, pages: ClosedPages) -> None:
+        """Every record is in the row and in the context of its page."""
+        records, (_, tenant, name, *_) = pages.records, self._row
+        ids = np.frombuffer(b"".join([row.impression for row in pages.rows]), records.heads["impression"].dtype)
+        own = records.has_text(TENANT, tenant) & records.has_text(CONTEXT, name) & (records.heads["impression"] == ids)
+        for number in np.flatnonzero(~own).tolist():
+            raise self._difference(f"page {pages.rows[number].impression.hex()} is in the place of another page")
+
+    def _check_clicks(self, pages: ClosedPages) -> None:
+        facts = zip(pages.rows, pages.records.deferred.tolist(), pages.records.column("k").tolist(), strict=True)
+        for row, deferred, k in facts:
+            if row.clicks >> k and (row.clicks & ~(ACTIVATED * deferred)) >> k:
+                raise self._difference(f"page {row.impression.hex()} has clicks on places that it does not have")
+
+    def _note_numbers(self, pages: ClosedPages) -> None:
+        servers = np.array([row.server for row in pages.rows])
+        numbers = np.array([row.number for row in pages.rows], np.int64)
+        since = pages.issued_at > self._numbered_since
+        for server in np.unique(servers[since]).tolist():
+            if server:
+                mine = numbers[since & (servers == server)]
+                self._numbers.setdefault(server, NumberedPages()).add(mine)
+
+    async def _fold_through(
+        self, runs: AsyncIterator[ClosedPages], rest: ClosedPages | None, through: int
+    ) -> ClosedPages | None:
         """Fold pages through a time; those that were read and come later are given back."""
-        batch, later = (
-            [page for page in rest if issue_time(page) <= through],
-            [page for page in rest if issue_time(page) > through],
-        )
-        if not later:
-            async for page in pages:
-                if issue_time(page) > through:
-                    later.append(page)
-                    break
-                batch.append(page)
-                if len(batch) >= _AT_ONCE:
-                    await self._take(batch, issue_time(page) - 1)
-                    batch = []
-        await self._take(batch, through)
-        return later
+        while rest is not None or (rest := await anext(runs, None)) is not None:
+            end = int(np.searchsorted(rest.issued_at, through, side="right"))
+            if end < len(rest):
+                await self._take(rest.select(slice(end)), through)
+                return rest.select(slice(end, None))
+            await self._take(rest, min(through, issue_time(rest.rows[-1]) - 1))  # the next may be as old as the last
+            rest = None
+        self._fold.fold((), through)
+        return None
 
-    async def _take(self, batch: list[PageRow], through: int) -> None:
-        self._fold.fold(batch, through)
-        for page in batch:
-            await self._compare_page(page)
+    async def _take(self, pages: ClosedPages, through: int) -> None:
+        self._fold.take(pages, through)
+        await self._compare_pages(pages)
 
-    async def _compare_page(self, page: PageRow) -> None:
-        record = unpacked(page.record)
-        named = record.knowledge
-        if named > max(self._fold.version, len(self._written)):
-            if issue_time(page) < self._restored_at:  # made from knowledge that the old store had after the backup
-                self._report.foreign += 1
-                return
-            raise self._difference(
-                f"page {page.impression.hex()} names version {named}; by the log there are {self._fold.version}"
-            )
-        if record.arm != EXPLORE or page.server == FIRST_EDITION:  # which had other versions, and they were not kept
+    async def _compare_pages(self, pages: ClosedPages) -> None:
+        """Every page names a version that there is, and was legal under it."""
+        versions, most = pages.records.column("knowledge"), max(self._fold.version, len(self._written))
+        for number in np.flatnonzero(versions > most).tolist():
+            self._note_foreign(pages.rows[number], int(versions[number]))
+        # The first edition had other versions, and they were not kept.
+        own = np.array([row.server != FIRST_EDITION for row in pages.rows], np.bool_)
+        explored = pages.select(own & (versions <= most) & (pages.records.column("arm") == EXPLORE))
+        if not len(explored):
             return
-        fault = await self._legality.fault(record)
+        fault = await self._legality.first_fault(explored.records)
         if fault is not None:
-            raise self._difference(f"page {page.impression.hex()} was not legal under version {named}: {fault}")
+            row, version = explored.rows[fault[0]], int(explored.records.heads["knowledge"][fault[0]])
+            raise self._difference(f"page {row.impression.hex()} was not legal under version {version}: {fault[1]}")
 
-    async def _look_at_rest(self, pages: AsyncIterator[PageRow], rest: list[PageRow]) -> None:
+    def _note_foreign(self, row: PageRow, version: int) -> None:
+        """A page that names a later version was made from what the old store knew after its backup."""
+        if issue_time(row) >= self._restored_at:
+            raise self._difference(
+                f"page {row.impression.hex()} names version {version}; by the log there are {self._fold.version}"
+            )
+        self._report.foreign += 1
+
+    async def _look_at_rest(self, runs: AsyncIterator[ClosedPages], rest: ClosedPages | None) -> None:
         """Pages that are not closed are read and checked."""
-        for page in rest:
-            await self._compare_page(page)
-        async for page in pages:
-            await self._compare_page(page)
+        if rest is not None:
+            await self._compare_pages(rest)
+        async for pages in runs:
+            await self._compare_pages(pages)
 
     def _carry_out_to(self, operation: int) -> None:
         while self._operations and self._operations[0].number <= operation:
