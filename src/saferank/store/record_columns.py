@@ -104,9 +104,7 @@ class RecordColumns:
 
     def __init__(self, records: Sequence[bytes]) -> None:
         self.records = records
-        for record in records:
-            if len(record) < _HEAD.itemsize + CHECKSUM_SIZE:
-                unpacked(record)  # raises
+        _check_sizes(records, _HEAD.itemsize + CHECKSUM_SIZE)
         heads = b"".join([record[: _HEAD.itemsize] for record in records])
         self.heads: NDArray[Any] = np.frombuffer(heads, _HEAD) if records else np.zeros(0, _HEAD)
         if (self.heads["format"] != FORMAT).any():
@@ -202,9 +200,7 @@ class RecordColumns:
             begin + SOURCE_SIZE * bool(flags & SOURCE) + (18 if flags & DRAWN else 2) * places + k * bool(flags & BASE)
         )
         mine = self.records if len(numbers) == len(self) else [self.records[number] for number in numbers.tolist()]
-        for record in mine:
-            if len(record) < end + CHECKSUM_SIZE:
-                unpacked(record)  # raises
+        _check_sizes(mine, end + CHECKSUM_SIZE)
         body = np.frombuffer(b"".join([record[begin:end] for record in mine]), np.uint8).reshape(
             len(numbers), end - begin
         )
@@ -277,9 +273,10 @@ class RecordColumns:
 
     def check(self) -> None:
         """Raise DamagedRecordError if ``unpacked`` would raise it for one of the records."""
-        for record in self.records:
-            if zlib.crc32(record) != _WHOLE:
-                unpacked(record)  # raises
+        sums = list(map(zlib.crc32, self.records))
+        if sums.count(_WHOLE) != len(sums):
+            for record in self.records:
+                unpacked(record)  # raises for one of them
         try:
             damaged = ~(self._heads_fit() & self._laws_fit())
         except UnicodeDecodeError:
@@ -309,6 +306,13 @@ class RecordColumns:
             if layout.places:
                 found[layout.numbers] = _law_fits(layout)
         return found
+
+
+def _check_sizes(records: Sequence[bytes], least: int) -> None:
+    """Raise DamagedRecordError if a record is too short for what it must hold."""
+    if min(map(len, records), default=least) < least:
+        unpacked(min(records, key=len))  # raises
+        raise DamagedRecordError("a page record is too short")
 
 
 def _law_fits(layout: _Layout) -> Flags:

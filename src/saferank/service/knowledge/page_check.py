@@ -56,27 +56,32 @@ def fault_of(call: CheckedCall, page: Sequence[int]) -> str | None:
 
 
 def proven_legal(call: CheckedCall, pages: Ints) -> Flags:
-    """By page, for many at once: True when the first leader of the call proves that it is legal.
+    """By page, for many at once: True when a leader of the call proves that it is legal.
 
     ``pages`` are item numbers, a row for each page, or -1 for an item that nobody knows. ``fault_of`` has the last word
     on the others. A call with more items than a word has bits is left to it altogether.
     """
-    seats = [item for item in range(call.present.bit_length()) if call.present >> item & 1]
-    if len(seats) > _MOST_SEATS or not len(pages):
-        return np.zeros(len(pages), np.bool_)
-    seat_of = np.full(max(call.present.bit_length(), int(pages.max(initial=0))) + 2, -1, np.int64)
-    seat_of[seats] = np.arange(len(seats))  # the last entry is for nobody, -1
-    seated = seat_of[pages]
-    whole = (seated >= 0).all(axis=1) & (pages.shape[1] == len(call.base))
     found = np.zeros(len(pages), np.bool_)
-    found[whole] = _proven_by_first(call, seat_of, seated[whole].astype(np.uint64))
+    present = [item for item in range(call.present.bit_length()) if call.present >> item & 1]
+    if len(present) > _MOST_SEATS or pages.shape[1] != len(call.base) or not len(pages):
+        return found
+    seat_of = np.full(max(call.present.bit_length(), int(pages.max()) + 1) + 1, -1, np.int64)
+    seat_of[present] = np.arange(len(present))  # the last entry is for nobody, -1
+    seated = seat_of[pages]
+    left = np.flatnonzero((seated >= 0).all(axis=1))
+    left = left[
+        _bits_in(np.bitwise_or.reduce(np.uint64(1) << seated[left].astype(np.uint64), axis=1)) == len(call.base)
+    ]
+    for leader in _proofs(call):
+        if len(left):
+            proven = _proven(call, leader, present, seated[left].astype(np.uint64))
+            found[left[proven]] = True
+            left = left[~proven]
     return found
 
 
-def _proven_by_first(call: CheckedCall, seat_of: Ints, seated: Words) -> Flags:
-    """The check of ``fault_of`` with one leader, on the seats of the items of the call."""
-    leader = next(iter(_proofs(call)))
-    present = [item for item in range(call.present.bit_length()) if call.present >> item & 1]
+def _proven(call: CheckedCall, leader: "_Seen", present: Sequence[int], seated: Words) -> Flags:
+    """By page: True when a leader proves it legal. Items are numbered again, so that their sets are words."""
 
     def moved(bits: int) -> int:
         return sum(1 << seat for seat, item in enumerate(present) if bits >> item & 1)
@@ -84,15 +89,11 @@ def _proven_by_first(call: CheckedCall, seat_of: Ints, seated: Words) -> Flags:
     def table(bits: Callable[[int], int]) -> Words:
         return np.array([moved(bits(item)) for item in present], np.uint64)
 
-    row = tuple(int(seat_of[item]) for item in leader.row)
+    row = tuple(present.index(item) for item in leader.row)
     above, unranked = table(leader.above.__getitem__), table(leader.unranked.__getitem__)
-    below = table(call.certified.below)
     same = _Seen(leader.earned, row, moved(leader.everyone), above, unranked)
-    columns = list(seated.T)
-    added = _added(below.__getitem__, same, columns, moved(call.present), _bits_in)
-    shown = functools.reduce(np.bitwise_or, [np.uint64(1) << seat for seat in columns])
-    limit = whole_allowance(len(present), len(call.base)) + leader.earned
-    return np.asarray((_bits_in(shown) == len(columns)) & (added <= limit))
+    added = _added(table(call.certified.below).__getitem__, same, list(seated.T), moved(call.present), _bits_in)
+    return np.asarray(added <= whole_allowance(len(present), len(call.base)) + leader.earned)
 
 
 def _bits_in(words: Any) -> Ints:

@@ -43,7 +43,7 @@ from saferank.store.tables import Chunk
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
-_CHUNK = 1000
+_CHUNK = 4096
 _MARGIN_MS = 10_000
 """A publication is stamped before it is committed; who asks in between must find it the next time."""
 
@@ -154,7 +154,7 @@ class SqliteStore:
 
     async def _pages(self, statement: str, *arguments: Any) -> list[PageRow]:
         sql = statements("embedded")[statement]
-        return await self._read(lambda on: unsealed_pages(self.name, on.execute(sql, arguments)))
+        return await self._read(lambda on: unsealed_pages(self.name, on.execute(sql, arguments).fetchall()))
 
     # --- closing and publishing, by the holder of a shard ---
 

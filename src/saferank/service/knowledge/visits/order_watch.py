@@ -50,23 +50,16 @@ class OrderWatch:
         """Take in pages in display order; returns lessons and items that do not stand where they were drawn to."""
         (pages, numbers), found = laid, []
         rows, upper, lower = chosen_pairs(pages, numbers, lessons)
-        names = [
-            (str(items[one]), str(items[other]))
-            for one, other in zip(pages.ranking[rows, upper].tolist(), pages.ranking[rows, lower].tolist(), strict=True)
-        ]
         chances = chances_of_orders(pages, rows, upper, lower)
-        for row, pair, chance in zip(rows.tolist(), names, chances.tolist(), strict=True):
-            found += [(numbers[row], item) for item in self._bet(*pair, chance)]
+        clear = (chances > _CLEAR) & (chances < 1.0 - _CLEAR)
+        rows, upper, lower = rows[clear], upper[clear], lower[clear]
+        higher, deeper = ([str(items[one]) for one in pages.ranking[rows, at].tolist()] for at in (upper, lower))
+        won, lost = settled_bets(chances[clear])
+        for row, *bets in zip(
+            rows.tolist(), zip(higher, won, strict=True), zip(deeper, lost, strict=True), strict=True
+        ):
+            found += [(numbers[row], item) for item, change in bets if self._add(item, change)]
         return found
-
-    def _bet(self, upper: str, lower: str, chance: float) -> list[str]:
-        """Settle the bets of two items; ``chance`` is the probability of the order in which they stand."""
-        if not _CLEAR < chance < 1.0 - _CLEAR:
-            return []
-        logs = [math.log(chance * gain + 1.0 - chance) for gain in _GAINS]
-        won = [shift - log for shift, log in zip(SHIFTS, logs, strict=True)]
-        lost = [-math.log((1.0 - chance) * gain + chance) for gain in _GAINS]
-        return [item for item, change in ((upper, won), (lower, lost)) if self._add(item, change)]
 
     def _add(self, item: str, change: list[float]) -> bool:
         """True when the bets of an item have won; they begin again then."""
@@ -84,6 +77,17 @@ class OrderWatch:
         if won:
             self.bets[item] = [0.0] * len(SHIFTS)
         return won
+
+
+def settled_bets(chances: Floats) -> tuple[list[list[float]], list[list[float]]]:
+    """What the bets of the upper and of the lower item change by, as logarithms, on pages with these probabilities.
+
+    Logarithms are those of ``math``, one by one: knowledge must not depend on how many are taken at once.
+    """
+    chance, gain = chances[:, None], np.array(_GAINS)
+    won, lost = chance * gain + 1.0 - chance, (1.0 - chance) * gain + chance
+    logs = [np.array(list(map(math.log, part.ravel().tolist()))).reshape(part.shape) for part in (won, lost)]
+    return (np.array(SHIFTS) - logs[0]).tolist(), (-logs[1]).tolist()
 
 
 def chosen_pairs(pages: Pages, numbers: list[int], lessons: Lessons) -> tuple[Ints, Ints, Ints]:
