@@ -183,7 +183,8 @@ class RecordColumns:
         shape = (len(self), width)
         laws = Laws(np.zeros(shape, np.uint8), np.zeros(shape, np.uint8), np.zeros(shape), np.zeros(shape, np.uint64))
         for layout in self._layouts:
-            for column, part in zip(laws, layout.law, strict=True):
+            columns: Sequence[NDArray[Any]] = laws
+            for column, part in zip(columns, layout.law, strict=True):
                 column[layout.numbers, : layout.places] = part
         return laws
 

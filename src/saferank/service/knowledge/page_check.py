@@ -169,7 +169,7 @@ def _added(
     for item in leader.row:  # both hidden now: in the certified order they may have been wrong before
         certain = below(item) & leader.above[item]
         if certain:
-            added -= count(hidden & certain) * (hidden >> item & 1)
+            added -= count(hidden & certain) * count(hidden >> item & 1)
     return added
 
 

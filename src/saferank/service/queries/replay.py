@@ -4,7 +4,8 @@ import gc
 import json
 import struct
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -35,10 +36,12 @@ from saferank.store.facts import RESTORED
 from saferank.store.first_edition.contexts import SERVER as FIRST_EDITION
 from saferank.store.page_record import ACTIVATED
 from saferank.store.record_columns import CONTEXT, TENANT
-from saferank.verbs import Ints
 
-_AT_ONCE = 4096
+_AT_ONCE = 1024
 """Pages that are folded in one go."""
+
+_TOGETHER = 32
+"""Contexts that are replayed side by side; with more of them, one after the other."""
 
 DAMAGE = (LookupError, ValueError, TypeError, AssertionError, struct.error, zlib.error)
 """What reading a store may raise whose content is damaged."""
@@ -137,14 +140,41 @@ async def _verified(store: Store, progress: Callable[[int], None], every: int) -
     # Numbers of pages are gapless over all contexts: gaps from before any page was deleted say nothing.
     since = max([await store.pruned_through(row.id) for row in rows], default=0)
     restored_at = json.loads(await store.meta(RESTORED) or b'{"at": 0}')["at"]
-    for row in rows:
-        report.contexts += 1
-        mine = switches.to_carry_out(row, 0)
-        await _Comparison(store, row, mine, report, numbers, progress, restored_at, since, every).compare()
+    comparisons = [
+        _Comparison(store, row, switches.to_carry_out(row, 0), report, numbers, restored_at, since, every)
+        for row in rows
+    ]
+    # In display order over all contexts a store reads pages as they lie, which takes half of the time.
+    together = [comparisons] if len(rows) <= _TOGETHER else [[one] for one in comparisons]
+    for some in together:
+        await _compare(store, some, lambda: progress(report.pages))
     for fault in await store.faults():
         raise DifferenceError(fault.detail)
     report.lost = sum(seen.missing(from_first=bool(report.pruned)) for seen in numbers.values())
     return report
+
+
+async def _compare(store: Store, comparisons: Sequence["_Comparison"], progress: Callable[[], None]) -> None:
+    """Read the pages of some contexts, all or one, and hand them out in runs."""
+    for one in comparisons:
+        await one.begin()
+    by_context = {one.context: one for one in comparisons}
+    waiting: dict[int, list[PageRow]] = {context: [] for context in by_context}
+    only = comparisons[0] if len(comparisons) == 1 else None
+    pages = store.all_pages() if only is None else store.all_pages(only.context, only.after)
+    async for page in pages:
+        rows = waiting.get(page.context)
+        if rows is None or page.impression <= by_context[page.context].after:
+            continue  # of a context that was opened since, or in the snapshot that stands for deleted pages
+        rows.append(page)
+        if len(rows) >= _AT_ONCE:
+            await by_context[page.context].take(rows)
+            waiting[page.context] = []
+            progress()
+    for one in comparisons:
+        await one.take(waiting[one.context])
+        await one.end()
+        progress()
 
 
 @dataclass
@@ -155,10 +185,10 @@ class NumberedPages:
     first: int = 1 << 62
     last: int = 0
 
-    def add(self, numbers: Ints) -> None:
+    def add(self, numbers: Sequence[int]) -> None:
         """Take in pages with these numbers."""
         self.pages += len(numbers)
-        self.first, self.last = min(self.first, int(numbers.min())), max(self.last, int(numbers.max()))
+        self.first, self.last = min(self.first, *numbers), max(self.last, *numbers)
 
     def missing(self, from_first: bool) -> int:
         """How many are missing; ``from_first``: not counting those before the first that is there."""
@@ -175,13 +205,12 @@ class _Comparison:
         operations: Sequence[OperationRow],
         report: ReplayReport,
         numbers: dict[str, NumberedPages],
-        progress: Callable[[int], None],
         restored_at: int,
         numbered_since: int,
         every: int,
     ) -> None:
         self._store, self._row, self._operations, self._report = store, row, list(operations), report
-        self._numbers, self._progress = numbers, progress
+        self._numbers = numbers
         self._restored_at, self._numbered_since = restored_at, numbered_since
         self._told_from = 0  # versions up to this one are not given by the pages that are left
         self._targets = {_facts(row)["version"] for row in operations if row.kind == OperationKind.ROLLBACK}
@@ -190,10 +219,18 @@ class _Comparison:
         self._contexts = Contexts(store, Catalogues(), Limits(1))
         self._legality = Legality(every, self._catalogue)
         self._written: list[VersionRow] = []
+        self._marks: list[tuple[Publication, bool]] = []  # what is still to be compared, and whether it is a snapshot
+        self._is_published = False
         self._fold: Fold
+        self.after = b""  # pages with later ids are to be taken
 
-    async def compare(self) -> None:
-        """Fold the pages, and compare versions, snapshots and the newest publication on the way."""
+    @property
+    def context(self) -> int:
+        """The number of the context."""
+        return self._row.id
+
+    async def begin(self) -> None:
+        """Read what the pages are compared with."""
         newest = await self._store.publication(self._row.id)
         self._written = list(await self._store.versions(self._row.id))
         snapshots = list(await self._store.snapshots(self._row.id))
@@ -207,21 +244,43 @@ class _Comparison:
             if newest is not None:
                 self._compare_version(version)
             self._legality.note(version, fold)
-        marks = [(mark, True) for mark in snapshots if mark is not begin]
-        marks += [(newest, False)] if newest is not None else []
-        pages = self._read_pages(b"" if begin is None else last_id(begin.through))
-        rest: ClosedPages | None = None
-        for mark, is_snapshot in marks:
-            rest = await self._fold_through(pages, rest, mark.through)
-            self._carry_out_to(mark.operation)
-            self._compare_publication(mark, is_snapshot)
-        await self._look_at_rest(pages, rest)
+        self._marks = [(mark, True) for mark in snapshots if mark is not begin]
+        self._marks += [(newest, False)] if newest is not None else []
+        self._is_published = newest is not None
+        self.after = b"" if begin is None else last_id(begin.through)
+        self._report.contexts += 1
+
+    async def take(self, rows: list[PageRow]) -> None:
+        """Fold the next pages, and compare versions and publications on the way; open pages are only checked."""
+        pages = self._checked(rows)
+        while len(pages) and self._marks:
+            through = self._marks[0][0].through
+            end = int(np.searchsorted(pages.issued_at, through, side="right"))
+            if end == len(pages):
+                await self._take(pages, min(through, issue_time(pages.rows[-1]) - 1))  # the next may be as old
+                return
+            await self._take(pages.select(slice(end)), through)
+            self._reach_mark()
+            pages = pages.select(slice(end, None))
+        await self._compare_pages(pages)
+
+    async def end(self) -> None:
+        """All pages were taken: compare what is left."""
+        while self._marks:
+            self._fold.fold((), self._marks[0][0].through)
+            self._reach_mark()
         count = len(self._written)
-        if newest is not None and count != fold.version:
-            raise self._difference(f"{count} versions are written, the log gives {fold.version}")
+        if self._is_published and count != self._fold.version:
+            raise self._difference(f"{count} versions are written, the log gives {self._fold.version}")
         self._report.legal += self._legality.checked
-        self._report.learnt += fold.learnt
-        self._report.alarms += fold.alarms["contradiction"]
+        self._report.learnt += self._fold.learnt
+        self._report.alarms += self._fold.alarms["contradiction"]
+
+    def _reach_mark(self) -> None:
+        """The fold has come to a publication: compare."""
+        mark, is_snapshot = self._marks.pop(0)
+        self._carry_out_to(mark.operation)
+        self._compare_publication(mark, is_snapshot)
 
     async def _begin(self, snapshots: Sequence[Publication]) -> Publication | None:
         """The snapshot that stands for pages that were deleted, if some were."""
@@ -248,17 +307,6 @@ class _Comparison:
             self._catalogues[digest] = await self._contexts.known_catalogue(digest)
         return self._catalogues[digest]
 
-    async def _read_pages(self, after: bytes) -> AsyncIterator[ClosedPages]:
-        """The pages of the context in runs, checked each by itself."""
-        rows: list[PageRow] = []
-        async for row in self._store.all_pages(self._row.id, after):
-            rows.append(row)
-            if len(rows) >= _AT_ONCE:
-                yield self._checked(rows)
-                rows = []
-        if rows:
-            yield self._checked(rows)
-
     def _checked(self, rows: list[PageRow]) -> ClosedPages:
         pages = ClosedPages(rows)
         pages.records.check()
@@ -267,7 +315,6 @@ class _Comparison:
         self._note_numbers(pages)
         self._report.explored += int((pages.records.column("arm") == EXPLORE).sum())
         self._report.pages += len(pages)
-        self._progress(self._report.pages)
         return pages
 
     def _check_places(self, pages: ClosedPages) -> None:
@@ -285,27 +332,14 @@ class _Comparison:
                 raise self._difference(f"page {row.impression.hex()} has clicks on places that it does not have")
 
     def _note_numbers(self, pages: ClosedPages) -> None:
-        servers = np.array([row.server for row in pages.rows])
-        numbers = np.array([row.number for row in pages.rows], np.int64)
-        since = pages.issued_at > self._numbered_since
-        for server in np.unique(servers[since]).tolist():
-            if server:
-                mine = numbers[since & (servers == server)]
-                self._numbers.setdefault(server, NumberedPages()).add(mine)
-
-    async def _fold_through(
-        self, runs: AsyncIterator[ClosedPages], rest: ClosedPages | None, through: int
-    ) -> ClosedPages | None:
-        """Fold pages through a time; those that were read and come later are given back."""
-        while rest is not None or (rest := await anext(runs, None)) is not None:
-            end = int(np.searchsorted(rest.issued_at, through, side="right"))
-            if end < len(rest):
-                await self._take(rest.select(slice(end)), through)
-                return rest.select(slice(end, None))
-            await self._take(rest, min(through, issue_time(rest.rows[-1]) - 1))  # the next may be as old as the last
-            rest = None
-        self._fold.fold((), through)
-        return None
+        since = np.flatnonzero(pages.issued_at > self._numbered_since).tolist()
+        by_server: dict[str, list[int]] = defaultdict(list)
+        for number in since:
+            row = pages.rows[number]
+            by_server[row.server].append(row.number)
+        by_server.pop("", None)
+        for server, numbers in by_server.items():
+            self._numbers.setdefault(server, NumberedPages()).add(numbers)
 
     async def _take(self, pages: ClosedPages, through: int) -> None:
         self._fold.take(pages, through)
@@ -314,6 +348,8 @@ class _Comparison:
     async def _compare_pages(self, pages: ClosedPages) -> None:
         """Every page names a version that there is, and was legal under it."""
         versions, most = pages.records.column("knowledge"), max(self._fold.version, len(self._written))
+        if versions.max(initial=0) > most:  # the service may have learnt something since the versions were read
+            most = max(most, len(await self._store.versions(self._row.id)))
         for number in np.flatnonzero(versions > most).tolist():
             self._note_foreign(pages.rows[number], int(versions[number]))
         # The first edition had other versions, and they were not kept.
@@ -333,13 +369,6 @@ class _Comparison:
                 f"page {row.impression.hex()} names version {version}; by the log there are {self._fold.version}"
             )
         self._report.foreign += 1
-
-    async def _look_at_rest(self, runs: AsyncIterator[ClosedPages], rest: ClosedPages | None) -> None:
-        """Pages that are not closed are read and checked."""
-        if rest is not None:
-            await self._compare_pages(rest)
-        async for pages in runs:
-            await self._compare_pages(pages)
 
     def _carry_out_to(self, operation: int) -> None:
         while self._operations and self._operations[0].number <= operation:

@@ -43,7 +43,7 @@ from saferank.store.tables import Chunk
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
-_CHUNK = 4096
+_CHUNK = 1000
 _MARGIN_MS = 10_000
 """A publication is stamped before it is committed; who asks in between must find it the next time."""
 
