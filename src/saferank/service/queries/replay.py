@@ -144,7 +144,7 @@ async def _verified(store: Store, progress: Callable[[int], None], every: int) -
         _Comparison(store, row, switches.to_carry_out(row, 0), report, numbers, restored_at, since, every)
         for row in rows
     ]
-    # In display order over all contexts a store reads pages as they lie, which takes half of the time.
+    # In display order over all contexts a store reads pages as they lie: SQLite fetches them with about half the work.
     together = [comparisons] if len(rows) <= _TOGETHER else [[one] for one in comparisons]
     for some in together:
         await _compare(store, some, lambda: progress(report.pages))
