@@ -67,6 +67,38 @@ def checked_page(name: str, page: PageRow, found: int) -> PageRow:
     return page
 
 
+def unsealed_pages(name: str, rows: Sequence[Sequence[Any]]) -> list[PageRow]:
+    """Pages from rows that end with sealed clicks and a checksum; DamagedStoreError names one that was changed.
+
+    There may be millions, so the sums are made by calls over whole columns.
+    """
+    if not rows:
+        return []
+    *columns, clicks, found = zip(*rows, strict=True)
+    bare = [one.to_bytes(_SUM_BYTES, "little") for one in map(zlib.crc32, columns[0])]  # the clicks of most pages: none
+    merged = [
+        0 if sealed == none else unsealed_clicks(name, impression, sealed)
+        for impression, sealed, none in zip(columns[0], clicks, bare, strict=True)
+    ]
+    pages = list(map(PageRow, *columns, merged))
+    if not _are_whole(columns, found):
+        for page, one in zip(pages, found, strict=True):
+            checked_page(name, page, one)
+    return pages
+
+
+def _are_whole(columns: Sequence[Sequence[Any]], found: Sequence[Any]) -> bool:
+    """True when every page has the sum ``page_sum`` that was found."""
+    impressions, contexts, times, records, servers, numbers = columns
+    try:
+        names = {server: server.encode() for server in set(servers)}
+        packed = map(_NUMBERS.pack, contexts, times, numbers)
+        heads = [one + two + names[server] for one, two, server in zip(impressions, packed, servers, strict=True)]
+        return list(map(zlib.crc32, records, map(zlib.crc32, heads))) == list(found)
+    except (AttributeError, TypeError, struct.error):  # a column of another kind
+        return False
+
+
 def damaged(name: str, table: str, key: Sequence[Any]) -> DamagedStoreError:
     """What is said of a row that was changed."""
     words = ", ".join(value.hex() if isinstance(value, bytes) else str(value) for value in key)

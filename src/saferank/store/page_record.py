@@ -24,12 +24,13 @@ VISITOR_SIZE, SOURCE_SIZE, COINS_SIZE, DIGEST_SIZE, SERVER_SIZE = 8, 8, 32, 16, 
 ACTIVATED = 1 << 127
 """Among the bits of clicks, behind those of all places: a page that was asked for ahead has been shown."""
 
-_FORMAT = 3
+FORMAT = 3
 _HEAD = struct.Struct("<BBB16sIQIBBB8sId8s16s32s")
 _SHARE, _CHECKSUM = struct.Struct("<d"), struct.Struct("<I")
-_VISITOR, _DRAWN, _BASE, _SOURCE, _DEFERRED = 1, 2, 4, 8, 16
-_NOBODY = 0xFF
-_TARGET_BIT = 62  # TARGET of policies/safe_draw/renewals.py
+CHECKSUM_SIZE = _CHECKSUM.size
+VISITOR, DRAWN, BASE, SOURCE, DEFERRED = 1, 2, 4, 8, 16
+NOBODY = 0xFF
+TARGET_BIT = 62  # TARGET of policies/safe_draw/renewals.py
 _SHARE_AT, _VISITOR_AT, _CATALOGUE_AT = (_HEAD.size - behind for behind in (64, 56, 48))
 CATALOGUE_PLACE = _CATALOGUE_AT + 1
 """Where the digest of the catalogue begins in a packed record, as SQL counts."""
@@ -113,11 +114,11 @@ class PageRecord(NamedTuple):
     def packed(self) -> bytes:
         """The bytes of the record."""
         law, places = self.law, len(self.row)
-        flags = _VISITOR * bool(self.visitor) | _DRAWN * law.drawn | _BASE * bool(self.base)
-        flags |= _SOURCE * bool(self.source) | _DEFERRED * self.deferred
+        flags = VISITOR * bool(self.visitor) | DRAWN * law.drawn | BASE * bool(self.base)
+        flags |= SOURCE * bool(self.source) | DEFERRED * self.deferred
         head = _HEAD.pack(
-            _FORMAT, self.arm, flags, self.impression, self.knowledge, self.round, self.window_ms, self.k, places,
-            _NOBODY if self.challenger is None else self.challenger, self.server, self.number, self.share, self.visitor,
+            FORMAT, self.arm, flags, self.impression, self.knowledge, self.round, self.window_ms, self.k, places,
+            NOBODY if self.challenger is None else self.challenger, self.server, self.number, self.share, self.visitor,
             self.catalogue, self.coins,
         )  # fmt: skip
         draw = struct.pack(f"<{places}d{places}Q", *law.weight, *law.exchanges) if law.drawn else b""
@@ -158,7 +159,7 @@ def unsealed(data: bytes) -> PageRecord:
 
 
 def _check_format(data: bytes) -> None:
-    if len(data) < _HEAD.size + _CHECKSUM.size or data[0] != _FORMAT:
+    if len(data) < _HEAD.size + _CHECKSUM.size or data[0] != FORMAT:
         raise DamagedRecordError(f"a page record of the unknown format {data[0] if data else None}")
 
 
@@ -176,31 +177,31 @@ def _read(data: bytes) -> PageRecord:
     start, end = data[at - 2 * places : at - places], data[at - places : at]
     weight: tuple[float, ...] = ()
     exchanges: tuple[int, ...] = ()
-    if flags & _DRAWN:
+    if flags & DRAWN:
         numbers = struct.unpack_from(f"<{places}d{places}Q", data, at)
         weight, exchanges, at = numbers[:places], numbers[places:], at + 16 * places
-    based = data[at : at + k] if flags & _BASE else b""
+    based = data[at : at + k] if flags & BASE else b""
     at += len(based)
     tenant, context, policy, form, request_id, *names = data[at : -_CHECKSUM.size].decode("utf-8").split("\0")
     behind = max(places, max(based, default=-1) + 1)
     return PageRecord(
         impression=impression, tenant=tenant, context=context, policy=policy, form=form, arm=arm, knowledge=knowledge,
-        round=round_, window_ms=window_ms, k=k, visitor=visitor if flags & _VISITOR else b"", catalogue=catalogue,
+        round=round_, window_ms=window_ms, k=k, visitor=visitor if flags & VISITOR else b"", catalogue=catalogue,
         coins=coins, row=tuple(names[:places]), instead=tuple(names[behind:]), law=Law(start, end, weight, exchanges),
-        challenger=None if challenger == _NOBODY else challenger, request_id=request_id or None,
+        challenger=None if challenger == NOBODY else challenger, request_id=request_id or None,
         base=tuple(names[place] for place in based), server=server, number=number, share=share,
-        source=source, deferred=bool(flags & _DEFERRED),
+        source=source, deferred=bool(flags & DEFERRED),
     )  # fmt: skip
 
 
 def _source(data: bytes) -> bytes:
-    return data[_HEAD.size : _HEAD.size + SOURCE_SIZE] if data[2] & _SOURCE else b""
+    return data[_HEAD.size : _HEAD.size + SOURCE_SIZE] if data[2] & SOURCE else b""
 
 
 def _check_law(record: PageRecord) -> None:
     """Ranges: what passes here can be handed to compiled code, which checks nothing."""
     law, places = record.law, len(record.row)
-    size = len(record.shown) == record.k and (places == 0 or record.k <= places < _NOBODY)
+    size = len(record.shown) == record.k and (places == 0 or record.k <= places < NOBODY)
     challenger = record.challenger is None or record.challenger < places
     if not (
         _groups_fit(law, places) and _draw_fits(law, places) and size and challenger and 0.0 <= record.share <= 1.0
@@ -226,11 +227,11 @@ def _draw_fits(law: Law, places: int) -> bool:
     if not (isfinite(sum(law.weight)) and min(law.weight) >= 0.0):  # a sum with NaN is NaN, whatever the order
         return False
     everything = functools.reduce(or_, law.exchanges)
-    if places > _TARGET_BIT:
+    if places > TARGET_BIT:
         return everything >> places == 0
-    target = everything >> _TARGET_BIT & 1
-    marked = sum(exchange >> _TARGET_BIT for exchange in law.exchanges) if target else 0
-    return (everything & ~(1 << _TARGET_BIT)) >> places == 0 and marked == 2 * target
+    target = everything >> TARGET_BIT & 1
+    marked = sum(exchange >> TARGET_BIT for exchange in law.exchanges) if target else 0
+    return (everything & ~(1 << TARGET_BIT)) >> places == 0 and marked == 2 * target
 
 
 class Glance(NamedTuple):
@@ -255,11 +256,11 @@ def glance(data: bytes) -> Glance:
         int.from_bytes(data[_KNOWLEDGE_AT : _KNOWLEDGE_AT + 4], "little"),
         int.from_bytes(data[_WINDOW_AT : _WINDOW_AT + 4], "little"),
         data[_SHOWN_AT],
-        data[_VISITOR_AT : _VISITOR_AT + VISITOR_SIZE] if flags & _VISITOR else b"",
+        data[_VISITOR_AT : _VISITOR_AT + VISITOR_SIZE] if flags & VISITOR else b"",
         data[_CATALOGUE_AT : _CATALOGUE_AT + DIGEST_SIZE],
         _SHARE.unpack_from(data, _SHARE_AT)[0],
         _source(data),
-        bool(flags & _DEFERRED),
+        bool(flags & DEFERRED),
     )
 
 
@@ -271,9 +272,9 @@ def waits(page: PageRecord | Glance, clicks: int) -> bool:
 def differs_from_base(data: bytes) -> bool:
     """True when packed bytes, known to be a record, show another page than production's; reads a few bytes only."""
     flags, k, places = data[2], data[_SHOWN_AT], data[_SHOWN_AT + 1]
-    if not flags & _BASE:
+    if not flags & BASE:
         return False
-    at = _HEAD.size + len(_source(data)) + (18 if flags & _DRAWN else 2) * places
+    at = _HEAD.size + len(_source(data)) + (18 if flags & DRAWN else 2) * places
     return data[at : at + k] != bytes(range(k))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.knowledge import Knowledge
-from saferank.service.knowledge.lessons import Laid, Lesson
+from saferank.service.knowledge.lessons import Laid, Lessons
 from saferank.service.queries.story import groups_of
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer
 from saferank.service.wire.problems import Problem
@@ -108,8 +108,8 @@ def test_clicks_count_in_display_order_however_they_arrive(tmp_path: Path, monke
         learnt: list[bytes] = []
         learn = Knowledge.learn
 
-        def noting(knowledge: Knowledge, lessons: list[Lesson], laid: Laid) -> Iterator[int]:
-            learnt.extend(lesson.record.impression for lesson in lessons if lesson.record is not None)
+        def noting(knowledge: Knowledge, lessons: Lessons, laid: Laid) -> Iterator[int]:
+            learnt.extend(one.tobytes() for one in lessons.records.heads["impression"])
             return learn(knowledge, lessons, laid)
 
         async with house(tmp_path) as h:

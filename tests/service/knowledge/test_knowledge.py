@@ -11,7 +11,7 @@ import pytest
 from saferank.live.learner import Learner
 from saferank.saved_state import bytes_in_use
 from saferank.service.knowledge.knowledge import ROUNDS, Knowledge
-from saferank.service.knowledge.lessons import Lesson
+from saferank.service.knowledge.lessons import Lesson, Lessons
 from saferank.service.knowledge.view import View
 from saferank.verbs import Impression, new_impression
 from tests.service.knowledge.test_page_check import SERVED
@@ -41,7 +41,7 @@ def test_batches_make_no_difference(policy: str) -> None:
     for size in (1, 7, len(lessons)):
         knowledge, changes = Knowledge(world.knowledge.terms, 3, world.items), []
         for start in range(0, len(lessons), size):
-            numbers = knowledge.learn(lessons[start : start + size])
+            numbers = knowledge.learn(Lessons.of(lessons[start : start + size]))
             changes += [(start + number, knowledge.changed_certificates()) for number in numbers]
         folds.append((knowledge.learner.canonical(), changes, knowledge.pages))
     assert folds[0] == folds[1] == folds[2]
@@ -103,7 +103,7 @@ def test_knowledge_is_saved_whatever_items_have_come_and_gone(policy: str, sizes
         assert twin.learner.canonical() == world.knowledge.learner.canonical()
         lessons = [world.lesson(View(world.knowledge, world.base)) for _ in range(5)]
         world.learn(lessons)
-        for _ in twin.learn(lessons):
+        for _ in twin.learn(Lessons.of(lessons)):
             pass
         assert twin.learner.canonical() == world.knowledge.learner.canonical()
 

@@ -4,12 +4,13 @@ import itertools
 import os
 import random
 
+import numpy as np
 import pytest
 
 from saferank.policies import POLICIES
 from saferank.safety import whole_allowance
 from saferank.service.knowledge.certified import Certified, leaders
-from saferank.service.knowledge.page_check import CheckedCall, added_pairs, fault_of
+from saferank.service.knowledge.page_check import CheckedCall, added_pairs, fault_of, proven_legal
 from tests.reference import page_check as by_the_book
 from tests.reference.worst_case import worst_case
 from tests.service.knowledge.worlds import World
@@ -104,3 +105,25 @@ def test_two_new_items_are_too_much_for_a_large_catalogue_until_they_are_certifi
     assert "wrong pairs" in str(fault_of(call, (0, 1, 30, 31)))
     beaten = [(winner, loser) for winner in (30, 31) for loser in (2, 3)]
     assert fault_of(call._replace(certified=Certified(beaten)), (0, 1, 30, 31)) is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_proven_for_many_pages_at_once_is_what_the_check_of_one_finds(seed: int) -> None:
+    """Up to 12 items the check of one page has a proof more."""
+    dice = random.Random(seed)
+    verdicts = set()
+    for n_items, k, n_pairs in ((6, 3, 4), (14, 4, 0), (14, 4, 12), (40, 5, 60), (70, 4, 9)):
+        call, _ = random_case(dice, n_items, k, n_pairs)
+        call = call._replace(present=call.present & ~(1 << n_items - 1))
+        pages = [list(call.base)] * 2 + [dice.sample(range(n_items), k) for _ in range(200)]
+        pages += [[*page[:-1], page[0]] for page in pages[:20]] + [[-1, *page[1:]] for page in pages[:20]]
+        swapped = [dice.sample(range(k), k) for _ in range(200)]
+        pages += [[call.base[place] for place in places] for places in swapped]
+        proven = proven_legal(call, np.array(pages))
+        for page, found in zip(pages, proven.tolist(), strict=True):
+            legal = fault_of(call, page) is None
+            assert found <= legal, (n_items, page)
+            if 12 < n_items <= 64 and page != list(call.base):
+                assert found == legal, (n_items, page)
+            verdicts.add((found, legal))
+    assert {(True, True), (False, False)} <= verdicts

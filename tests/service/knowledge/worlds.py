@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 
 from saferank.service.knowledge.knowledge import Knowledge, Terms
-from saferank.service.knowledge.lessons import Lesson
+from saferank.service.knowledge.lessons import Lesson, Lessons
 from saferank.service.knowledge.view import Proposal, View
 from saferank.store.page_record import PageRecord
 
@@ -49,7 +49,7 @@ class World:
         return Lesson(recorded(self.knowledge, view, page) if clicks else None, clicks)
 
     def learn(self, lessons: Sequence[Lesson]) -> None:
-        for _ in self.knowledge.learn(lessons):
+        for _ in self.knowledge.learn(Lessons.of(lessons)):
             self.knowledge.changed_certificates()
 
     def wrong_certificates(self) -> int:

@@ -1,6 +1,7 @@
 """Crashes: an engine started from what is on disk at any moment has all that was acknowledged, once."""
 
 import asyncio
+import logging
 import random
 import sqlite3
 import threading
@@ -19,6 +20,22 @@ from saferank.service.wire.calls import RankAnswer
 from saferank.store.embedded.file import FILE_NAME
 from saferank.store.embedded.store import SqliteStore
 from tests.service.engine_harness import BASE, CANDIDATES, House, T, house, run
+
+
+def test_a_start_that_has_many_pages_to_fold_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test() -> None:
+        monkeypatch.setattr(closer, "_MANY", 3)
+        async with house(tmp_path) as h:
+            for _ in range(3):
+                await h.rank()
+            with caplog.at_level(logging.INFO, "saferank.service"):
+                await h.close()
+        (record,) = [record for record in caplog.records if record.getMessage() == "folding many pages"]
+        assert record.saferank_fields["pages"] == 3  # type: ignore[attr-defined]
+
+    run(test())
 
 
 @pytest.mark.parametrize("seed", range(3))

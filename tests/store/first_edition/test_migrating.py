@@ -18,7 +18,7 @@ from saferank.service.identifiers import impression_id, issued_at
 from saferank.service.knowledge import fold as fold_module
 from saferank.service.knowledge.catalogues import Catalogues
 from saferank.service.knowledge.fold import Fold
-from saferank.service.knowledge.lessons import Laid, Lesson
+from saferank.service.knowledge.lessons import Laid, Lessons
 from saferank.service.knowledge.visits.votes import Votes
 from saferank.service.protocol.contexts import Contexts, Limits
 from saferank.service.queries.replay import verify
@@ -75,7 +75,7 @@ def inspect(address: str | Path, look: Callable[[LoadableStore], Any]) -> None:
     asyncio.run(within())
 
 
-def every_vote(votes: Votes, laid: Laid, lessons: Sequence[Lesson], items: Sequence[object]) -> Laid:
+def every_vote(votes: Votes, laid: Laid, lessons: Lessons, items: Sequence[object]) -> Laid:
     """The first edition counted every comparison of a visitor."""
     return laid
 

@@ -9,17 +9,20 @@ background and may come late or never.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from saferank.service.knowledge.arms import ARMS, EXPLORE, HOLDOUT, REPEAT, SHADOW, takes_part
-from saferank.service.knowledge.arms.compared_arms import ComparedArms, CountedPage
+import numpy as np
+
+from saferank.service.knowledge.arms import ARMS, EXPLORE, HOLDOUT, REPEAT, SHADOW
+from saferank.service.knowledge.arms.compared_arms import DAY_MS, ComparedArms, CountedPage
 from saferank.service.knowledge.arms.shadow import ShadowCounts, with_page
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import exchanged
-from saferank.service.knowledge.knowledge import Changed, Knowledge, Terms, fitting_until
-from saferank.service.knowledge.lessons import Laid, Lesson
+from saferank.service.knowledge.closed_pages import ClosedPages
+from saferank.service.knowledge.knowledge import Changed, Knowledge, Terms
+from saferank.service.knowledge.lessons import Laid, Lessons
 from saferank.service.knowledge.sharing import Names, heard, held, introduce, joined, named, shares
 from saferank.service.knowledge.visitors import window_number
 from saferank.service.knowledge.visits.masks import without_repeats
@@ -27,19 +30,14 @@ from saferank.service.knowledge.visits.order_watch import OrderWatch
 from saferank.service.knowledge.visits.sources import SourceCounts
 from saferank.service.knowledge.visits.votes import Votes
 from saferank.store.contract import AlarmRow, PageRow, VersionRow
-from saferank.store.page_record import (
-    ACTIVATED,
-    TIME_BYTES,
-    Glance,
-    PageRecord,
-    differs_from_base,
-    glance,
-    unpacked,
-    waits,
-)
+from saferank.store.page_record import TIME_BYTES, PageRecord, unpacked
+from saferank.verbs import Flags, Ints
 
 MOST_SIZES = 8
 """Page sizes of one context: each learns from its own pages, and what it certifies holds for all of them."""
+
+_AHEAD = 16
+"""So many lessons are looked at after one that did not fit, and twice as many each time that all of them do."""
 
 _STEPS = 3
 """Epochs in a row that are begun one by one; after so many nothing is left that could end."""
@@ -79,7 +77,7 @@ class Fold:
         self.alarms = {"illegal_page": 0, "contradiction": 0, "exchange_share": 0}
         self.epoch = 0
         self.window = 0  # the newest window with a counted page ...
-        self.visitors: set[bytes] = set()  # ... and the visitors who had one in it
+        self.visitors: set[int] = set()  # ... and the visitors who had one in it
         self.votes, self.sources, self.watch = Votes(), SourceCounts(terms.source_daily_pages), OrderWatch()
         self.learnt = 0  # pages whose clicks were learnt
         self.compared = ComparedArms(1)  # served pages beside the holdout
@@ -126,61 +124,86 @@ class Fold:
 
     def fold(self, pages: Iterable[PageRow], through: int) -> None:
         """Take in pages, which are all those after ``self.through`` and at or before ``through``, in display order."""
-        run: list[PageRow] = []
-        for found in pages:
-            issued_at, facts = issue_time(found), glance(found.record)
-            if self.terms.epoch_at(issued_at) > self.epoch:
-                self._learn(run)
-                run = []
-                self.turn_to(issued_at)
-            if waits(facts, found.clicks):  # never shown, as far as anybody said: it is no page
-                continue
-            page = found._replace(clicks=found.clicks & ~ACTIVATED) if facts.deferred else found
-            if self._takes(page, facts, issued_at):
-                if run and glance(run[0].record).k != facts.k:
-                    self._learn(run)
-                    run = []
-                run.append(page)
-            self.catalogue = facts.catalogue
-        self._learn(run)
+        rows = list(pages)
+        self.take(ClosedPages(rows), through)
+
+    def take(self, pages: ClosedPages, through: int) -> None:
+        """The same, for pages whose records were read already."""
+        for part in self._by_epoch(pages):
+            self.turn_to(issue_time(part.rows[0]))
+            self._take(part.seen())
         self.turn_to(through)
         self.through = max(self.through, through)
 
+    def _by_epoch(self, pages: ClosedPages) -> Iterator[ClosedPages]:
+        ends = [self.terms.epoch_at(issue_time(row)) for row in (*pages.rows[:1], *pages.rows[-1:])]
+        if len(set(ends)) == 1:
+            yield pages
+        elif ends:
+            yield from pages.cut_where(np.array([self.terms.epoch_at(issue_time(row)) for row in pages.rows]))
+
     def recall(self, pages: Iterable[PageRow]) -> None:
         """Note the visitors of pages that are in the fold already, those of the newest window."""
-        for page in pages:
-            facts = glance(page.record)
-            if takes_part(facts.arm, facts.share) and not waits(facts, page.clicks):
-                self._is_first(facts, issue_time(page))
+        self._firsts(ClosedPages(list(pages)).seen())
 
-    def _takes(self, page: PageRow, facts: Glance, issued_at: int) -> bool:
-        """Count a page; True when it is to be learnt. Which page counts must not depend on its arm."""
-        part = takes_part(facts.arm, facts.share)
-        counted = part and self._is_first(facts, issued_at) and self.sources.admits(facts.source, issued_at)
-        clicks, explored = page.clicks.bit_count(), facts.arm == EXPLORE
-        tally = self.tallies[facts.arm if counted or not part else REPEAT]
-        tally[0] += 1
-        tally[1] += clicks > 0
-        tally[2] += clicks
-        if counted:
-            differs = differs_from_base(page.record) if explored else None
-            self.compared.count(CountedPage(issued_at, facts.arm != HOLDOUT, facts.share, clicks, differs))
-        if facts.arm == SHADOW:
-            self.shadow = with_page(self.shadow, page)
-        return counted and explored
+    def _take(self, pages: ClosedPages) -> None:
+        """Take in pages of one epoch. Which page counts must not depend on its arm."""
+        if not len(pages):
+            return
+        arms, counted = pages.records.column("arm"), self._admitted(pages, self._firsts(pages))
+        self._tally(pages, np.where(counted | ~pages.takes_part, arms, REPEAT))
+        self._compare(pages.select(counted))
+        for number in np.flatnonzero(arms == SHADOW).tolist():
+            self.shadow = with_page(self.shadow, pages.rows[number])
+        taught = pages.select(counted & (arms == EXPLORE))
+        for run in taught.cut_where(taught.records.column("k")):
+            self._learn(run)
+        self.catalogue = pages.records.heads["catalogue"][-1].tobytes()
 
-    def _is_first(self, facts: Glance, issued_at: int) -> bool:
+    def _firsts(self, pages: ClosedPages) -> Flags:
         """A visitor's first page in a window counts, in display order; none does from before a rollback or reset."""
-        if issued_at <= self.rolled_back_at:
-            return False
-        if not facts.visitor:
-            return True
-        window = window_number(issued_at, facts.window_ms)
-        if window != self.window:
-            self.window, self.visitors = window, set()
-        first = facts.visitor not in self.visitors
-        self.visitors.add(facts.visitor)
-        return first
+        records, issued_at = pages.records, pages.issued_at
+        firsts = pages.takes_part & (issued_at > self.rolled_back_at)
+        known = np.flatnonzero(firsts & records.has_visitor)
+        windows = window_number(issued_at[known], records.column("window_ms")[known]).tolist()
+        for number, window, visitor in zip(known.tolist(), windows, records.visitor[known].tolist(), strict=True):
+            if window != self.window:
+                self.window, self.visitors = window, set()
+            firsts[number] = visitor not in self.visitors
+            self.visitors.add(visitor)
+        return firsts
+
+    def _admitted(self, pages: ClosedPages, firsts: Flags) -> Flags:
+        """Without pages of sources that have had all that count in a day."""
+        records, issued_at = pages.records, pages.issued_at
+        for number in np.flatnonzero(firsts & records.has_source).tolist():
+            firsts[number] = self.sources.admits(records.source[number].tobytes(), int(issued_at[number]))
+        return firsts
+
+    def _tally(self, pages: ClosedPages, arms: Ints) -> None:
+        clicks = np.array([bits.bit_count() for bits in pages.clicks], np.int64)
+        for arm, tally in enumerate(self.tallies):
+            mine = clicks[arms == arm]
+            tally[0] += len(mine)
+            tally[1] += int((mine > 0).sum())
+            tally[2] += int(mine.sum())
+
+    def _compare(self, pages: ClosedPages) -> None:
+        """Count the policy's pages, day by day, and compare those that a coin could have put into the holdout."""
+        for day in pages.cut_where(pages.issued_at // DAY_MS):
+            heads, differs = day.records.heads, day.records.differs_from_base
+            explored, compared = heads["arm"] == EXPLORE, heads["share"] > 0.0
+            chosen = explored & ~compared
+            self.compared.count_chosen(issue_time(day.rows[0]), int(chosen.sum()), int((chosen & differs).sum()))
+            for number in np.flatnonzero(compared).tolist():
+                page = CountedPage(
+                    issued_at=issue_time(day.rows[number]),
+                    served=bool(heads["arm"][number] != HOLDOUT),
+                    share=float(heads["share"][number]),
+                    clicks=day.clicks[number].bit_count(),
+                    differs=bool(differs[number]) if explored[number] else None,
+                )
+                self.compared.count(page)
 
     def turn_to(self, at: int) -> None:
         """Begin the epochs up to a time: certificates may end."""
@@ -196,40 +219,33 @@ class Fold:
         if knowledge.turn_to(epoch):
             self._follow(knowledge, "expired", Moment(self.terms.begin_of(epoch)))
 
-    def _learn(self, run: list[PageRow]) -> None:
+    def _learn(self, run: ClosedPages) -> None:
         """Learn from counted pages of one size and one epoch."""
-        if not run:
-            return
-        lessons = [self._lesson(page) for page in run]
+        lessons = Lessons.of_pages(run.records, run.clicks, self.terms.policy)
         knowledge = self._knowledge_for(run)
         if knowledge is None:
             return
-        self.learnt += sum(lesson.record is not None for lesson in lessons)
-        begin = 0
-        while begin < len(lessons):
-            end = fitting_until(knowledge, lessons, begin)
-            if end == begin:
-                self._make_fit(knowledge, lessons[begin].record, run[begin])
-                end = begin + 1
-            self._learn_fitting(knowledge, lessons[begin:end], run[begin:end])
-            begin = end
-        newest = next((lesson.record for lesson in reversed(lessons) if lesson.record is not None), None)
-        if newest is not None:
-            self.looks[knowledge.k] = look_of(newest)
+        self.learnt += len(lessons.numbers)
+        begin, ahead = 0, lessons.size
+        while begin < lessons.size:
+            some = lessons.between(begin, begin + ahead)
+            fitting = knowledge.fitting_until(some)
+            ahead *= 2
+            if fitting == 0:
+                self._make_fit(knowledge, some.record(0), run.rows[begin])
+                fitting, ahead = 1, _AHEAD  # what follows is numbered again, and may not fit either
+            self._learn_fitting(knowledge, some.between(0, fitting), run.rows[begin : begin + fitting])
+            begin += fitting
+        if len(lessons.numbers):
+            self.looks[knowledge.k] = look_of(unpacked(lessons.records.records[-1]))
 
-    def _lesson(self, page: PageRow) -> Lesson:
-        record = unpacked(page.record) if page.clicks else None
-        if record is not None and record.policy != self.terms.policy:
-            return Lesson(None, 0)  # by a server that had not yet read that a reset took another policy
-        return Lesson(record, page.clicks)
-
-    def _knowledge_for(self, run: list[PageRow]) -> Knowledge | None:
+    def _knowledge_for(self, run: ClosedPages) -> Knowledge | None:
         """The knowledge of a page size, opened if need be; None when there are too many sizes."""
-        k = glance(run[0].record).k
+        k = int(run.records.heads["k"][0])
         if k not in self.knowledge:
             if len(self.knowledge) >= MOST_SIZES:
                 return None
-            first = unpacked(run[0].record)
+            first = unpacked(run.rows[0].record)
             self._open_size(k, look_of(first), Moment(first.issued_at, first.impression))
         self.k = k
         return self.knowledge[k]
@@ -248,11 +264,11 @@ class Fold:
         if changed is not None:
             self.new_version(knowledge, "restart", Moment(issue_time(page), page.impression), changed)
 
-    def _learn_fitting(self, knowledge: Knowledge, lessons: list[Lesson], run: list[PageRow]) -> None:
+    def _learn_fitting(self, knowledge: Knowledge, lessons: Lessons, run: Sequence[PageRow]) -> None:
         alarms = knowledge.alarms
         for number in knowledge.learn(lessons, self._left_to_learn(knowledge, lessons, run)):
             moment = Moment(issue_time(run[number]), run[number].impression)
-            record = lessons[number].record
+            record = lessons.record(number)
             if record is not None:
                 self.looks[knowledge.k] = look_of(record)
             self._follow(knowledge, "page" if knowledge.alarms == alarms else "contradiction", moment)
@@ -264,10 +280,10 @@ class Fold:
                 self._sound(knowledge, 1, moment)
                 alarms = knowledge.alarms
 
-    def _left_to_learn(self, knowledge: Knowledge, lessons: list[Lesson], run: list[PageRow]) -> Laid:
+    def _left_to_learn(self, knowledge: Knowledge, lessons: Lessons, run: Sequence[PageRow]) -> Laid:
         """Lessons laid out, without comparisons that do not count; an alarm if their orders are not as drawn."""
         laid, items = knowledge.laid_out(lessons), knowledge.learner.items
-        for number, item in self.watch.look_at(laid, lessons):
+        for number, item in self.watch.look_at(laid, lessons, items):
             self.alarms["exchange_share"] += 1
             detail = f"on clicked pages {item!r} does not stand where it was drawn to: reports are chosen by order"
             self.alarm_rows.append(AlarmRow(issue_time(run[number]), self.context, "exchange_share", detail))

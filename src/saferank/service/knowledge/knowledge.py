@@ -17,7 +17,7 @@ from saferank.live.learner import Learner
 from saferank.policies import policy_kind
 from saferank.saved_state import thinned
 from saferank.service.knowledge.certified import Certified, Pair
-from saferank.service.knowledge.lessons import Laid, Lesson, as_pages, renumbered
+from saferank.service.knowledge.lessons import Laid, Lessons, as_pages, renumbered
 from saferank.service.knowledge.sights import Sights
 from saferank.statistics.lifetimes import LARGEST_CATALOGUE
 from saferank.store.page_record import PageRecord
@@ -184,10 +184,20 @@ class Knowledge:
         )
         return (sorted(gained), sorted(lost)) if gained or lost else None
 
-    def fits(self, record: PageRecord) -> bool:
-        """True when a page can be learnt: its items take part, and it was made by the present form of the policy."""
-        index, present = self.learner.index, self.learner.present
-        return record.form == self.form and all(item in index and present[index[item]] for item in record.row)
+    def fitting_until(self, lessons: Lessons) -> int:
+        """The number of the first lesson that cannot be learnt yet.
+
+        Its items do not take part, or it was made by another form of the policy than the present one.
+        """
+        rows = lessons.rows(self._index)
+        here = np.append(self.learner.present, False)[rows]  # the last entry is for unknown items, -1
+        used = np.arange(rows.shape[1]) < lessons.records.column("places")[:, None]
+        unfit = np.flatnonzero(~lessons.of_form(self.form) | (used & ~here).any(axis=1))
+        return int(lessons.numbers[unfit[0]]) if len(unfit) else lessons.size
+
+    @property
+    def _index(self) -> dict[str, int]:
+        return cast(dict[str, int], self.learner.index)  # items of the service are text
 
     def make_fit(self, record: PageRecord) -> Changed | None:
         """Let the items of a page take part; returns the certificates that change by it, None for none.
@@ -268,12 +278,11 @@ class Knowledge:
         self.learner.state = thinned(self.learner.state)
         return True
 
-    def laid_out(self, lessons: Sequence[Lesson]) -> Laid:
+    def laid_out(self, lessons: Lessons) -> Laid:
         """Closed pages of this epoch, to be learnt."""
-        index = cast(dict[str, int], self.learner.index)  # items of the service are text
-        return as_pages(lessons, index, self.k, self.form)
+        return as_pages(lessons, self._index, self.k, self.form)
 
-    def learn(self, lessons: Sequence[Lesson], laid: Laid | None = None) -> Iterator[int]:
+    def learn(self, lessons: Lessons, laid: Laid | None = None) -> Iterator[int]:
         """Learn from closed pages of this epoch; stops after each that changed the certificates, giving its number.
 
         ``laid`` is what is left of them when comparisons that do not count were taken out.
@@ -281,8 +290,7 @@ class Knowledge:
         pages, numbers = self.laid_out(lessons) if laid is None else laid
         learner = self.learner
         done, first, self.folds = 0, self.pages, self.folds + 1
-        fitting = sum(lesson.record is not None and lesson.record.form == self.form for lesson in lessons)
-        self.misfits = max(0, self.misfits - fitting)
+        self.misfits = max(0, self.misfits - int(lessons.of_form(self.form).sum()))
         while done < len(numbers):
             if learner is not self.learner:  # everything began again: items have other numbers
                 pages = renumbered(pages, [self.learner.index.get(item, -1) for item in learner.items])
@@ -329,12 +337,3 @@ def held_certificates(learner: Learner) -> list[Pair]:
     better, worse, _, given = learner.state.duels.certificates
     size = int(given[0])
     return list(dict.fromkeys(zip(better[:size].tolist(), worse[:size].tolist(), strict=True)))
-
-
-def fitting_until(knowledge: Knowledge, lessons: Sequence[Lesson], begin: int) -> int:
-    """The number of the first lesson from ``begin`` on for which the knowledge is not ready."""
-    for number in range(begin, len(lessons)):
-        record = lessons[number].record
-        if record is not None and not knowledge.fits(record):
-            return number
-    return len(lessons)

@@ -1,14 +1,15 @@
 """Records of closed pages, range-checked and laid out for the compiled fold."""
 
-import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from saferank.live.replay import ISSUED, LEARNT, Pages, new_pages
-from saferank.store.page_record import Law, PageRecord
-from saferank.verbs import NOBODY
+from saferank.store.page_record import NOBODY as NO_CHALLENGER
+from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.record_columns import FORM, POLICY, RecordColumns
+from saferank.verbs import NOBODY, Flags, Ints
 
 
 class Lesson(NamedTuple):
@@ -18,27 +19,78 @@ class Lesson(NamedTuple):
     clicks: int  # a bit for each shown place
 
 
+class Lessons:
+    """Closed pages that count, in display order. There are records of those with clicks only."""
+
+    def __init__(self, size: int, numbers: Ints, records: RecordColumns, clicks: Sequence[int]) -> None:
+        self.size = size
+        self.numbers = numbers  # by record: which of the lessons it is
+        self.records, self.clicks = records, clicks
+
+    @classmethod
+    def of(cls, lessons: Sequence[Lesson]) -> "Lessons":
+        """Lessons that are not in a log."""
+        taught = [(number, *lesson) for number, lesson in enumerate(lessons) if lesson.record is not None]
+        records = RecordColumns([record.packed() for _, record, _ in taught if record is not None])
+        return cls(len(lessons), np.array([one[0] for one in taught], np.int64), records, [one[2] for one in taught])
+
+    @classmethod
+    def of_pages(cls, records: RecordColumns, clicks: Sequence[int], policy: str) -> "Lessons":
+        """The lessons of pages; DamagedRecordError when a record is not as it was written.
+
+        Clicks of a page by another policy teach nothing: its server had not yet read of a reset that took this one.
+        """
+        numbers = np.flatnonzero([bits > 0 for bits in clicks])
+        clicked = records.select(numbers)
+        clicked.check()
+        own = clicked.has_text(POLICY, policy)
+        if not own.all():
+            numbers, clicked = numbers[own], clicked.select(own)
+        return cls(len(records), numbers, clicked, [clicks[number] for number in numbers.tolist()])
+
+    def between(self, begin: int, end: int) -> "Lessons":
+        """Some of the lessons."""
+        if begin == 0 and end >= self.size:
+            return self
+        mine = slice(*np.searchsorted(self.numbers, [begin, end]).tolist())
+        size = min(end, self.size) - begin
+        return Lessons(size, self.numbers[mine] - begin, self.records.select(mine), self.clicks[mine])
+
+    def record(self, number: int) -> PageRecord | None:
+        """The record of a lesson; None: no clicks."""
+        at = int(np.searchsorted(self.numbers, number))
+        return unpacked(self.records.records[at]) if at < len(self.numbers) and self.numbers[at] == number else None
+
+    def of_form(self, form: str) -> Flags:
+        """By record: True when the page was made by this form of the policy."""
+        return self.records.has_text(FORM, form)
+
+    def rows(self, index: Mapping[str, int]) -> Ints:
+        """By record and place: the number of an item, -1 if it has none; 0 behind the places of a page."""
+        return self.records.rows(index, int(self.records.column("places").max(initial=0)))
+
+
 Laid = tuple[Pages, list[int]]
 """Operations, and for every one the number of its lesson."""
 
 
-def as_pages(lessons: Sequence[Lesson], index: Mapping[str, int], k: int, form: str) -> Laid:
+def as_pages(lessons: Lessons, index: Mapping[str, int], k: int, form: str) -> Laid:
     """The operations of lessons, and for every operation the number of its lesson.
 
     A page that names an item that is not known any more, or that was drawn by another form of the policy, teaches
     nothing: its odds mean something else.
     """
-    operations = [
-        (kind, number)
-        for number, lesson in enumerate(lessons)
-        for kind in ((ISSUED, LEARNT) if _teaches(lesson, index, k, form) else (ISSUED,))
-    ]
-    learnt = [(at, lessons[number]) for at, (kind, number) in enumerate(operations) if kind == LEARNT]
-    places = max((len(lesson.record.row) for _, lesson in learnt if lesson.record is not None), default=k)
-    pages = new_pages(len(operations), k, max(places, k + 1))
-    if learnt:
-        _lay_out(pages, learnt, index)
-    return pages, [number for _, number in operations]
+    rows = lessons.rows(index)
+    teaches = _teaching(lessons, rows, k, form)
+    taught = np.flatnonzero(teaches)
+    operations = np.ones(lessons.size, np.int64)  # by lesson: it is issued, and perhaps learnt
+    operations[lessons.numbers[taught]] += 1
+    places = int(lessons.records.column("places")[taught].max(initial=k))
+    pages = new_pages(int(operations.sum()), k, max(places, k + 1))
+    if len(taught):
+        at = np.cumsum(operations)[lessons.numbers[taught]] - 1
+        _lay_out(pages, at, lessons, taught, rows[:, :places])
+    return pages, np.repeat(np.arange(lessons.size), operations).tolist()
 
 
 def renumbered(pages: Pages, numbers: Sequence[int]) -> Pages:
@@ -55,48 +107,33 @@ def renumbered(pages: Pages, numbers: Sequence[int]) -> Pages:
     )
 
 
-def _teaches(lesson: Lesson, index: Mapping[str, int], k: int, form: str) -> bool:
-    record = lesson.record
-    if record is None or record.k != k or lesson.clicks >> k or not record.row:
-        return False
-    return record.form == form and all(item in index for item in record.row)
+def _teaching(lessons: Lessons, rows: Ints, k: int, form: str) -> Flags:
+    """By record: True when its clicks can be learnt."""
+    records = lessons.records
+    within = np.array([bits >> k == 0 for bits in lessons.clicks], np.bool_)
+    fits = (records.column("k") == k) & (records.column("places") > 0) & within
+    return np.asarray(fits & lessons.of_form(form) & (rows >= 0).all(axis=1))
 
 
-def _lay_out(pages: Pages, learnt: list[tuple[int, Lesson]], index: Mapping[str, int]) -> None:
-    """Put the pages to be learnt into their rows, all at once: a replay lays out a million."""
-    width, k = pages.ranking.shape[1], pages.clicks.shape[1]
-    rows = [at for at, _ in learnt]
-    records = [lesson.record for _, lesson in learnt if lesson.record is not None]
-    pages.operation[rows] = LEARNT
-    pages.round[rows] = [record.round for record in records]
-    pages.places[rows] = [len(record.row) for record in records]
-    pages.ranking[rows] = [_filled([index[item] for item in record.row], width) for record in records]
-    pages.start[rows] = [_filled_bytes(record.law.start, width) for record in records]
-    pages.end[rows] = [_filled_bytes(record.law.end, width) for record in records]
-    pages.challenger[rows] = [_challenger(record, index) for record in records]
-    for at, record in zip(rows, records, strict=True):
-        if record.law.drawn:
-            _lay_out_draw(pages, at, record.law)
+def _lay_out(pages: Pages, at: Ints, lessons: Lessons, taught: Ints, rows: Ints) -> None:
+    """Put the records to be learnt into their rows, all at once: a replay lays out a million."""
+    records = lessons.records if len(taught) == len(lessons.records) else lessons.records.select(taught)
+    width, k = rows.shape[1], pages.clicks.shape[1]
+    laws, rows, challenger = records.laws(width), rows[taught], records.column("challenger")
+    pages.operation[at] = LEARNT
+    pages.round[at] = records.column("round")
+    pages.places[at] = records.column("places")
+    pages.ranking[at, :width] = rows
+    pages.start[at, :width], pages.end[at, :width] = laws.start, laws.end
+    pages.weight[at, :width], pages.exchanges[at, :width] = laws.weight, laws.exchanges.view(np.int64)
+    pages.frozen[at] = records.drawn
+    nobody = challenger == NO_CHALLENGER
+    pages.challenger[at] = np.where(nobody, NOBODY, rows[np.arange(len(at)), np.where(nobody, 0, challenger)])
+    pages.clicks[at] = _bits([lessons.clicks[number] for number in taught.tolist()], k)
+
+
+def _bits(clicks: Sequence[int], k: int) -> Ints:
+    """By page and position: 1 for a click."""
     size = (k + 7) // 8
-    bits = np.frombuffer(b"".join(lesson.clicks.to_bytes(size, "little") for _, lesson in learnt), np.uint8)
-    pages.clicks[rows] = np.unpackbits(bits.reshape(-1, size), axis=1, count=k, bitorder="little")
-
-
-def _lay_out_draw(pages: Pages, at: int, law: Law) -> None:
-    places = len(law.weight)
-    pages.frozen[at] = 1
-    pages.weight[at, :places] = law.weight
-    pages.exchanges[at, :places] = np.array(law.exchanges, np.uint64).astype(np.int64)
-
-
-def _challenger(record: PageRecord, index: Mapping[str, int]) -> int:
-    return NOBODY if record.challenger is None else index[record.row[record.challenger]]
-
-
-def _filled(numbers: list[int], width: int) -> list[int]:
-    return numbers + [0] * (width - len(numbers))
-
-
-@functools.lru_cache(maxsize=1024)
-def _filled_bytes(places: bytes, width: int) -> tuple[int, ...]:
-    return (*places, *(0,) * (width - len(places)))
+    packed = np.frombuffer(b"".join([bits.to_bytes(size, "little") for bits in clicks]), np.uint8)
+    return np.unpackbits(packed.reshape(-1, size), axis=1, count=k, bitorder="little").astype(np.int64)

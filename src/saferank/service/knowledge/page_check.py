@@ -10,14 +10,21 @@ V(base) + floor(L - K/2), whatever the truth is, as long as it agrees with the c
 """
 
 import functools
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from saferank.safety import whole_allowance
 from saferank.safety.worst_case import MOST_SEATS, at_most, certify_seats, new_possible, page_code
 from saferank.service.knowledge.certified import Certified, Leader, leaders
+from saferank.verbs import Flags, Ints
+
+Words = NDArray[np.uint64]
+
+_MOST_SEATS = 64
+"""Items of a call whose sets are words."""
 
 
 class CheckedCall(NamedTuple):
@@ -39,7 +46,7 @@ def fault_of(call: CheckedCall, page: Sequence[int]) -> str | None:
     limit = whole_allowance(call.present.bit_count(), len(call.base))
     excess = []
     for leader in _proofs(call):
-        added = _added(call, leader, page)
+        added = _added(call.certified.below, leader, page, call.present)
         if added <= limit + leader.earned:
             return None
         excess.append(added - leader.earned)
@@ -48,26 +55,75 @@ def fault_of(call: CheckedCall, page: Sequence[int]) -> str | None:
     return f"it may have {min(excess)} wrong pairs more than production's page, of which {limit} are allowed"
 
 
+def proven_legal(call: CheckedCall, pages: Ints) -> Flags:
+    """By page, for many at once: True when a leader of the call proves that it is legal.
+
+    ``pages`` are item numbers, a row for each page, or -1 for an item that nobody knows. ``fault_of`` has the last word
+    on the others. A call with more items than a word has bits is left to it altogether.
+    """
+    found = np.zeros(len(pages), np.bool_)
+    present = [item for item in range(call.present.bit_length()) if call.present >> item & 1]
+    if len(present) > _MOST_SEATS or pages.shape[1] != len(call.base) or not len(pages):
+        return found
+    seat_of = np.full(max(call.present.bit_length(), int(pages.max()) + 1) + 1, -1, np.int64)
+    seat_of[present] = np.arange(len(present))  # the last entry is for nobody, -1
+    seated = seat_of[pages]
+    left = np.flatnonzero((seated >= 0).all(axis=1))
+    left = left[
+        _bits_in(np.bitwise_or.reduce(np.uint64(1) << seated[left].astype(np.uint64), axis=1)) == len(call.base)
+    ]
+    for leader in _proofs(call):
+        if len(left):
+            proven = _proven(call, leader, present, seated[left].astype(np.uint64))
+            found[left[proven]] = True
+            left = left[~proven]
+    return found
+
+
+def _proven(call: CheckedCall, leader: "_Seen", present: Sequence[int], seated: Words) -> Flags:
+    """By page: True when a leader proves it legal. Items are numbered again, so that their sets are words."""
+
+    def moved(bits: int) -> int:
+        return sum(1 << seat for seat, item in enumerate(present) if bits >> item & 1)
+
+    def table(bits: Callable[[int], int]) -> Words:
+        return np.array([moved(bits(item)) for item in present], np.uint64)
+
+    row = tuple(present.index(item) for item in leader.row)
+    above, unranked = table(leader.above.__getitem__), table(leader.unranked.__getitem__)
+    same = _Seen(leader.earned, row, moved(leader.everyone), above, unranked)
+    added = _added(table(call.certified.below).__getitem__, same, list(seated.T), moved(call.present), _bits_in)
+    return np.asarray(added <= whole_allowance(len(present), len(call.base)) + leader.earned)
+
+
+def _bits_in(words: Any) -> Ints:
+    return np.asarray(np.bitwise_count(np.asarray(words, np.uint64)), np.int64)
+
+
 def added_pairs(call: CheckedCall, leader: Leader, page: Sequence[int]) -> int:
     """An upper bound of V(page) - V(leader), pair by pair."""
-    return _added(call, _seen(leader), page)
+    return int(_added(call.certified.below, _seen(leader, call.present), page, call.present))
 
 
 class _Seen(NamedTuple):
-    """A leader as sets of items."""
+    """A leader as sets of items. Sets by item are in a dictionary, or in an array when many pages are checked."""
 
     earned: int
     row: tuple[int, ...]
     everyone: int
-    above: dict[int, int]  # by item: those that the leader has above it
+    above: Any  # by item: those that the leader has above it; all of them for an item that it does not have
+    unranked: Any  # by item that the leader does not have: all others of those; none for one that it has
 
 
-def _seen(leader: Leader) -> _Seen:
-    above, everyone = {}, 0
+def _seen(leader: Leader, present: int) -> _Seen:
+    everyone = sum(1 << item for item in leader.row)
+    others = [item for item in range(present.bit_length()) if present & ~everyone & 1 << item]
+    above, unranked = dict.fromkeys(others, everyone), dict.fromkeys(others, ~everyone & present)
+    so_far = 0
     for item in leader.row:
-        above[item] = everyone
-        everyone |= 1 << item
-    return _Seen(leader.earned, leader.row, everyone, above)
+        above[item], unranked[item] = so_far, 0
+        so_far |= 1 << item
+    return _Seen(leader.earned, leader.row, everyone, above, unranked)
 
 
 class _Proofs:
@@ -75,39 +131,45 @@ class _Proofs:
 
     def __init__(self, call: CheckedCall) -> None:
         self._made: list[_Seen] = []
+        self._present = call.present
         self._rest = leaders(call.certified, call.base, call.present)
 
     def __iter__(self) -> Iterator[_Seen]:
         yield from self._made
         for leader in self._rest:
-            self._made.append(_seen(leader))
+            self._made.append(_seen(leader, self._present))
             yield self._made[-1]
 
 
 _proofs = functools.lru_cache(maxsize=1024)(_Proofs)
 
 
-def _added(call: CheckedCall, leader: _Seen, page: Sequence[int]) -> int:
+def _added(
+    below: Callable[[Any], Any],
+    leader: _Seen,
+    page: Sequence[Any],
+    present: int,
+    count: Callable[[Any], Any] = int.bit_count,
+) -> Any:
     """Pairs (i, j) with i above j on the page: +1 when the leader has them otherwise, -1 if i is certified as better.
 
     Who is not on the page is below it. Two items that are both not in the leader add 1, unless certified, 0.
+
+    For many pages at once ``page`` has an array of items for each place, and sets are arrays of words.
     """
-    below, everyone, shown = call.certified.below, leader.everyone, 0
+    shown = 0
     for item in page:
-        shown |= 1 << item
-    hidden, rest, added = everyone & ~shown, call.present | everyone, 0
+        shown = 1 << item | shown
+    hidden, rest, added = leader.everyone & ~shown, present | leader.everyone, 0
     for item in page:
-        rest &= ~(1 << item)
-        above, worse = leader.above.get(item), below(item)
-        if above is None:
-            above = everyone
-            added += (rest & ~everyone & ~worse).bit_count()
-        turned = rest & above
-        added += turned.bit_count() - 2 * (turned & worse).bit_count()
-    if hidden and call.certified.pairs:  # both hidden now: in the certified order they may have been wrong before
-        added -= sum(
-            (below(item) & hidden & leader.above[item]).bit_count() for item in leader.row if hidden >> item & 1
-        )
+        rest = rest & ~(1 << item)
+        worse = below(item)
+        turned = rest & leader.above[item]
+        added += count(rest & leader.unranked[item] & ~worse) + count(turned) - 2 * count(turned & worse)
+    for item in leader.row:  # both hidden now: in the certified order they may have been wrong before
+        certain = below(item) & leader.above[item]
+        if certain:
+            added -= count(hidden & certain) * count(hidden >> item & 1)
     return added
 
 

@@ -2,9 +2,13 @@
 
 import hashlib
 import os
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from saferank.store.page_record import COINS_SIZE, SOURCE_SIZE, VISITOR_SIZE
+from saferank.verbs import Ints
+
+Time = TypeVar("Time", int, Ints)
+"""One, or an array."""
 
 _SHARES = 2.0**64
 
@@ -46,7 +50,7 @@ def draws_of(key: bytes, who: Visitor, tenant: str, context: str, window: int) -
     return Draws(drawn[:COINS_SIZE], int.from_bytes(drawn[COINS_SIZE:], "big") / _SHARES)
 
 
-def window_number(issued_at: int, window_ms: int) -> int:
+def window_number(issued_at: Time, window_ms: Time) -> Time:
     """Windows cut time; a visitor has one counted page in each."""
     return issued_at // window_ms
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from saferank.service.knowledge.certified import Certified
 from saferank.service.knowledge.knowledge import Knowledge, Terms
-from saferank.service.knowledge.lessons import Lesson
+from saferank.service.knowledge.lessons import Lesson, Lessons
 from saferank.service.knowledge.page_check import CheckedCall, exactly_safe
 from saferank.service.knowledge.view import View
 from saferank.statistics.duels import DENSE_LIMIT
@@ -37,7 +37,7 @@ def _go_through(knowledge: Knowledge, terms: Terms, items: list[str]) -> None:
         bytes(16), "", "", terms.policy, view.form, 0, 1, page.round, 1000, 2, b"", bytes(16), _COINS, page.row,
         law=page.law, challenger=page.challenger,
     )  # fmt: skip
-    lessons = [Lesson(record, 1), Lesson(record, 2), Lesson(None, 0)]
+    lessons = Lessons.of([Lesson(record, 1), Lesson(record, 2), Lesson(None, 0)])
     for _ in knowledge.learn(lessons):
         knowledge.changed_certificates()
     again = View(knowledge, [items[1], items[0], *items[2:]])

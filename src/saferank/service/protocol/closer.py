@@ -55,6 +55,8 @@ RETRY_MS = 60_000
 """A context that could not be closed is tried again after so long."""
 ARM_COUNTS = ("arm_pages_total", "arm_clicked_pages_total", "arm_clicks_total")
 """Closed pages by arm: what the three numbers of a fold's tallies are called in the metrics."""
+_MANY = 5000
+"""So many pages that were due at once are worth a line in the logs: a server has been away."""
 _AT_ONCE = 100
 """Pages that are folded before callers are let in: a few milliseconds. Those of one millisecond stay together."""
 
@@ -227,6 +229,8 @@ class Closer:
         closed = await self._store.close_through(lease, context.number, now - late - context.terms.window_ms)
         pages = await self._store.pages_between(context.number, context.fold.through, closed)
         before = [tally[:] for tally in context.fold.tallies]
+        if len(pages) >= _MANY:
+            log(logging.INFO, "folding many pages", context=context.row.name, pages=len(pages), through=closed)
         for chunk in _chunks(pages):
             context.fold.fold(chunk, issue_time(chunk[-1]))
             await self._clock.sleep(0)

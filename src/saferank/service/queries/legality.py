@@ -7,19 +7,27 @@ catalogue and production's page; with those ``fault_of`` decides as it did when 
 from collections.abc import Awaitable, Callable, Iterator
 from typing import NamedTuple, cast
 
+import numpy as np
+
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import Certified
 from saferank.service.knowledge.fold import Fold
-from saferank.service.knowledge.page_check import CheckedCall, fault_of
+from saferank.service.knowledge.page_check import CheckedCall, fault_of, proven_legal
 from saferank.service.knowledge.sharing import Held, heard, held, joined, named
 from saferank.store.contract import VersionRow
-from saferank.store.page_record import PageRecord
+from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.record_columns import RecordColumns
+from saferank.verbs import Ints
 
 ALL_UNTIL = 20_000
 """So many pages are checked one and all, those after them by chance."""
 
 _KEPT = 100_000
 """Verdicts that are remembered."""
+
+
+_CALLS = 1000
+"""Calls that are remembered."""
 
 
 class CertificatesAtVersion(NamedTuple):
@@ -43,6 +51,7 @@ class Legality:
         self._every, self._catalogue = every, catalogue
         self._versions: dict[int, dict[int, CertificatesAtVersion]] = {}  # by version and page size
         self._expired: set[int] = set()
+        self._calls: dict[tuple[int, bytes, int], tuple[CheckedCall, dict[str, int]]] = {}
         self._verdicts: dict[tuple[int, bytes, tuple[str, ...]], str | None] = {}
         self.checked = 0
 
@@ -57,14 +66,58 @@ class Legality:
         everything = tuple(held(fold.knowledge[k]) for k in sorted(fold.knowledge))
         self._versions[row.version][_NEW] = NOTHING._replace(others=everything)
 
-    async def fault(self, record: PageRecord) -> str | None:
-        """Why an explored page was illegal; None when it was legal, or is not looked at."""
-        if not self._is_looked_at(record):
-            return None
+    async def first_fault(self, records: RecordColumns) -> tuple[int, str] | None:
+        """The first of explored pages that was illegal, and why; None when all were legal or are not looked at."""
+        looked = await self._looked_at(records)
+        self.checked += len(looked)
+        doubtful: list[int] = []
+        for numbers in _alike(records, looked):
+            doubtful += await self._not_proven(records.select(numbers), numbers)
+        for number in sorted(doubtful):
+            fault = await self._fault(unpacked(records.records[number]))
+            if fault is not None:
+                return number, fault
+        return None
+
+    async def _looked_at(self, records: RecordColumns) -> Ints:
+        """Which pages are looked at, of those whose catalogue and version are known.
+
+        Catalogues are written in the background: a crash may have taken one.
+        """
+        digests = {digest.tobytes() for digest in np.unique(records.heads["catalogue"])}
+        missing = [digest for digest in digests if await self._catalogue(digest) is None]
+        known = np.isin(records.column("knowledge"), list(self._versions))
+        if missing:
+            known &= np.array([digest.tobytes() not in missing for digest in records.heads["catalogue"]], np.bool_)
+        if self._every <= 1:
+            return np.flatnonzero(known & (self._every > 0))
+        early = self.checked + np.cumsum(known) <= ALL_UNTIL
+        return np.flatnonzero(known & (early | (records.last_of_ids % self._every == 0)))
+
+    async def _not_proven(self, records: RecordColumns, numbers: Ints) -> list[int]:
+        """Those of pages of one version, catalogue and size that are not proven legal all at once."""
+        head = records.heads[0]
+        digest, k = head["catalogue"].tobytes(), int(head["k"])
+        lists = await self._catalogue(digest)
+        assert lists is not None
+        call, index = self._call(int(head["knowledge"]), digest, k, lists)
+        own = (records.production(index, k) == np.array(call.base)).all(axis=1)
+        proven = own & proven_legal(call, records.shown(index, k))
+        return [int(number) for number in numbers[~proven]]
+
+    def _call(self, version: int, digest: bytes, k: int, lists: Catalogue) -> tuple[CheckedCall, dict[str, int]]:
+        """What pages of a version, catalogue and size are checked with first."""
+        key = (version, digest, k)
+        if key not in self._calls:
+            if len(self._calls) >= _CALLS:
+                self._calls.clear()
+            self._calls[key] = _call_of(self._of_size(version, k), lists, k)
+        return self._calls[key]
+
+    async def _fault(self, record: PageRecord) -> str | None:
+        """Why an explored page was illegal; None when it was legal."""
         lists = await self._catalogue(record.catalogue)
-        if lists is None or record.knowledge not in self._versions:
-            return None  # catalogues are written in the background: a crash may have taken one
-        self.checked += 1
+        assert lists is not None
         key = (record.knowledge, record.catalogue, record.shown)
         if key not in self._verdicts:
             if len(self._verdicts) >= _KEPT:
@@ -72,18 +125,14 @@ class Legality:
             self._verdicts[key] = self._verdict(record, lists)
         return self._verdicts[key]
 
-    def _is_looked_at(self, record: PageRecord) -> bool:
-        if self.checked < ALL_UNTIL or self._every <= 1:
-            return self._every > 0
-        return int.from_bytes(record.impression[-4:], "big") % self._every == 0
-
     def _verdict(self, record: PageRecord, lists: Catalogue) -> str | None:
         """A page is legal when one of the sets of certificates that its server may have held allows it."""
         if tuple(lists[0][: record.k]) != record.production:
             return "it names another page as production's than its call did"
         faults = []
         for known in self._held(record):
-            fault = fault_of(*_call(known, lists, record))
+            call, index = _call_of(known, lists, record.k)
+            fault = fault_of(call, [index.get(item, -1) for item in record.shown])
             if fault is None:
                 return None
             faults.append(fault)
@@ -103,12 +152,24 @@ class Legality:
         return sizes[k] if k in sizes else sizes[_NEW]
 
 
-def _call(known: CertificatesAtVersion, lists: Catalogue, record: PageRecord) -> tuple[CheckedCall, list[int]]:
+def _call_of(known: CertificatesAtVersion, lists: Catalogue, k: int) -> tuple[CheckedCall, dict[str, int]]:
+    """A call as the check knows it, and the numbers of its items."""
     items = items_of(lists)
     index = dict(known.number_of)
-    for item in (*items, *record.shown):
+    for item in items:
         index.setdefault(item, len(index))
-    present = sum(1 << index[item] for item in items)
     certified = joined(known.certified, named(known.others), index)
-    call = CheckedCall(tuple(index[item] for item in lists[0][: record.k]), present, certified)
-    return call, [index[item] for item in record.shown]
+    present = sum(1 << index[item] for item in items)
+    return CheckedCall(tuple(index[item] for item in lists[0][:k]), present, certified), index
+
+
+def _alike(records: RecordColumns, numbers: Ints) -> Iterator[Ints]:
+    """Pages of one version, catalogue and size, together."""
+    heads = records.heads[["knowledge", "catalogue", "k"]][numbers]
+    if not len(heads) or (heads == heads[0]).all():
+        yield from [numbers] if len(numbers) else []
+        return
+    together: dict[tuple[int, bytes, int], list[int]] = {}
+    for number, (version, digest, k) in zip(numbers.tolist(), heads.tolist(), strict=True):
+        together.setdefault((version, digest, k), []).append(number)
+    yield from map(np.array, together.values())

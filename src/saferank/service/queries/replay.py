@@ -4,14 +4,18 @@ import gc
 import json
 import struct
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from saferank.service.identifiers import last_id
 from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.catalogues import Catalogue, Catalogues
+from saferank.service.knowledge.closed_pages import ClosedPages
 from saferank.service.knowledge.fold import Fold, issue_time
 from saferank.service.knowledge.publications import differences, pack, restored
 from saferank.service.protocol.contexts import Contexts, Limits
@@ -30,10 +34,14 @@ from saferank.store.contract import (
 )
 from saferank.store.facts import RESTORED
 from saferank.store.first_edition.contexts import SERVER as FIRST_EDITION
-from saferank.store.page_record import ACTIVATED, PageRecord, unpacked
+from saferank.store.page_record import ACTIVATED
+from saferank.store.record_columns import CONTEXT, TENANT
 
-_AT_ONCE = 4096
+_AT_ONCE = 1024
 """Pages that are folded in one go."""
+
+_TOGETHER = 32
+"""Contexts that are replayed side by side; with more of them, one after the other."""
 
 DAMAGE = (LookupError, ValueError, TypeError, AssertionError, struct.error, zlib.error)
 """What reading a store may raise whose content is damaged."""
@@ -125,22 +133,66 @@ async def verify(store: Store, progress: Callable[[int], None] = lambda pages: N
 
 
 async def _verified(store: Store, progress: Callable[[int], None], every: int) -> ReplayReport:
-    report, numbers = ReplayReport(), dict[str, list[int]]()
+    report, numbers = ReplayReport(), dict[str, NumberedPages]()
     switches = Switches()
     switches.obey(await store.operations(0))
     rows = await store.contexts()
     # Numbers of pages are gapless over all contexts: gaps from before any page was deleted say nothing.
     since = max([await store.pruned_through(row.id) for row in rows], default=0)
     restored_at = json.loads(await store.meta(RESTORED) or b'{"at": 0}')["at"]
-    for row in rows:
-        report.contexts += 1
-        mine = switches.to_carry_out(row, 0)
-        await _Comparison(store, row, mine, report, numbers, progress, restored_at, since, every).compare()
+    comparisons = [
+        _Comparison(store, row, switches.to_carry_out(row, 0), report, numbers, restored_at, since, every)
+        for row in rows
+    ]
+    # In display order over all contexts a store reads pages as they lie: SQLite fetches them with about half the work.
+    together = [comparisons] if len(rows) <= _TOGETHER else [[one] for one in comparisons]
+    for some in together:
+        await _compare(store, some, lambda: progress(report.pages))
     for fault in await store.faults():
         raise DifferenceError(fault.detail)
-    for seen in numbers.values():
-        report.lost += max(seen) - len(seen) - (min(seen) - 1 if report.pruned else 0)
+    report.lost = sum(seen.missing(from_first=bool(report.pruned)) for seen in numbers.values())
     return report
+
+
+async def _compare(store: Store, comparisons: Sequence["_Comparison"], progress: Callable[[], None]) -> None:
+    """Read the pages of some contexts, all or one, and hand them out in runs."""
+    for one in comparisons:
+        await one.begin()
+    by_context = {one.context: one for one in comparisons}
+    waiting: dict[int, list[PageRow]] = {context: [] for context in by_context}
+    only = comparisons[0] if len(comparisons) == 1 else None
+    pages = store.all_pages() if only is None else store.all_pages(only.context, only.after)
+    async for page in pages:
+        rows = waiting.get(page.context)
+        if rows is None or page.impression <= by_context[page.context].after:
+            continue  # of a context that was opened since, or in the snapshot that stands for deleted pages
+        rows.append(page)
+        if len(rows) >= _AT_ONCE:
+            await by_context[page.context].take(rows)
+            waiting[page.context] = []
+            progress()
+    for one in comparisons:
+        await one.take(waiting[one.context])
+        await one.end()
+        progress()
+
+
+@dataclass
+class NumberedPages:
+    """The pages of one run of a server, which numbers them from 1 without gaps."""
+
+    pages: int = 0
+    first: int = 1 << 62
+    last: int = 0
+
+    def add(self, numbers: Sequence[int]) -> None:
+        """Take in pages with these numbers."""
+        self.pages += len(numbers)
+        self.first, self.last = min(self.first, *numbers), max(self.last, *numbers)
+
+    def missing(self, from_first: bool) -> int:
+        """How many are missing; ``from_first``: not counting those before the first that is there."""
+        return self.last - self.pages - (self.first - 1 if from_first else 0)
 
 
 class _Comparison:
@@ -152,14 +204,13 @@ class _Comparison:
         row: ContextRow,
         operations: Sequence[OperationRow],
         report: ReplayReport,
-        numbers: dict[str, list[int]],
-        progress: Callable[[int], None],
+        numbers: dict[str, NumberedPages],
         restored_at: int,
         numbered_since: int,
         every: int,
     ) -> None:
         self._store, self._row, self._operations, self._report = store, row, list(operations), report
-        self._numbers, self._progress = numbers, progress
+        self._numbers = numbers
         self._restored_at, self._numbered_since = restored_at, numbered_since
         self._told_from = 0  # versions up to this one are not given by the pages that are left
         self._targets = {_facts(row)["version"] for row in operations if row.kind == OperationKind.ROLLBACK}
@@ -168,10 +219,18 @@ class _Comparison:
         self._contexts = Contexts(store, Catalogues(), Limits(1))
         self._legality = Legality(every, self._catalogue)
         self._written: list[VersionRow] = []
+        self._marks: list[tuple[Publication, bool]] = []  # what is still to be compared, and whether it is a snapshot
+        self._is_published = False
         self._fold: Fold
+        self.after = b""  # pages with later ids are to be taken
 
-    async def compare(self) -> None:
-        """Fold the pages, and compare versions, snapshots and the newest publication on the way."""
+    @property
+    def context(self) -> int:
+        """The number of the context."""
+        return self._row.id
+
+    async def begin(self) -> None:
+        """Read what the pages are compared with."""
         newest = await self._store.publication(self._row.id)
         self._written = list(await self._store.versions(self._row.id))
         snapshots = list(await self._store.snapshots(self._row.id))
@@ -185,21 +244,43 @@ class _Comparison:
             if newest is not None:
                 self._compare_version(version)
             self._legality.note(version, fold)
-        marks = [(mark, True) for mark in snapshots if mark is not begin]
-        marks += [(newest, False)] if newest is not None else []
-        pages = self._read_pages(b"" if begin is None else last_id(begin.through))
-        rest: list[PageRow] = []
-        for mark, is_snapshot in marks:
-            rest = await self._fold_through(pages, rest, mark.through)
-            self._carry_out_to(mark.operation)
-            self._compare_publication(mark, is_snapshot)
-        await self._look_at_rest(pages, rest)
+        self._marks = [(mark, True) for mark in snapshots if mark is not begin]
+        self._marks += [(newest, False)] if newest is not None else []
+        self._is_published = newest is not None
+        self.after = b"" if begin is None else last_id(begin.through)
+        self._report.contexts += 1
+
+    async def take(self, rows: list[PageRow]) -> None:
+        """Fold the next pages, and compare versions and publications on the way; open pages are only checked."""
+        pages = self._checked(rows)
+        while len(pages) and self._marks:
+            through = self._marks[0][0].through
+            end = int(np.searchsorted(pages.issued_at, through, side="right"))
+            if end == len(pages):
+                await self._take(pages, min(through, issue_time(pages.rows[-1]) - 1))  # the next may be as old
+                return
+            await self._take(pages.select(slice(end)), through)
+            self._reach_mark()
+            pages = pages.select(slice(end, None))
+        await self._compare_pages(pages)
+
+    async def end(self) -> None:
+        """All pages were taken: compare what is left."""
+        while self._marks:
+            self._fold.fold((), self._marks[0][0].through)
+            self._reach_mark()
         count = len(self._written)
-        if newest is not None and count != fold.version:
-            raise self._difference(f"{count} versions are written, the log gives {fold.version}")
+        if self._is_published and count != self._fold.version:
+            raise self._difference(f"{count} versions are written, the log gives {self._fold.version}")
         self._report.legal += self._legality.checked
-        self._report.learnt += fold.learnt
-        self._report.alarms += fold.alarms["contradiction"]
+        self._report.learnt += self._fold.learnt
+        self._report.alarms += self._fold.alarms["contradiction"]
+
+    def _reach_mark(self) -> None:
+        """The fold has come to a publication: compare."""
+        mark, is_snapshot = self._marks.pop(0)
+        self._carry_out_to(mark.operation)
+        self._compare_publication(mark, is_snapshot)
 
     async def _begin(self, snapshots: Sequence[Publication]) -> Publication | None:
         """The snapshot that stands for pages that were deleted, if some were."""
@@ -226,71 +307,68 @@ class _Comparison:
             self._catalogues[digest] = await self._contexts.known_catalogue(digest)
         return self._catalogues[digest]
 
-    async def _read_pages(self, after: bytes) -> AsyncIterator[PageRow]:
-        report = self._report
-        async for page in self._store.all_pages(self._row.id, after):
-            record = self._checked(page)
-            report.pages += 1
-            report.explored += record.arm == EXPLORE
-            if page.server and issue_time(page) > self._numbered_since:
-                self._numbers.setdefault(page.server, []).append(page.number)
-            if report.pages % _AT_ONCE == 0:
-                self._progress(report.pages)
-            yield page
+    def _checked(self, rows: list[PageRow]) -> ClosedPages:
+        pages = ClosedPages(rows)
+        pages.records.check()
+        self._check_places(pages)
+        self._check_clicks(pages)
+        self._note_numbers(pages)
+        self._report.explored += int((pages.records.column("arm") == EXPLORE).sum())
+        self._report.pages += len(pages)
+        return pages
 
-    def _checked(self, page: PageRow) -> PageRecord:
-        record = unpacked(page.record)
-        if record.impression != page.impression or (record.tenant, record.context) != self._row[1:3]:
-            raise self._difference(f"page {page.impression.hex()} is in the place of another page")
-        if (page.clicks & ~(ACTIVATED * record.deferred)) >> record.k:
-            raise self._difference(f"page {page.impression.hex()} has clicks on places that it does not have")
-        return record
+    def _check_places(self, pages: ClosedPages) -> None:
+        """Every record is in the row and in the context of its page."""
+        records, (_, tenant, name, *_) = pages.records, self._row
+        ids = np.frombuffer(b"".join([row.impression for row in pages.rows]), records.heads["impression"].dtype)
+        own = records.has_text(TENANT, tenant) & records.has_text(CONTEXT, name) & (records.heads["impression"] == ids)
+        for number in np.flatnonzero(~own).tolist():
+            raise self._difference(f"page {pages.rows[number].impression.hex()} is in the place of another page")
 
-    async def _fold_through(self, pages: AsyncIterator[PageRow], rest: list[PageRow], through: int) -> list[PageRow]:
-        """Fold pages through a time; those that were read and come later are given back."""
-        batch, later = (
-            [page for page in rest if issue_time(page) <= through],
-            [page for page in rest if issue_time(page) > through],
-        )
-        if not later:
-            async for page in pages:
-                if issue_time(page) > through:
-                    later.append(page)
-                    break
-                batch.append(page)
-                if len(batch) >= _AT_ONCE:
-                    await self._take(batch, issue_time(page) - 1)
-                    batch = []
-        await self._take(batch, through)
-        return later
+    def _check_clicks(self, pages: ClosedPages) -> None:
+        facts = zip(pages.rows, pages.records.deferred.tolist(), pages.records.column("k").tolist(), strict=True)
+        for row, deferred, k in facts:
+            if row.clicks >> k and (row.clicks & ~(ACTIVATED * deferred)) >> k:
+                raise self._difference(f"page {row.impression.hex()} has clicks on places that it does not have")
 
-    async def _take(self, batch: list[PageRow], through: int) -> None:
-        self._fold.fold(batch, through)
-        for page in batch:
-            await self._compare_page(page)
+    def _note_numbers(self, pages: ClosedPages) -> None:
+        since = np.flatnonzero(pages.issued_at > self._numbered_since).tolist()
+        by_server: dict[str, list[int]] = defaultdict(list)
+        for number in since:
+            row = pages.rows[number]
+            by_server[row.server].append(row.number)
+        by_server.pop("", None)
+        for server, numbers in by_server.items():
+            self._numbers.setdefault(server, NumberedPages()).add(numbers)
 
-    async def _compare_page(self, page: PageRow) -> None:
-        record = unpacked(page.record)
-        named = record.knowledge
-        if named > max(self._fold.version, len(self._written)):
-            if issue_time(page) < self._restored_at:  # made from knowledge that the old store had after the backup
-                self._report.foreign += 1
-                return
-            raise self._difference(
-                f"page {page.impression.hex()} names version {named}; by the log there are {self._fold.version}"
-            )
-        if record.arm != EXPLORE or page.server == FIRST_EDITION:  # which had other versions, and they were not kept
+    async def _take(self, pages: ClosedPages, through: int) -> None:
+        self._fold.take(pages, through)
+        await self._compare_pages(pages)
+
+    async def _compare_pages(self, pages: ClosedPages) -> None:
+        """Every page names a version that there is, and was legal under it."""
+        versions, most = pages.records.column("knowledge"), max(self._fold.version, len(self._written))
+        if versions.max(initial=0) > most:  # the service may have learnt something since the versions were read
+            most = max(most, len(await self._store.versions(self._row.id)))
+        for number in np.flatnonzero(versions > most).tolist():
+            self._note_foreign(pages.rows[number], int(versions[number]))
+        # The first edition had other versions, and they were not kept.
+        own = np.array([row.server != FIRST_EDITION for row in pages.rows], np.bool_)
+        explored = pages.select(own & (versions <= most) & (pages.records.column("arm") == EXPLORE))
+        if not len(explored):
             return
-        fault = await self._legality.fault(record)
+        fault = await self._legality.first_fault(explored.records)
         if fault is not None:
-            raise self._difference(f"page {page.impression.hex()} was not legal under version {named}: {fault}")
+            row, version = explored.rows[fault[0]], int(explored.records.heads["knowledge"][fault[0]])
+            raise self._difference(f"page {row.impression.hex()} was not legal under version {version}: {fault[1]}")
 
-    async def _look_at_rest(self, pages: AsyncIterator[PageRow], rest: list[PageRow]) -> None:
-        """Pages that are not closed are read and checked."""
-        for page in rest:
-            await self._compare_page(page)
-        async for page in pages:
-            await self._compare_page(page)
+    def _note_foreign(self, row: PageRow, version: int) -> None:
+        """A page that names a later version was made from what the old store knew after its backup."""
+        if issue_time(row) >= self._restored_at:
+            raise self._difference(
+                f"page {row.impression.hex()} names version {version}; by the log there are {self._fold.version}"
+            )
+        self._report.foreign += 1
 
     def _carry_out_to(self, operation: int) -> None:
         while self._operations and self._operations[0].number <= operation:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from saferank.store.checksums import checked_page, page_sum, sealed_clicks, unsealed_clicks
+from saferank.store.checksums import page_sum, sealed_clicks, unsealed_pages
 from saferank.store.contract import PageRow, StoreError
 from saferank.store.embedded.file import for_reading, insert
 from saferank.store.faults import check_pages
@@ -47,9 +47,7 @@ def fill(connection: sqlite3.Connection, chunks: Iterable[Chunk], name: str, now
 def _neutral(name: str, table: str, row: Row) -> Row:
     """A row of the file; DamagedStoreError when it is not as it was written."""
     if table == "page":
-        *fields, clicks, found = row
-        page = PageRow._make((*fields, unsealed_clicks(name, fields[0], clicks)))
-        return checked_page(name, page, found)
+        return unsealed_pages(name, [row])[0]
     if table == "context":
         return checked_context(name, row)
     return checked(name, table, row)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from saferank.store.checksums import checked_page, damaged, unsealed, unsealed_clicks
+from saferank.store.checksums import damaged, unsealed, unsealed_pages
 from saferank.store.contract import (
     SHARDS,
     AlarmRow,
@@ -145,17 +145,16 @@ class SqliteStore:
         return await self._write(lambda on: write_group(on, group, self._clock(), self.name))
 
     async def page(self, impression: bytes) -> PageRow | None:
-        rows = await self._rows("page", impression)
-        return self._page(rows[0]) if rows else None
+        pages = await self._pages("page", impression)
+        return pages[0] if pages else None
 
     async def delivery(self, tenant: str, event_id: str) -> bytes | None:
         rows = await self._rows("delivery", tenant, event_id)
         return bytes(rows[0][0]) if rows else None
 
-    def _page(self, row: tuple[Any, ...]) -> PageRow:
-        *fields, clicks, found = row
-        page = PageRow._make((*fields, unsealed_clicks(self.name, fields[0], clicks)))
-        return checked_page(self.name, page, found)
+    async def _pages(self, statement: str, *arguments: Any) -> list[PageRow]:
+        sql = statements("embedded")[statement]
+        return await self._read(lambda on: unsealed_pages(self.name, on.execute(sql, arguments).fetchall()))
 
     # --- closing and publishing, by the holder of a shard ---
 
@@ -166,10 +165,7 @@ class SqliteStore:
         return await self._write(lambda on: publishing.close_through(on, lease, context, through, self.name))
 
     async def pages_between(self, context: int, after: int, through: int) -> Sequence[PageRow]:
-        return [
-            self._page(row)
-            for row in await self._rows("pages_between", context, first_id(after + 1), first_id(through + 1))
-        ]
+        return await self._pages("pages_between", context, first_id(after + 1), first_id(through + 1))
 
     async def count_pages(self, context: int, after: int) -> int:
         ((found,),) = await self._rows("count_pages", context, first_id(after + 1))
@@ -297,14 +293,14 @@ class SqliteStore:
     async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[PageRow]:
         while True:
             if context is None:
-                rows = await self._rows("pages_after", after, _CHUNK)
+                pages = await self._pages("pages_after", after, _CHUNK)
             else:
-                rows = await self._rows("pages_of_context_after", context, after, _CHUNK)
-            for row in rows:
-                yield self._page(row)
-            if len(rows) < _CHUNK:
+                pages = await self._pages("pages_of_context_after", context, after, _CHUNK)
+            for page in pages:
+                yield page
+            if len(pages) < _CHUNK:
                 return
-            after = rows[-1][0]
+            after = pages[-1].impression
 
     async def alarms(self, context: int) -> Sequence[AlarmRow]:
         return [AlarmRow(*row) for row in await self._rows("alarms", context)]

@@ -19,6 +19,7 @@ from saferank.service.knowledge.arms.compared_arms import (
     Day,
     compared_arms,
 )
+from saferank.service.knowledge.closed_pages import ClosedPages
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.publications import pack, restored
@@ -33,7 +34,7 @@ ITEMS = ("a", "b", "c")
 class Unlearnt(Fold):
     """A fold that counts and does not learn."""
 
-    def _learn(self, run: list[PageRow]) -> None:
+    def _learn(self, run: ClosedPages) -> None:
         self.learnt += len(run)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from saferank.service.knowledge.lessons import Laid, Lesson, as_pages
+from saferank.service.knowledge.lessons import Laid, Lesson, Lessons, as_pages
 from saferank.service.knowledge.visits.order_watch import OrderWatch, chance_of_order
 from saferank.store.page_record import Law, PageRecord
 
@@ -47,8 +47,9 @@ def lesson(dice: random.Random, row: tuple[str, ...], clicks: int) -> Lesson:
 
 
 def looked_at(watch: OrderWatch, lessons: list[Lesson]) -> set[str]:
-    laid: Laid = as_pages(lessons, {item: number for number, item in enumerate(ITEMS)}, K, "form")
-    return {item for _, item in watch.look_at(laid, lessons)}
+    taught = Lessons.of(lessons)
+    laid: Laid = as_pages(taught, {item: number for number, item in enumerate(ITEMS)}, K, "form")
+    return {item for _, item in watch.look_at(laid, taught, ITEMS)}
 
 
 Clicks = Callable[[random.Random, tuple[str, ...]], int]
@@ -85,7 +86,9 @@ def test_the_chance_of_an_order_is_that_of_the_draw() -> None:
     """Of the pages with the same items elsewhere."""
     dice = random.Random(2)
     row = drawn(dice)
-    pages, _ = as_pages([lesson(dice, row, 1)], {item: number for number, item in enumerate(ITEMS)}, K, "form")
+    pages, _ = as_pages(
+        Lessons.of([lesson(dice, row, 1)]), {item: number for number, item in enumerate(ITEMS)}, K, "form"
+    )
 
     def chance(page: list[str]) -> float:
         product, left = 1.0, sum(WEIGHTS.values())

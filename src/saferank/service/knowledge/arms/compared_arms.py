@@ -108,6 +108,12 @@ class ComparedArms:
         if page.issued_at > self.since and 0.0 < page.share <= 0.5:
             self._compare(page, day)
 
+    def count_chosen(self, issued_at: int, pages: int, differing: int) -> None:
+        """Take in counted pages of one day that no coin could have put into the holdout: how many the policy chose."""
+        day = self._day(issued_at // DAY_MS)
+        day.chosen[0] += pages
+        day.chosen[1] += differing
+
     def _compare(self, page: CountedPage, day: Day) -> None:
         outcome, share = min(page.clicks, self.most), page.share
         tally = day.served if page.served else day.holdout

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from saferank.live.replay import LEARNT, Pages
-from saferank.service.knowledge.lessons import Laid, Lesson
+from saferank.service.knowledge.lessons import Laid, Lessons
 from saferank.service.knowledge.visits.votes import VisitorComparisons, Votes, Words, marks_of
 from saferank.verbs import Flags, Ints
 
@@ -28,7 +28,7 @@ _AT_ONCE = 1 << 20
 """Cells of a table of pages by pairs of places."""
 
 
-def without_repeats(votes: Votes, laid: Laid, lessons: Sequence[Lesson], items: Sequence[object]) -> Laid:
+def without_repeats(votes: Votes, laid: Laid, lessons: Lessons, items: Sequence[object]) -> Laid:
     """The operations without comparisons by visitors who have decided the pair before in this epoch."""
     pages, numbers = laid
     rows, visitors = _visits(pages, numbers, lessons)
@@ -46,16 +46,16 @@ def item_hash(item: str) -> int:
     return int.from_bytes(hashlib.blake2b(item.encode(), digest_size=8).digest(), "little")
 
 
-def _visits(pages: Pages, numbers: list[int], lessons: Sequence[Lesson]) -> tuple[Ints, Words]:
+def _visits(pages: Pages, numbers: list[int], lessons: Lessons) -> tuple[Ints, Words]:
     """The rows to be learnt that have a known visitor, and who that is."""
-    rows, keys = [], []
-    for row in np.flatnonzero(pages.operation == LEARNT).tolist():
-        record = lessons[numbers[row]].record
-        key = record.source or record.visitor if record is not None else b""
-        if key:
-            rows.append(row)
-            keys.append(key)
-    return np.array(rows, np.int64), np.frombuffer(b"".join(keys), np.uint64)
+    records = lessons.records
+    known = records.has_source | records.has_visitor
+    rows = np.flatnonzero(pages.operation == LEARNT)
+    if not known.any():
+        return rows[:0], records.visitor[:0]
+    at = np.searchsorted(lessons.numbers, np.array(numbers, np.int64)[rows])
+    keys = np.where(records.has_source, records.source, records.visitor)
+    return rows[known[at]], keys[at][known[at]]
 
 
 def _compared(pages: Pages, rows: Ints, visitors: Words, hashes: Words) -> VisitorComparisons:

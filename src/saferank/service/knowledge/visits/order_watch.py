@@ -25,9 +25,8 @@ import numpy as np
 from saferank.live.replay import LEARNT, Pages
 from saferank.policies.safe_draw.renewals import TARGET, odds_with_target
 from saferank.policies.shared.draws import odds_of_exchange
-from saferank.service.knowledge.lessons import Laid, Lesson
-from saferank.store.page_record import PageRecord
-from saferank.verbs import Impression
+from saferank.service.knowledge.lessons import Laid, Lessons
+from saferank.verbs import Floats, Impression, Ints
 
 MOST_ITEMS = 256
 """Items of a context that are watched, those that came first."""
@@ -47,26 +46,20 @@ class OrderWatch:
     def __init__(self, bets: dict[str, list[float]] | None = None) -> None:
         self.bets: dict[str, list[float]] = {} if bets is None else bets
 
-    def look_at(self, laid: Laid, lessons: Sequence[Lesson]) -> list[tuple[int, str]]:
+    def look_at(self, laid: Laid, lessons: Lessons, items: Sequence[object]) -> list[tuple[int, str]]:
         """Take in pages in display order; returns lessons and items that do not stand where they were drawn to."""
         (pages, numbers), found = laid, []
-        for row in np.flatnonzero((pages.operation == LEARNT) & (pages.frozen == 1)).tolist():
-            record, clicks = lessons[numbers[row]]
-            pair = None if record is None else chosen_pair(record, clicks)
-            if record is not None and pair is not None:
-                chance = chance_of_order(pages, row, *pair)
-                bets = self._bet(record.row[pair[0]], record.row[pair[1]], chance)
-                found += [(numbers[row], item) for item in bets]
+        rows, upper, lower = chosen_pairs(pages, numbers, lessons)
+        chances = chances_of_orders(pages, rows, upper, lower)
+        clear = (chances > _CLEAR) & (chances < 1.0 - _CLEAR)
+        rows, upper, lower = rows[clear], upper[clear], lower[clear]
+        higher, deeper = ([str(items[one]) for one in pages.ranking[rows, at].tolist()] for at in (upper, lower))
+        won, lost = settled_bets(chances[clear])
+        for row, *bets in zip(
+            rows.tolist(), zip(higher, won, strict=True), zip(deeper, lost, strict=True), strict=True
+        ):
+            found += [(numbers[row], item) for item, change in bets if self._add(item, change)]
         return found
-
-    def _bet(self, upper: str, lower: str, chance: float) -> list[str]:
-        """Settle the bets of two items; ``chance`` is the probability of the order in which they stand."""
-        if not _CLEAR < chance < 1.0 - _CLEAR:
-            return []
-        logs = [math.log(chance * gain + 1.0 - chance) for gain in _GAINS]
-        won = [shift - log for shift, log in zip(SHIFTS, logs, strict=True)]
-        lost = [-math.log((1.0 - chance) * gain + chance) for gain in _GAINS]
-        return [item for item, change in ((upper, won), (lower, lost)) if self._add(item, change)]
 
     def _add(self, item: str, change: list[float]) -> bool:
         """True when the bets of an item have won; they begin again then."""
@@ -78,23 +71,45 @@ class OrderWatch:
         for number, log in enumerate(change):
             bets[number] += log
         top = max(bets)
+        if top < _LIMIT:  # the mean is not above the largest
+            return False
         won = top + math.log(sum(math.exp(bet - top) for bet in bets) / len(bets)) >= _LIMIT
         if won:
             self.bets[item] = [0.0] * len(SHIFTS)
         return won
 
 
-def chosen_pair(record: PageRecord, clicks: int) -> tuple[int, int] | None:
-    """Two places below the first click, the upper one first, if the draw could have exchanged them; else None."""
-    first, size, places = (clicks & -clicks).bit_length() - 1, record.k, len(record.row)
-    if first + 1 >= size or first + 2 >= places:
-        return None
-    draw = int.from_bytes(record.impression[-4:], "big")
-    upper = first + 1 + draw % (size - first - 1)
-    lower = first + 1 + (draw >> 8) % (places - first - 2)
-    lower += lower >= upper
-    upper, lower = min(upper, lower), max(upper, lower)
-    return (upper, lower) if lower < 62 and record.law.exchanges[upper] >> lower & 1 else None
+def settled_bets(chances: Floats) -> tuple[list[list[float]], list[list[float]]]:
+    """What the bets of the upper and of the lower item change by, as logarithms, on pages with these probabilities.
+
+    Logarithms are those of ``math``, one by one: knowledge must not depend on how many are taken at once.
+    """
+    chance, gain = chances[:, None], np.array(_GAINS)
+    won, lost = chance * gain + 1.0 - chance, (1.0 - chance) * gain + chance
+    logs = [np.array(list(map(math.log, part.ravel().tolist()))).reshape(part.shape) for part in (won, lost)]
+    return (np.array(SHIFTS) - logs[0]).tolist(), (-logs[1]).tolist()
+
+
+def chosen_pairs(pages: Pages, numbers: list[int], lessons: Lessons) -> tuple[Ints, Ints, Ints]:
+    """Rows of drawn pages, and two places below the first click that the draw could have exchanged, upper one first."""
+    rows = np.flatnonzero((pages.operation == LEARNT) & (pages.frozen == 1))
+    first, size, places = pages.clicks[rows].argmax(axis=1), pages.clicks.shape[1], pages.places[rows]
+    enough = (first + 1 < size) & (first + 2 < places) & (pages.clicks[rows].any(axis=1))
+    rows, first, places = rows[enough], first[enough], places[enough]
+    at = np.searchsorted(lessons.numbers, np.array(numbers, np.int64)[rows])
+    draw = lessons.records.last_of_ids[at]
+    one = first + 1 + draw % (size - first - 1)
+    other = first + 1 + (draw >> 8) % (places - first - 2)
+    other += other >= one
+    upper, lower = np.minimum(one, other), np.maximum(one, other)
+    exchanged = (lower < 62) & (pages.exchanges[rows, upper] >> np.minimum(lower, 61) & 1 == 1)
+    return rows[exchanged], upper[exchanged], lower[exchanged]
+
+
+def chances_of_orders(pages: Pages, rows: Ints, upper: Ints, lower: Ints) -> Floats:
+    """The probability of each page, given it or the page with the items of two places exchanged."""
+    pairs = zip(rows.tolist(), upper.tolist(), lower.tolist(), strict=True)
+    return np.array([chance_of_order(pages, *pair) for pair in pairs])
 
 
 def chance_of_order(pages: Pages, row: int, upper: int, lower: int) -> float:

@@ -1,0 +1,117 @@
+"""Columns say of many records what ``unpacked`` says of each, and refuse the same ones."""
+
+import itertools
+import random
+import zlib
+
+import numpy as np
+import pytest
+
+from saferank.store.page_record import DamagedRecordError, Law, PageRecord, differs_from_base, glance, unpacked
+from saferank.store.record_columns import CONTEXT, FORM, POLICY, TENANT, RecordColumns
+from tests.store.test_page_record import DEFERRED, DRAWN, PAIRS, PRODUCTION, RENEWING, SHADOW
+
+BASED = DRAWN._replace(base=("c", "absent", "a"))
+AS_PRODUCTION = PAIRS._replace(base=PAIRS.row[:3], visitor=b"", source=b"")
+WIDE = PAIRS._replace(
+    row=tuple(f"i{number}" for number in range(70)),
+    law=Law(bytes(range(70)), bytes(range(1, 71)), (1.0,) * 70, (1 << 63,) * 70),
+)
+RECORDS = [DRAWN, PAIRS, PRODUCTION, RENEWING, SHADOW, DEFERRED, BASED, AS_PRODUCTION, WIDE]
+NAMES = {name: number for number, name in enumerate(("a", "ö", "c", "x", "p", "q", "absent"))}
+
+
+def named(items: tuple[str, ...], width: int) -> list[int]:
+    return [NAMES.get(item, -1) for item in items[:width]] + [0] * (width - len(items))
+
+
+def test_columns_are_the_facts_of_the_records() -> None:
+    packed = [record.packed() for record in RECORDS]
+    columns = RecordColumns(packed)
+    columns.check()
+    for name in ("arm", "knowledge", "round", "window_ms", "k"):
+        assert columns.column(name).tolist() == [getattr(record, name) for record in RECORDS]
+    assert columns.deferred.tolist() == [record.deferred for record in RECORDS]
+    assert columns.drawn.tolist() == [record.law.drawn for record in RECORDS]
+    assert columns.differs_from_base.tolist() == [differs_from_base(data) for data in packed]
+    for has, words, wanted in (
+        (columns.has_visitor, columns.visitor, [glance(data).visitor for data in packed]),
+        (columns.has_source, columns.source, [glance(data).source for data in packed]),
+    ):
+        found = [word.tobytes() if here else b"" for here, word in zip(has, words, strict=True)]
+        assert found == wanted
+    assert columns.text(CONTEXT) == [record.context for record in RECORDS]
+    assert columns.has_text(POLICY, "safe-draw").tolist() == [record.policy == "safe-draw" for record in RECORDS]
+    assert not columns.has_text(TENANT, "nobody").any()
+    assert columns.last_of_ids.tolist() == [int.from_bytes(record.impression[-4:], "big") for record in RECORDS]
+
+
+def test_items_of_records_are_numbered() -> None:
+    columns = RecordColumns([record.packed() for record in RECORDS])
+    assert columns.rows(NAMES, 5).tolist() == [named(record.row, 5) for record in RECORDS]
+    assert columns.shown(NAMES, 3).tolist() == [named(record.shown, 3) for record in RECORDS]
+    without = [record.production or ("-", "-", "-") for record in RECORDS]
+    assert columns.production(NAMES, 3).tolist() == [named(items, 3) for items in without]
+
+
+def test_laws_of_records_stand_by_place() -> None:
+    columns = RecordColumns([record.packed() for record in RECORDS])
+    laws = columns.laws(70)
+    for number, record in enumerate(RECORDS):
+        places, law = len(record.row), record.law
+        assert bytes(laws.start[number, :places]) == law.start and bytes(laws.end[number, :places]) == law.end
+        assert tuple(laws.weight[number, : len(law.weight)].tolist()) == law.weight
+        assert tuple(laws.exchanges[number, : len(law.exchanges)].tolist()) == law.exchanges
+        assert not laws.end[number, places:].any() and not laws.weight[number, len(law.weight) :].any()
+
+
+def test_a_selection_says_the_same() -> None:
+    columns = RecordColumns([record.packed() for record in RECORDS])
+    for _ in range(2):  # before and after the texts are read
+        some = columns.select(np.array([6, 1]))
+        assert some.text(FORM) == [BASED.form, PAIRS.form]
+        assert some.rows(NAMES, 4).tolist() == [named(BASED.row, 4), named(PAIRS.row, 4)]
+        columns.check()
+    assert columns.select(slice(None)) is columns
+    assert len(columns.select(np.zeros(len(RECORDS), np.bool_)).records) == 0
+
+
+def refused(data: bytes) -> bool:
+    try:
+        unpacked(data)
+    except DamagedRecordError:
+        return True
+    return False
+
+
+def is_refused_among_others(data: bytes) -> bool:
+    """Among records that are whole."""
+    try:
+        RecordColumns([DRAWN.packed(), data, PRODUCTION.packed()]).check()
+    except DamagedRecordError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("record", RECORDS[:8])
+def test_any_flipped_byte_and_any_cut_is_found(record: PageRecord) -> None:
+    packed, dice = record.packed(), random.Random(1)
+    for place in range(len(packed)):
+        assert is_refused_among_others(
+            packed[:place] + bytes([packed[place] ^ dice.randrange(1, 256)]) + packed[place + 1 :]
+        )
+        assert is_refused_among_others(packed[:place])
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_what_has_the_right_checksum_is_refused_exactly_if_unpacking_refuses_it(record: PageRecord) -> None:
+    """Whoever can write checksums must not reach compiled code with places that are not there."""
+    body, dice, verdicts = record.packed()[:-4], random.Random(2), set()
+    for place, value in itertools.product(range(len(body)), (0, 1, 3, 4, 0x7F, 0xFF, None)):
+        byte = dice.randrange(256) if value is None else value
+        changed = body[:place] + bytes([byte]) + body[place + 1 :]
+        data = changed + zlib.crc32(changed).to_bytes(4, "little")
+        verdict = refused(data)
+        assert is_refused_among_others(data) == verdict, (place, byte)
+        verdicts.add(verdict)
+    assert verdicts == {True, False}
