@@ -38,6 +38,23 @@ def test_a_start_that_has_many_pages_to_fold_says_so(
     run(test())
 
 
+def test_a_context_is_closed_again_after_a_share_of_its_window(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path, window_seconds=100) as h:
+            for _ in range(4):
+                await h.rank()
+                await h.later(0.5)
+            await h.later(98.0)
+            counts = []
+            for _ in range(5):
+                await h.later(0.5)
+                await h.server.closer.close_due()
+                counts.append(h.server.closer.closed)
+            assert counts == [2, 2, 4, 4, 4]  # once in a second, and nothing that was put off is forgotten
+
+    run(test())
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_crash_at_any_moment_loses_nothing_acknowledged(tmp_path: Path, seed: int) -> None:
     async def test() -> None:

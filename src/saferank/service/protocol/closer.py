@@ -39,8 +39,8 @@ from saferank.store.contract import (
 )
 
 TICK_SECONDS, LONGEST_TICK = 0.25, 2.0
-TICK_SHARE = 0.01
-"""Of the shortest window: to look for pages to close more often than this costs much and gains nothing."""
+PATIENCE = 0.01
+"""A context is closed again after this share of its window: a few pages at a time cost more and teach no sooner."""
 CLOSING_SHARE = 0.2
 """Closing takes at most this share of the time: with many contexts it comes round less often, for more pages each."""
 PUBLISH_MS = 10_000
@@ -78,6 +78,7 @@ class Closer:
         self._writer, self._guard, self._snapshot_every = writer, guard, snapshot_every
         self._looked_at: dict[int, tuple[int, int]] = {}  # by shard: epoch of the lease, and the time of the last look
         self._searched_at = 0
+        self._postponed: set[int] = set()  # contexts with pages to be closed that were closed a moment ago
         self._publish_after: float = PUBLISH_MS
         self._retry_at: dict[int, int] = {}  # by number of a context that could not be closed
         self._closing = asyncio.Lock()
@@ -98,12 +99,8 @@ class Closer:
                 pass  # the heartbeat says so
             except Exception as problem:  # the store as a whole; what is wrong with one context ends in _set_aside
                 log(logging.ERROR, "closing failed", error=problem)
-            pause = self._pause(self._clock.monotonic() - began)
-
-    def _pause(self, took: float) -> float:
-        """Seconds until the next look, after one that took so long."""
-        shortest = min((context.terms.window_ms for context in self._contexts), default=0) / 1000
-        return min(LONGEST_TICK, max(TICK_SECONDS, TICK_SHARE * shortest, took * (1 - CLOSING_SHARE) / CLOSING_SHARE))
+            took = self._clock.monotonic() - began
+            pause = min(LONGEST_TICK, max(TICK_SECONDS, took * (1 - CLOSING_SHARE) / CLOSING_SHARE))
 
     async def close_due(self, everything: bool = False) -> None:
         """Close what is due; ``everything`` publishes what is not published as well."""
@@ -114,7 +111,9 @@ class Closer:
         if self._writer.pages:
             await self._writer.write_once(with_pages=True)
         now, leases = self._heart.now(), dict(self._heart.leases)
-        due = await self._due(leases, now)
+        found = self._postponed | await self._due(leases, now)
+        due = found if everything else {number for number in found if self._is_time(number, now)}
+        self._postponed = found - due
         self._publish_after = self._publish_interval(due)
         ahead = {*self._to_undo(leases), *self._aged(leases, now), *self._unpublished(now, everything)}
         for number in sorted((due | ahead | self._retry_at.keys()) - self._resting(leases, now)):
@@ -138,6 +137,10 @@ class Closer:
             due.update(await self._store.due(old, max(0, since), now - late))
         self._looked_at = {shard: (lease.epoch, now - late) for shard, lease in leases.items()}
         return due
+
+    def _is_time(self, number: int, now: int) -> bool:
+        context = self._contexts.numbered(number)
+        return context is None or now - context.closed_at >= PATIENCE * context.terms.window_ms
 
     def _to_undo(self, leases: dict[int, Lease]) -> list[int]:
         contexts, switches = self._contexts, self._heart.switches
@@ -224,6 +227,7 @@ class Closer:
     async def _close(self, context: Context, lease: Lease, now: int, everything: bool) -> None:
         if context.held_in != lease.epoch:
             await self._take_over(context, lease)
+        context.closed_at = now
         await self._compare_again(context, lease, now)
         late = GRACE_MS if self._heart.servers > 1 else 0
         closed = await self._store.close_through(lease, context.number, now - late - context.terms.window_ms)

@@ -24,6 +24,7 @@ class Context:
         self.row, self.fold = row, fold
         self.published = 0 if publication is None else publication.number
         self.published_at = 0  # when this server published it last
+        self.closed_at = 0  # when this server closed it last
         self.kept_at = 0  # pages of the newest kept snapshot
         self.held_in = -1  # the epoch of the lease under which the fold is carried on here; -1: it is not
         self.dirty = False  # the fold is ahead of what was published
