@@ -40,11 +40,15 @@ async def _does_not_wait(*_: Any) -> None:
 
 @pytest.mark.parametrize(
     ("guard", "name", "mutant"),
-    [(Heart, "is_fresh", lambda _: True), (Operations, "_obeyed_everywhere", _does_not_wait)],
+    [
+        (Heart, "is_fresh", lambda _: True),
+        (Heart, "_jumped", lambda *_: False),
+        (Operations, "_obeyed_everywhere", _does_not_wait),
+    ],
 )
 def test_a_guard_of_a_server_that_is_removed_is_missed(guard: type, name: str, mutant: Callable[..., Any]) -> None:
     with patch.object(guard, name, mutant):
-        assert first_breach(range(60), run_real) is not None
+        assert first_breach(range(300), run_real) is not None
 
 
 @pytest.mark.parametrize("store", [NoFence, NoEventDigest, NoLockWhileWriting])

@@ -105,7 +105,8 @@ class Closer:
     async def _close_due(self, everything: bool) -> None:
         if self._writer.pages:
             await self._writer.write_once(with_pages=True)
-        now, leases = self._heart.now(), dict(self._heart.leases)
+        now = await self._heart.measured()
+        leases = dict(self._heart.leases)
         due = await self._due(leases, now)
         self._publish_after = self._publish_interval(due)
         ahead = {*self._to_undo(leases), *self._aged(leases, now), *self._unpublished(now, everything)}
