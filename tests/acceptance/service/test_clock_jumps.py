@@ -70,7 +70,7 @@ def test_a_machine_that_slept_is_noticed(served: tuple[ServiceProcess, Skews]) -
     """Its monotonic clock stood still, so the lease seems to go on; only the wall clock went on."""
     service, skews = served
     wait_until_live(service)
-    modes = []
+    modes: list[str] = []
     while "off" not in modes:  # a heartbeat may come first when it wakes up
         assert len(modes) < 20
         service.pause()
