@@ -6,6 +6,7 @@ import pytest
 
 from saferank.service.protocol.heart import LONGEST_JUMP, MARGIN, Heart
 from saferank.service.protocol.switches import Switches
+from saferank.store.contract import OperationKind, StoreUnavailableError
 from tests.service.engine_harness import run
 from tests.store.memory import MemoryStore
 
@@ -129,6 +130,26 @@ def test_a_server_that_was_far_ahead_goes_back() -> None:
         assert not machine.heart.is_fresh()
         assert machine.heart.now() > machine.store_ms + 86_000_000
         assert await machine.heart.measured() == machine.store_ms
+
+    run(story())
+
+
+def test_a_store_that_has_lost_operations_is_not_trusted() -> None:
+    """It would number a new kill switch like one that is obeyed already, and nobody would obey it."""
+
+    async def story() -> None:
+        machine = Machine()
+        for _ in range(3):
+            await machine.store.add_operation("t", 0, OperationKind.KILL, '{"why": ""}')
+        await machine.heart.beat()
+        assert machine.heart.switches.acknowledged == 3
+        machine.store.done.pop()
+        machine.later(LEASE)
+        with pytest.raises(StoreUnavailableError, match="operation 3 is obeyed here, but the store has only 2"):
+            await machine.heart.beat()
+        assert not machine.heart.is_fresh()
+        await machine.heart.attempt()
+        assert "it lost some" in str(machine.heart.failing)
 
     run(story())
 

@@ -75,6 +75,11 @@ class Heart:
             acknowledged = self.switches.acknowledged
             beat = await self._store.heartbeat(self.server, acknowledged, round(1000 * self._freshness))
             self._measure(beat.now, sent)
+            if beat.operations < acknowledged:  # a new one would get a number that is obeyed already
+                raise StoreUnavailableError(
+                    f"operation {acknowledged} is obeyed here, but the store has only {beat.operations}: it lost some. "
+                    "Restore it, or restart all servers to go on without them"
+                )
             if beat.operations > acknowledged:
                 self.switches.obey(await self._store.operations(acknowledged))
             self.leases = {lease.shard: lease for lease in beat.leases}
