@@ -119,6 +119,29 @@ def test_a_sleep_while_the_heartbeat_is_under_way_is_noticed() -> None:
     run(story())
 
 
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0])
+def test_a_clock_that_is_set_while_the_heartbeat_is_under_way_moves_no_time(
+    jump: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        machine = Machine()
+        await machine.heart.beat()
+        before, answer = machine.heart.now(), machine.store.heartbeat
+
+        async def set_meanwhile(*arguments: object) -> object:
+            beat = await answer(*arguments)  # type: ignore[arg-type]
+            machine.seconds += jump
+            return beat
+
+        machine.store.heartbeat = set_meanwhile  # type: ignore[method-assign,assignment]
+        await machine.heart.beat()
+        assert not machine.heart.is_fresh()
+        assert machine.heart.now() == before
+        assert not caplog.records
+
+    run(story())
+
+
 def test_a_server_that_was_far_ahead_goes_back() -> None:
     """Both clocks of its machine were ahead by a day: nothing shows that before the next heartbeat."""
 

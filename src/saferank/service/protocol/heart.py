@@ -92,7 +92,7 @@ class Heart:
         """The store's clock said this at some moment since ``sent``."""
         received = self._clock.monotonic()
         self._offset = now - 1000 * received
-        ahead = self._now - now - 1000 * (received - sent)
+        ahead = self._now - now - 1000 * max(0.0, received - sent)  # it may have been set back meanwhile
         if ahead > MOST_AHEAD_MS:
             log(logging.WARNING, "the clock of this server was ahead of the store's time", milliseconds=round(ahead))
             self._now = now
