@@ -163,7 +163,24 @@ class RealScenario(Scenario):
             await opener.ranking.rank(TENANT, RankCall(context=f"context {number}", **CALL))
         await opener.server.stop()
 
+    def all_folded(self) -> bool:
+        """And every server knows of it: nobody serves by what was known long ago."""
+        return super().all_folded() and not self.behind()
+
+    def behind(self) -> list[str]:
+        """Contexts that a server has in memory and whose newest publication it does not know."""
+        newest = {number: known.publication.number for number, known in self.store.of_id.items() if known.publication}
+        return [
+            f"{server.host.name} knows publication {context.published} of context {context.number}"
+            for server in self.servers
+            if isinstance(server, RealServer) and server.ready
+            for context in server.server.contexts
+            if context.published != newest.get(context.number, 0)
+        ]
+
     def check(self) -> None:
+        if self.behind():
+            raise BreachError(f"long after the last publication {', '.join(self.behind())}")
         for context in self.store.of_id.values():
             check_replay(self.store, context)
         for sent in self.monitor.sent:

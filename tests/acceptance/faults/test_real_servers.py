@@ -11,6 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from saferank.service.commands.operations import Operations
+from saferank.service.protocol.closer import Closer
 from saferank.service.protocol.heart import Heart
 from tests.acceptance.faults.mutants import NoEventDigest, NoFence, NoLockWhileWriting
 from tests.acceptance.faults.network import SharedStore
@@ -44,6 +45,7 @@ async def _does_not_wait(*_: Any) -> None:
         (Heart, "is_fresh", lambda _: True),
         (Heart, "_jumped", lambda *_: False),
         (Operations, "_obeyed_everywhere", _does_not_wait),
+        (Closer, "_let_go_of_lost", lambda *_: None),
     ],
 )
 def test_a_guard_of_a_server_that_is_removed_is_missed(guard: type, name: str, mutant: Callable[..., Any]) -> None:

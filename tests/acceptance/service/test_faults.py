@@ -16,7 +16,8 @@ import pytest
 from saferank.cli import main
 from saferank.service.identifiers import impression_id, issued_at
 from tests.acceptance.service.cluster import KILL_PATIENCE, Cluster, Crowd, now
-from tests.acceptance.service.stories import check_the_service, stories_of
+from tests.acceptance.service.ledger import pairs_of
+from tests.acceptance.service.stories import check_the_service, closed_view, stories_of
 from tests.postgres_process import PostgresProcess
 
 FAULTS = int(os.environ.get("SAFERANK_FAULTS", "20"))
@@ -89,6 +90,8 @@ async def break_again_and_again(cluster: Cluster, seed: int) -> Crowd:
     await asyncio.sleep(WINDOW + 3.0)
     stories = await stories_of(cluster.connections[0], crowd.ledger)
     check_the_service(cluster.servers[0], crowd.ledger, stories)
+    first, second = ([pairs_of(closed_view(server, name)) for name in "abc"] for server in cluster.servers)
+    assert first == second, "a server does not know what the other has published"
     operator.check()
     ledger = crowd.ledger
     print(

@@ -35,6 +35,50 @@ def test_a_damaged_publication_holds_up_no_other_context(tmp_path: Path) -> None
     run(test())
 
 
+def test_who_has_lost_a_shard_follows_what_its_new_holder_publishes(tmp_path: Path) -> None:
+    """The first server holds everything until a second one comes. Then each knows what the other has learnt."""
+
+    async def test() -> None:
+        h = House(tmp_path)
+        store = MemoryStore(lambda: h.now)
+        engines = [Engine(h.settings, store, h, name) for name in ("one", "two")]
+        names = [f"context {number}" for number in range(40)]  # of both halves of the shards
+
+        async def some_pages(engine: Engine) -> None:
+            await engine.beat()
+            for name in names:
+                await engine.rank(T, RankCall(context=name, base_ranking=BASE, k=3))
+            await engine.flush()
+
+        async def closed(*running: Engine) -> None:
+            h.now += 15_000
+            for engine in running:
+                await engine.beat()
+            for engine in running:
+                await engine.close_due()
+            for engine in running:
+                await engine.follow()
+
+        await engines[0].start(loops=False)
+        await some_pages(engines[0])
+        await closed(engines[0])
+        await engines[1].start(loops=False)
+        for engine in engines * 2:  # shards are shared out
+            await engine.beat()
+        for _ in range(3):
+            for engine in engines:
+                await some_pages(engine)
+            await closed(*engines)
+        for engine in engines:
+            await some_pages(engine)
+            found = {context.number: context.published for context in engine.server.contexts}
+            assert found == dict(await store.published(0)), engine.server.name
+        held = [sum(context.held_in >= 0 for context in engine.server.contexts) for engine in engines]
+        assert sum(held) == len(names) and min(held) > 0, held
+
+    run(test())
+
+
 def test_the_terms_that_a_reset_takes_are_followed(tmp_path: Path) -> None:
     """Two servers on one store: one closes the context, the other serves it by what was published."""
 

@@ -107,6 +107,7 @@ class Closer:
             await self._writer.write_once(with_pages=True)
         now = await self._heart.measured()
         leases = dict(self._heart.leases)
+        self._let_go_of_lost(leases)
         due = await self._due(leases, now)
         self._publish_after = self._publish_interval(due)
         ahead = {*self._to_undo(leases), *self._aged(leases, now), *self._unpublished(now, everything)}
@@ -201,6 +202,14 @@ class Closer:
         if self._retry_at.pop(number, None) is not None:
             del self._contexts.set_aside[number]
             log(logging.WARNING, "a context that could not be closed is closed again", number=number)
+
+    def _let_go_of_lost(self, leases: dict[int, Lease]) -> None:
+        """Contexts whose shard another server has, or had meanwhile. As long as they are held here nobody follows what
+        is published of them: this server would serve by what it knew then, also after a rollback."""
+        for context in [context for context in self._contexts if context.held_in >= 0]:
+            lease = leases.get(context.shard)
+            if lease is None or lease.epoch != context.held_in:
+                self._let_go(context)
 
     def _let_go(self, context: Context) -> None:
         """Another server may continue with it: what is ahead of the publication is forgotten, and looked for again."""
