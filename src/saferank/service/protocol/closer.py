@@ -204,8 +204,11 @@ class Closer:
             log(logging.WARNING, "a context that could not be closed is closed again", number=number)
 
     def _let_go_of_lost(self, leases: dict[int, Lease]) -> None:
-        """Contexts whose shard another server has, or had meanwhile. As long as they are held here nobody follows what
-        is published of them: this server would serve by what it knew then, also after a rollback."""
+        """Let go of contexts whose shard another server has, or had meanwhile.
+
+        As long as they are held here nobody follows what is published of them: this server would serve by what it knew
+        then, also after a rollback.
+        """
         for context in [context for context in self._contexts if context.held_in >= 0]:
             lease = leases.get(context.shard)
             if lease is None or lease.epoch != context.held_in:
