@@ -105,6 +105,10 @@ class Shop:
         """Seconds, for the engine."""
         return self.now / 1000
 
+    def wall(self) -> float:
+        """The same: no clock jumps here."""
+        return self.monotonic()
+
     async def sleep(self, seconds: float) -> None:
         """The engine's loops are driven by ``tend``. The writer's must not spin while the store works."""
         await asyncio.sleep(min(seconds, 0.001))

@@ -38,6 +38,10 @@ class Traffic:
         """The engine's clock."""
         return self.now / 1000
 
+    def wall(self) -> float:
+        """The same: no clock jumps here."""
+        return self.monotonic()
+
     async def sleep(self, seconds: float) -> None:
         """Time passes with the pages."""
         await asyncio.sleep(0)

@@ -33,6 +33,7 @@ class ServiceProcess:
         self.store = folder / "store"
         self.address: str | None = None  # of a store that is not a folder
         self.settings = settings
+        self.program = ["saferank.cli"]  # what ``python -m`` runs, with its first arguments
         self.key: str | None = None  # for the reading calls below
         self.port = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -127,7 +128,7 @@ class ServiceProcess:
         return [
             sys.executable,
             "-m",
-            "saferank.cli",
+            *self.program,
             "serve",
             "--port=0",
             f"--store={self.address or self.store}",

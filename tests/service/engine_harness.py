@@ -49,6 +49,9 @@ class House:
     def monotonic(self) -> float:
         return self.now / 1000
 
+    def wall(self) -> float:
+        return self.monotonic()
+
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(min(seconds, 0.002))
 
@@ -85,7 +88,8 @@ class House:
     async def rank(self, context: str = "c", tenant: str = T, **more: Any) -> RankAnswer:
         if self.now != self._closed_at:
             self._closed_at = self.now
-            await self.server.closer.close_due()
+            with suppress(StoreUnavailableError):  # as in its loop
+                await self.server.closer.close_due()
         call = {"base_ranking": BASE, "candidates": CANDIDATES, "k": 3, **more}
         return await self.engine.rank(tenant, RankCall(context=context, **call))
 

@@ -1,4 +1,4 @@
-"""Pages that are missing and impossible times of contexts are named, on both stores."""
+"""Pages and operations that are missing, and impossible times of contexts, are named, on both stores."""
 
 import asyncio
 import sqlite3
@@ -9,11 +9,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from saferank.store.contract import DamagedStoreError, Group, Mark, Store
+from saferank.store.contract import DamagedStoreError, Group, Mark, OperationKind, Store
 from saferank.store.embedded.file import FILE_NAME
 from saferank.store.faults import AHEAD_MS, time_faults
 from saferank.store.opening import open_store
 from saferank.store.past import Past
+from saferank.store.sql import migrations
 from saferank.store.tables import CopiedStore
 from tests.store.stores import lease_of, now_of, opened, page, publication, report
 
@@ -88,6 +89,102 @@ def test_a_copy_has_no_faults(place: tuple[str, Change], tmp_path: Path) -> None
         await copy.close()
         await store.close()
 
+    asyncio.run(test())
+
+
+async def operated(store: Store) -> None:
+    for kind in (OperationKind.KILL, OperationKind.UNKILL, OperationKind.ROLLBACK, OperationKind.RESET):
+        await store.add_operation("t", 1, kind, "{}")
+
+
+@pytest.mark.parametrize("lost", ["number = 4", "number > 2", "number = 2", "number > 0"])
+def test_operations_that_are_missing_are_named_and_their_numbers_not_given_again(
+    place: tuple[str, Change], lost: str
+) -> None:
+    """Servers obey what they have read: they would take a new operation of that number for a known one."""
+
+    async def test() -> None:
+        store = open_store(place[0])
+        await store.open()
+        await operated(store)
+        assert [row.number for row in await store.operations(0)] == [1, 2, 3, 4]
+        assert await details(store) == [] and await store.operations(4) == []
+        place[1](f"DELETE FROM {{0}}operation WHERE {lost}")
+        missing = "operations are missing or too many: 4 were written, the store has "
+        with pytest.raises(DamagedStoreError, match=missing):
+            await store.operations(0)
+        with pytest.raises(DamagedStoreError, match=missing):
+            await store.operations(1)
+        with pytest.raises(DamagedStoreError, match=missing):
+            await store.add_operation("t", 1, OperationKind.KILL, "{}")
+        with pytest.raises(DamagedStoreError, match=missing):
+            [chunk async for chunk in store.dump()]
+        (detail,) = await details(store)
+        assert missing in detail
+        assert (await store.heartbeat("me", 0, 1000)).operations == 4
+        await store.close()
+
+    asyncio.run(test())
+
+
+def test_a_copy_notices_what_it_loses(place: tuple[str, Change], tmp_path: Path) -> None:
+    async def test() -> None:
+        store, copy = open_store(place[0]), open_store(tmp_path / "copy")
+        await store.open()
+        await operated(store)
+        chunks = [chunk async for chunk in store.dump()]
+        await store.close()
+        await copy.open()
+        await copy.fill(chunks)
+        assert (await copy.add_operation("t", 1, OperationKind.KILL, "{}")).number == 5
+        assert await details(copy) == []
+        with closing(sqlite3.connect(tmp_path / "copy" / FILE_NAME)) as connection:
+            connection.execute("DELETE FROM operation WHERE number = 5")
+            connection.commit()
+        with pytest.raises(DamagedStoreError, match="5 were written, the store has 4"):
+            await copy.operations(0)
+        await copy.close()
+
+    asyncio.run(test())
+
+
+def test_operations_of_an_older_schema_are_counted_when_it_is_migrated(tmp_path: Path) -> None:
+    async def test() -> None:
+        store = open_store(tmp_path)
+        await store.open()
+        await operated(store)
+        await store.close()
+        with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
+            connection.executescript(
+                "DROP TRIGGER operation_written; ALTER TABLE tally DROP COLUMN operations; PRAGMA user_version = 6"
+            )
+        await store.open()
+        assert len(await store.operations(0)) == 4 and await details(store) == []
+        assert (await store.add_operation("t", 1, OperationKind.KILL, "{}")).number == 5
+        assert len(await store.operations(4)) == 1
+        await store.close()
+
+    asyncio.run(test())
+
+
+def test_operations_of_an_older_database_are_counted_when_it_is_migrated(postgres_address: str) -> None:
+    async def test() -> None:
+        store = open_store(postgres_address)
+        await store.open()
+        await operated(store)
+        await store.close()
+        with psycopg.connect(postgres_address, autocommit=True) as connection:
+            connection.execute("DROP TRIGGER operation_written ON saferank.operation")
+            connection.execute("DROP FUNCTION saferank.count_operation")
+            connection.execute("DROP TABLE saferank.operation_tally")
+            connection.execute("UPDATE saferank.schema_version SET version = 4")
+        store = open_store(postgres_address)
+        await store.open()
+        assert len(await store.operations(0)) == 4 and await details(store) == []
+        assert (await store.add_operation("t", 1, OperationKind.KILL, "{}")).number == 5
+        await store.close()
+
+    assert max(migrations("postgres")) == 5, "drop here what later migrations made, too"
     asyncio.run(test())
 
 

@@ -17,6 +17,9 @@ class Clock(Protocol):
     def monotonic(self) -> float:
         """Seconds that never go back; only differences mean something."""
 
+    def wall(self) -> float:
+        """Seconds of a clock that may be set; only compared with ``monotonic``, to notice that either has jumped."""
+
     async def sleep(self, seconds: float) -> None:
         """Return after so many seconds."""
 
@@ -27,6 +30,10 @@ class SystemClock:
     def monotonic(self) -> float:
         """Seconds since the machine was started, those included in which it slept: leases must end meanwhile."""
         return time.clock_gettime(_BOOT_TIME) if _BOOT_TIME is not None else time.monotonic()
+
+    def wall(self) -> float:
+        """Seconds since 1970."""
+        return time.time()
 
     async def sleep(self, seconds: float) -> None:
         """Let others run for so long."""

@@ -362,10 +362,10 @@ class Store(Protocol):
     # --- operations ---
 
     async def add_operation(self, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:
-        """Write an operation; it is durable when this returns."""
+        """Write an operation; it is durable when this returns. DamagedStoreError when an earlier one is missing."""
 
     async def operations(self, after: int) -> Sequence[OperationRow]:
-        """Operations with larger numbers, in order."""
+        """Operations with larger numbers, in order; DamagedStoreError when one that was written is missing."""
 
     async def add_alarm(self, alarm: AlarmRow) -> None:
         """Note something that should not happen."""
@@ -394,7 +394,7 @@ class Store(Protocol):
         """Alarms of all contexts, newest first, at most so many."""
 
     async def faults(self) -> Sequence[Fault]:
-        """Look for damage that no single row shows: pages that are missing, and impossible times of contexts."""
+        """Look for damage that no single row shows: missing pages and operations, and impossible times of contexts."""
 
     async def meta(self, name: str) -> bytes | None:
         """A fact about the store: ``session_key`` and ``token_keys`` are made when it is."""

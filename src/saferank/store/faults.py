@@ -1,8 +1,10 @@
 """Damage that no single row shows, in sentences. Both stores ask the same questions in their own SQL."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from saferank.store.contract import DamagedStoreError, Fault
+from saferank.store.checksums import unsealed
+from saferank.store.contract import DamagedStoreError, Fault, OperationRow
 
 AHEAD_MS = 86_400_000
 """Contexts are closed through the past. The clock of a SQLite store may have been set back since, but not by days."""
@@ -25,6 +27,34 @@ def check_pages(name: str, written: int, found: int) -> None:
     """DamagedStoreError when pages are missing."""
     for fault in page_faults(name, written, found):
         raise DamagedStoreError(fault.detail)
+
+
+def operation_faults(name: str, written: int, found: int, newest: int) -> list[Fault]:
+    """What is said when operations are missing: they are numbered from 1, and none is ever deleted."""
+    if written == found == newest:
+        return []
+    what = f"{written} were written, the store has {found}, the newest of which is number {newest}"
+    return [Fault(0, f"{name}: operations are missing or too many: {what}. {_FIX}")]
+
+
+def check_operations(name: str, written: int, found: int, newest: int) -> None:
+    """DamagedStoreError when operations are missing."""
+    for fault in operation_faults(name, written, found, newest):
+        raise DamagedStoreError(fault.detail)
+
+
+def checked_operations(name: str, after: int, rows: Sequence[Sequence[Any]]) -> list[OperationRow]:
+    """Operations with larger numbers than ``after``; DamagedStoreError when one is missing or not as it was written.
+
+    Each row begins with how many were written; the only one has nothing else when there are none.
+    """
+    if not rows:
+        raise DamagedStoreError(f"{name}: does not say how many operations were written. {_FIX}")
+    written = int(rows[0][0])
+    found = [OperationRow(*unsealed(name, "operation", row[1:])) for row in rows if row[1] is not None]
+    if [row.number for row in found] != list(range(after + 1, written + 1)):
+        check_operations(name, written, after + len(found), found[-1].number if found else after)
+    return found
 
 
 def time_faults(name: str, rows: Iterable[Sequence[int]], now: int) -> list[Fault]:

@@ -18,6 +18,7 @@ from saferank.service.knowledge.catalogues import unpack_catalogue
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.publications import differences, pack
+from saferank.service.protocol.heart import LONGEST_JUMP
 from saferank.service.protocol.server import Server
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackCall, RankAnswer, RankCall
@@ -38,20 +39,23 @@ from tests.acceptance.faults.virtual_loop import Host
 from tests.store.memory import Context, MemoryStore, issued_at
 
 LEASE, WINDOW = 3.0, 2.0
-PLAN = Plan(LEASE, duration=6.0, end=40.0, probe=0.1, shards=SHARDS, most_steps=200_000, sleeps=False)
+PLAN = Plan(LEASE, duration=6.0, end=40.0, probe=0.1, jump=LONGEST_JUMP * LEASE, shards=SHARDS, most_steps=200_000)
 TENANT = "default"
 CALL: dict[str, Any] = {"base_ranking": ["a", "b", "c", "d"], "candidates": ["x", "y"], "k": 3}
 BUSY = 503
 
 
 class HostClock:
-    """What a server measures time by: the time since its machine was started, also while it slept."""
+    """What a server measures time by."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
 
     def monotonic(self) -> float:
         return self._host.monotonic() / 1000
+
+    def wall(self) -> float:
+        return self._host.wall() / 1000
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -159,7 +163,24 @@ class RealScenario(Scenario):
             await opener.ranking.rank(TENANT, RankCall(context=f"context {number}", **CALL))
         await opener.server.stop()
 
+    def all_folded(self) -> bool:
+        """And every server knows of it: nobody serves by what was known long ago."""
+        return super().all_folded() and not self.behind()
+
+    def behind(self) -> list[str]:
+        """Contexts that a server has in memory and whose newest publication it does not know."""
+        newest = {number: known.publication.number for number, known in self.store.of_id.items() if known.publication}
+        return [
+            f"{server.host.name} knows publication {context.published} of context {context.number}"
+            for server in self.servers
+            if isinstance(server, RealServer) and server.ready
+            for context in server.server.contexts
+            if context.published != newest.get(context.number, 0)
+        ]
+
     def check(self) -> None:
+        if self.behind():
+            raise BreachError(f"long after the last publication {', '.join(self.behind())}")
         for context in self.store.of_id.values():
             check_replay(self.store, context)
         for sent in self.monitor.sent:

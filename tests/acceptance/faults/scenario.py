@@ -28,7 +28,6 @@ class Plan(NamedTuple):
     jump: float = LONGEST_JUMP_MS / 1000  # of a clock that a server need not notice
     shards: int = 2
     most_steps: int = 60_000
-    sleeps: bool = True  # machines may sleep, and their monotonic clocks with them
 
 
 class Story(NamedTuple):
@@ -113,8 +112,6 @@ class Scenario:
             self.pause, self.trap, self.kill, self.cut_off, self.slow_and_cut_off, self.suspend, self.nap_and_cut_off,
             self.set_wall_clock, self.jump, self.storm,
         ]  # fmt: skip
-        if not self.plan.sleeps:
-            kinds = [kind for kind in kinds if kind not in (self.suspend, self.nap_and_cut_off)]
         for _ in range(self.chance.choice([0, 1, 1, 2, 3])):
             fault = self.chance.choice(kinds)
             self.faults.append(fault.__name__)

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from http_load import Answer, Connections
 from service_process import ServiceProcess
 
+from tests.acceptance.service.jumping_clock import Skews
 from tests.acceptance.service.ledger import Ledger, ShownPage
 from tests.acceptance.service.visitors import POLITE, some_clicks
 from tests.postgres_process import PostgresProcess, Proxy
@@ -26,6 +28,7 @@ class Cluster:
         self.proxy = Proxy(postgres.socket)
         self.folder, self.settings = folder, {**settings, "freshness_seconds": FRESHNESS}
         self.servers: list[ServiceProcess] = []
+        self.clocks: list[Skews] = []
         self.connections: list[Connections] = []
 
     async def start(self) -> None:
@@ -36,6 +39,8 @@ class Cluster:
             folder.mkdir()
             server = ServiceProcess(folder, **self.settings)
             server.address = address
+            server.program = ["tests.acceptance.service.jumping_clock", str(folder / "clock")]
+            self.clocks.append(Skews(folder / "clock"))
             self.servers.append(server)
             await asyncio.to_thread(server.start)
             self.connections.append(Connections(lambda server=server: server.port, 32))  # type: ignore[misc]
@@ -71,8 +76,37 @@ class Cluster:
         await asyncio.sleep(FRESHNESS * chance.uniform(0.5, 2.5))
         self.proxy.mend(lose=chance.random() < 0.5)
 
+    async def let_a_clock_jump(self, chance: random.Random) -> None:
+        """Its machine sleeps, and only its wall clock counts that; or one of its clocks is set, ahead or back."""
+        number = chance.randrange(len(self.servers))
+        if chance.random() < 0.4:
+            await self._sleep(number, FRESHNESS * chance.uniform(0.5, 2.5), chance)
+        else:
+            jump = chance.choice([0.1, 1.0, 60.0, 86_400.0]) * chance.uniform(-1.0, 1.0)
+            self.clocks[number].jump(**{chance.choice(["monotonic", "wall"]): jump})
+            await asyncio.sleep(FRESHNESS * chance.random())
+
+    async def _sleep(self, number: int, seconds: float, chance: random.Random) -> None:
+        """Sometimes the store is out of reach when the machine wakes up: only the clocks can tell."""
+        cut = number == 1 and chance.random() < 0.7
+        self.servers[number].pause()
+        if cut:
+            self.proxy.cut()
+        await asyncio.sleep(seconds)
+        self.clocks[number].jump(monotonic=-seconds)
+        self.servers[number].resume()
+        if cut:
+            await asyncio.sleep(FRESHNESS * chance.random())
+            self.proxy.mend(lose=chance.random() < 0.5)
+
     def faults(self) -> list[Callable[[random.Random], Awaitable[None]]]:
-        return [self.kill_a_server, self.kill_postgres, self.pause_a_server, self.cut_a_server_off]
+        return [
+            self.kill_a_server,
+            self.kill_postgres,
+            self.pause_a_server,
+            self.cut_a_server_off,
+            self.let_a_clock_jump,
+        ]
 
     # --- calls ---
 
@@ -91,6 +125,11 @@ class Cluster:
         return answer
 
 
+def now() -> int:
+    """Milliseconds of this machine's clock, which is also the store's."""
+    return time.time_ns() // 1_000_000
+
+
 class Crowd:
     """Visitors who call any server, and call another when one does not answer."""
 
@@ -99,14 +138,17 @@ class Crowd:
         self.ledger = Ledger()
         self.open = True
         self.clicking: set[asyncio.Task[None]] = set()
+        self.asked: dict[str, tuple[int, int]] = {}  # by impression: when a page was asked for, and answered
 
     async def visit(self, number: int, a_call: Callable[[random.Random, str], dict[str, Any]]) -> None:
         visit = 0
         while self.open:
             visit += 1
             call = a_call(self.chance, f"{number}-{visit // 4}")
+            asked = now()
             answer = await self.cluster.post("/v1/rank", call, self.chance.randrange(2))
             if answer is not None:
+                self.asked[answer.json()["impression_id"]] = (asked, now())
                 task = asyncio.create_task(self._click(self.ledger.add(call, answer.json()), f"{number}-{visit}"))
                 self.clicking.add(task)
                 task.add_done_callback(self.clicking.discard)

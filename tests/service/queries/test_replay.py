@@ -69,6 +69,11 @@ DAMAGES = {
     "a context": ("UPDATE context SET terms = '{}'", "of table context is damaged"),
     "through when a context is closed": ("UPDATE context SET closed_through = 7", "of table context is damaged"),
     "through when pages were deleted": ("UPDATE context SET pruned_through = 7", "of table context is damaged"),
+    "an operation": ("UPDATE operation SET body = replace(body, 't', 'u')", "of table operation is damaged"),
+    "no newest operation": (
+        "DELETE FROM operation WHERE number = (SELECT MAX(number) FROM operation)",
+        "operations are missing",
+    ),
     "no catalogue": ("DELETE FROM catalogue", "does not hold"),
     "a page less": (
         "DELETE FROM page WHERE impression = (SELECT MIN(impression) FROM page WHERE length(clicks) > 4)",

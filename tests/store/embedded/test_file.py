@@ -1,6 +1,7 @@
 """The file of the SQLite store: what cannot be used is refused in a sentence, what is gone is not written to."""
 
 import asyncio
+import shutil
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing
@@ -195,6 +196,26 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(tmp_path: Path, replac
         path.unlink(missing_ok=True)
         (tmp_path / "moved").rename(path)
         assert await store.open_context("t", "c", "{}", 9)
+
+    using(tmp_path, act)
+
+
+def test_what_was_acknowledged_into_a_log_that_is_gone_is_kept_and_nothing_more_is(tmp_path: Path) -> None:
+    """Commits go to the write-ahead log first. Without its name it would be lost by a crash."""
+
+    async def act(store: Store) -> None:
+        first = await store.open_context("t", "c", "{}", 9)
+        (tmp_path / f"{FILE_NAME}-wal").unlink()
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableError, match="-wal: the file is gone"):
+                await store.open_context("t", "d", "{}", 9)
+        crashed = tmp_path / "crashed"
+        crashed.mkdir()
+        shutil.copyfile(tmp_path / FILE_NAME, crashed / FILE_NAME)
+        copy = SqliteStore(crashed)
+        await copy.open()
+        assert await copy.contexts() == [first]
+        await copy.close()
 
     using(tmp_path, act)
 

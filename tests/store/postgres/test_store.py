@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import psycopg
+import pytest
 
 from saferank.store.contract import SHARDS, Group, OperationKind, Outcome
 from saferank.store.postgres.columns import group_columns
@@ -170,3 +171,21 @@ def test_commits_are_durable_even_where_the_database_says_otherwise(postgres_add
             assert asyncio.run(within()) == "on"
         finally:
             admin.execute("ALTER ROLE postgres RESET synchronous_commit")
+
+
+def test_what_the_database_cannot_hold_is_not_taken_for_an_outage(postgres_address: str) -> None:
+    """Otherwise whoever writes it would try again forever, and everybody else would wait for it."""
+
+    async def within() -> None:
+        store = PostgresStore(postgres_address)
+        await store.open()
+        context, now = await opened(store), await now_of(store)
+        good, poison = page(context, now), page(context, now)._replace(server="a\0b")
+        with pytest.raises(psycopg.DataError):
+            await store.write(Group(pages=[good, poison]))
+        assert [row async for row in store.all_pages()] == []
+        await store.write(Group(pages=[good]))
+        assert [row async for row in store.all_pages()] == [good]
+        await store.close()
+
+    asyncio.run(within())

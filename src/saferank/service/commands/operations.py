@@ -12,7 +12,7 @@ from saferank.service.protocol.switches import Switch, switch_view
 from saferank.service.wire.calls import SettingsCall
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import SwitchView
-from saferank.store.contract import OperationKind, OperationRow, StoreUnavailableError
+from saferank.store.contract import DamagedStoreError, OperationKind, OperationRow, StoreUnavailableError
 
 POLL_SECONDS = 0.05
 
@@ -26,14 +26,15 @@ class Operations:
     async def kill(self, tenant: str, name: str | None, on: bool, why: str) -> SwitchView:
         """Turn a switch of a context, of a tenant or of EVERYBODY; one that is on already keeps its time and reason.
 
-        While the store does not answer, a switch is turned on for this server alone, and the answer says so.
+        While the store does not answer or is damaged, a switch is turned on for this server alone, and the answer says
+        so.
         """
         server = self._server
         number = 0 if name is None else (await server.known_context(tenant, name)).number
         kind = OperationKind.KILL if on else OperationKind.UNKILL
         try:
             await self._obeyed_everywhere(await self._add(tenant, number, kind, to_json({"why": why})))
-        except StoreUnavailableError as problem:
+        except (StoreUnavailableError, DamagedStoreError) as problem:
             if on:
                 on_already = server.switches.switch(tenant, number)
                 server.switches.turn(tenant, number, on_already or Switch(server.now(), why))

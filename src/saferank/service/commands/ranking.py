@@ -97,7 +97,8 @@ class Ranking:
     def _arm(self, context: Context, request: Request, draw: float) -> int:
         server, mode = self._server, request.call.mode or self._server.mode(context.number)
         stopped = server.switches.is_killed(request.tenant, context.number) or server.contexts.is_set_aside(context)
-        if mode == "off" or stopped or not server.heart.is_fresh():
+        undone = server.switches.undoing(context.number, context.fold.operation)  # and acknowledged, but not read yet
+        if mode == "off" or stopped or undone or not server.heart.is_fresh():
             return OFF
         if mode == "shadow":
             return SHADOW

@@ -110,7 +110,9 @@ class Closer:
     async def _close_due(self, everything: bool) -> None:
         if self._writer.pages:
             await self._writer.write_once(with_pages=True)
-        now, leases = self._heart.now(), dict(self._heart.leases)
+        now = await self._heart.measured()
+        leases = dict(self._heart.leases)
+        self._let_go_of_lost(leases)
         found = self._postponed | await self._due(leases, now)
         due = found if everything else {number for number in found if self._is_time(number, now)}
         self._postponed = found - due
@@ -211,6 +213,17 @@ class Closer:
         if self._retry_at.pop(number, None) is not None:
             del self._contexts.set_aside[number]
             log(logging.WARNING, "a context that could not be closed is closed again", number=number)
+
+    def _let_go_of_lost(self, leases: dict[int, Lease]) -> None:
+        """Let go of contexts whose shard another server has, or had meanwhile.
+
+        As long as they are held here nobody follows what is published of them: this server would serve by what it knew
+        then, also after a rollback.
+        """
+        for context in [context for context in self._contexts if context.held_in >= 0]:
+            lease = leases.get(context.shard)
+            if lease is None or lease.epoch != context.held_in:
+                self._let_go(context)
 
     def _let_go(self, context: Context) -> None:
         """Another server may continue with it: what is ahead of the publication is forgotten, and looked for again."""

@@ -3,6 +3,10 @@
 A server that has not heard from the store for ``freshness_seconds`` serves production's rankings. The lease is counted
 from before the heartbeat was sent, and begins only when every operation that the heartbeat tells of is obeyed. So the
 store's record of the lease ends later than the server's own, and whoever waits for it to run out is safe.
+
+A lease is only as good as the clock that measures it. The monotonic and the wall clock are compared all the time: when
+one of them has jumped since the last heartbeat, or has stood still, the server is not fresh and its time stands still
+until the next heartbeat has measured the store's time again. What must not be done early waits for that (``measured``).
 """
 
 import logging
@@ -15,7 +19,12 @@ from saferank.store.contract import Lease, Store, StoreUnavailableError
 
 BEAT_SECONDS = 1.0
 MARGIN = 0.02
-"""A server ends its lease by this share of it before the store does: two clocks run at different speeds."""
+"""A server ends its lease by this share of it before the store does: clocks run at different speeds, and one may have
+jumped by less than what is noticed."""
+LONGEST_JUMP = 0.01
+"""A clock that has jumped by more than this share of the lease is noticed."""
+MOST_AHEAD_MS = 1000
+"""A server that finds itself ahead of the store's time by more than this goes back; otherwise its time stands still."""
 
 
 class Heart:
@@ -29,31 +38,64 @@ class Heart:
         self._store, self._clock, self._freshness = store, clock, freshness_seconds
         self._fresh_until = -math.inf  # by the monotonic clock
         self._offset = 0.0  # milliseconds of the store's clock at monotonic time 0
+        self._apart = math.nan  # wall clock minus monotonic clock when the last heartbeat was sent
         self._now = 0
 
     def now(self) -> int:
-        """Milliseconds of the store's clock. They never go back."""
-        self._now = max(self._now, int(self._offset + 1000 * self._clock.monotonic()))
+        """Milliseconds of the store's clock. They do not go back, unless this server's clock was far ahead."""
+        monotonic = self._clock.monotonic()
+        if not self._jumped(monotonic):
+            self._now = max(self._now, int(self._offset + 1000 * monotonic))
         return self._now
+
+    async def measured(self) -> int:
+        """The store's time for what must not happen early: asked for again if the lease ran out or a clock jumped."""
+        if not self.is_fresh():
+            await self.beat()
+        return self.now()
 
     def is_fresh(self) -> bool:
         """True while the store was heard from lately: otherwise somebody may have pulled a switch."""
-        return self._clock.monotonic() < self._fresh_until
+        monotonic = self._clock.monotonic()
+        return monotonic < self._fresh_until and not self._jumped(monotonic)
+
+    def _jumped(self, monotonic: float) -> bool:
+        """True when the two clocks have not advanced alike since the last heartbeat."""
+        most, wall = LONGEST_JUMP * self._freshness, self._clock.wall()
+        ahead = wall - monotonic - self._apart
+        if ahead > most:  # or this process was not running between the two readings
+            ahead = wall - self._clock.monotonic() - self._apart
+        return abs(ahead) > most
 
     async def beat(self) -> None:
         """Tell the store that this server is alive, and learn what it must know; StoreUnavailableError."""
         while True:
             sent = self._clock.monotonic()
+            apart = self._clock.wall() - sent
             acknowledged = self.switches.acknowledged
             beat = await self._store.heartbeat(self.server, acknowledged, round(1000 * self._freshness))
-            self._offset = beat.now - 1000 * self._clock.monotonic()
+            self._measure(beat.now, sent)
+            if beat.operations < acknowledged:  # a new one would get a number that is obeyed already
+                raise StoreUnavailableError(
+                    f"operation {acknowledged} is obeyed here, but the store has only {beat.operations}: it lost some. "
+                    "Restore it, or restart all servers to go on without them"
+                )
             if beat.operations > acknowledged:
                 self.switches.obey(await self._store.operations(acknowledged))
             self.leases = {lease.shard: lease for lease in beat.leases}
             self.servers = beat.servers
-            self._fresh_until = max(self._fresh_until, sent + (1 - MARGIN) * self._freshness)
+            self._apart, self._fresh_until = apart, sent + (1 - MARGIN) * self._freshness
             if self.switches.acknowledged == acknowledged:
                 return  # otherwise whoever waits for the acknowledgement gets it at once
+
+    def _measure(self, now: int, sent: float) -> None:
+        """The store's clock said this at some moment since ``sent``."""
+        received = self._clock.monotonic()
+        self._offset = now - 1000 * received
+        ahead = self._now - now - 1000 * max(0.0, received - sent)  # it may have been set back meanwhile
+        if ahead > MOST_AHEAD_MS:
+            log(logging.WARNING, "the clock of this server was ahead of the store's time", milliseconds=round(ahead))
+            self._now = now
 
     async def run(self) -> None:
         """Beat until cancelled."""

@@ -60,7 +60,8 @@ class Retention:
         """Delete everything that is old enough now."""
         if not self._keep_ms:
             return
-        limit, leases = self._heart.now() - self._keep_ms, dict(self._heart.leases)
+        limit = await self._heart.measured() - self._keep_ms
+        leases = dict(self._heart.leases)
         ageing = await self._store.contexts_with_pages_before(
             list(leases), limit + self._keep_ms - self._keep_ms // SNAPSHOTS
         )

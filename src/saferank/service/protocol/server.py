@@ -177,6 +177,6 @@ class Server:
             raise unavailable(problem) from problem
 
 
-def unavailable(problem: StoreUnavailableError) -> Problem:
+def unavailable(problem: StoreUnavailableError | StoreError) -> Problem:
     """What a caller is told while the store does not answer."""
     return Problem(503, "Not available", f"the store does not answer at present ({problem}); try again", retry_after=1)

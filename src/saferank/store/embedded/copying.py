@@ -8,7 +8,7 @@ from pathlib import Path
 from saferank.store.checksums import page_sum, sealed_clicks, unsealed_pages
 from saferank.store.contract import PageRow, StoreError
 from saferank.store.embedded.file import for_reading, insert
-from saferank.store.faults import check_pages
+from saferank.store.faults import check_operations, check_pages
 from saferank.store.page_record import first_id
 from saferank.store.sql import statements
 from saferank.store.tables import CHUNK, TABLES, Chunk, Row, checked, checked_context, summed
@@ -20,6 +20,7 @@ def dumped(path: Path, name: str) -> Iterator[Chunk]:
     with closing(for_reading(path)) as connection:
         connection.execute("BEGIN")
         check_pages(name, *connection.execute(sql["written_and_found"]).fetchone())
+        check_operations(name, *connection.execute(sql["operations_written_and_found"]).fetchone())
         for table in TABLES:
             cursor, found = connection.execute(sql[f"copy_{table}"]), True
             while found:

@@ -17,6 +17,7 @@ from saferank.store.contract import (
 )
 from saferank.store.embedded.file import insert, select_in
 from saferank.store.embedded.leases import fence
+from saferank.store.faults import check_operations
 from saferank.store.page_record import first_id
 from saferank.store.sql import statements
 
@@ -105,11 +106,12 @@ def find_context(connection: sqlite3.Connection, tenant: str, name: str, store: 
 
 
 def add_operation(
-    connection: sqlite3.Connection, tenant: str, context: int, kind: OperationKind, body: str, now: int
+    connection: sqlite3.Connection, tenant: str, context: int, kind: OperationKind, body: str, now: int, name: str
 ) -> OperationRow:
-    """The next operation."""
+    """The next operation. Its number is never that of one that is missing: servers may obey that one already."""
     sql = statements("embedded")
-    (last,) = connection.execute(sql["last_operation"]).fetchone()
-    row = OperationRow(last + 1, now, tenant, context, int(kind), body)
+    written, found, newest = connection.execute(sql["operations_written_and_found"]).fetchone()
+    check_operations(name, written, found, newest)
+    row = OperationRow(written + 1, now, tenant, context, int(kind), body)
     insert(connection, sql["add_operation"], [sealed(row)])
     return row

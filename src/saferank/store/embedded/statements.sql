@@ -255,13 +255,18 @@ VACUUM
 -- --- operations and alarms ---
 
 -- name: last_operation
-SELECT COALESCE(MAX(number), 0) FROM operation
+SELECT operations FROM tally
+
+-- name: operations_written_and_found
+SELECT t.operations, (SELECT COUNT(*) FROM operation), (SELECT COALESCE(MAX(number), 0) FROM operation) FROM tally t
 
 -- name: add_operation
 INSERT INTO operation (number, at, tenant, context, kind, body, sum) VALUES (?)
 
 -- name: operations
-SELECT number, at, tenant, context, kind, body, sum FROM operation WHERE number > ? ORDER BY number
+-- One row at least, of how many were written: what is missing at the end is noticed as well.
+SELECT t.operations, o.number, o.at, o.tenant, o.context, o.kind, o.body, o.sum
+FROM tally t LEFT JOIN operation o ON o.number > ? ORDER BY o.number
 
 -- name: add_alarm
 INSERT INTO alarm (at, context, kind, detail) VALUES (?)

@@ -33,7 +33,7 @@ from saferank.store.embedded.clock import Clock, not_before, wall_clock
 from saferank.store.embedded.file import FILE_NAME, check, insert, make_folder, select_in
 from saferank.store.embedded.groups import load, write_group
 from saferank.store.embedded.threads import Readers, WriterThread, sentences
-from saferank.store.faults import page_faults, time_faults
+from saferank.store.faults import checked_operations, operation_faults, page_faults, time_faults
 from saferank.store.lock import StoreLock
 from saferank.store.page_record import TIME_BYTES, first_id
 from saferank.store.past import Past
@@ -264,12 +264,14 @@ class SqliteStore:
     # --- operations ---
 
     async def add_operation(self, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:
-        row = await self._write(lambda on: publishing.add_operation(on, tenant, context, kind, body, self._clock()))
+        row = await self._write(
+            lambda on: publishing.add_operation(on, tenant, context, kind, body, self._clock(), self.name)
+        )
         self._changed.set()
         return row
 
     async def operations(self, after: int) -> Sequence[OperationRow]:
-        return [OperationRow(*unsealed(self.name, "operation", row)) for row in await self._rows("operations", after)]
+        return checked_operations(self.name, after, await self._rows("operations", after))
 
     async def add_alarm(self, alarm: AlarmRow) -> None:
         await self._write(lambda on: insert(on, statements("embedded")["add_alarm"], [alarm]))
@@ -311,7 +313,8 @@ class SqliteStore:
     async def faults(self) -> Sequence[Fault]:
         ((written, found),) = await self._rows("written_and_found")
         times = time_faults(self.name, await self._rows("times"), self._clock())
-        return [*page_faults(self.name, written, found), *times]
+        (operations,) = await self._rows("operations_written_and_found")
+        return [*page_faults(self.name, written, found), *operation_faults(self.name, *operations), *times]
 
     async def meta(self, name: str) -> bytes | None:
         rows = await self._rows("meta", name)

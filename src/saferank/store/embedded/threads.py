@@ -1,6 +1,7 @@
 """Where SQLite runs: one thread that writes, a few that read. The event loop never waits for a disk.
 
-The writer watches its file: what is written to a path that is no longer the open file would be lost.
+The writer watches its file and the file of its write-ahead log: what is written to a path that is no longer the open
+file would be lost.
 """
 
 import asyncio
@@ -57,7 +58,8 @@ class WriterThread:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection = for_writing(path)
-        self._file = identity(path)
+        self._log = path.with_name(f"{path.name}-wal")
+        self._files: dict[Path, tuple[int, int]] = {path: identity(path)}
         self._thread = ThreadPoolExecutor(1, "saferank-writer")
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -71,25 +73,34 @@ class WriterThread:
 
     def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with sentences(self._path):
-            self._check_file()
+            self._check_files()
             connection = self._connection
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 result = work(connection)
                 connection.execute("COMMIT")
+                if self._log not in self._files:  # it is made by the first transaction, and stays while this is open
+                    self._files[self._log] = identity(self._log)
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
             return result
 
-    def _check_file(self) -> None:
-        try:
-            found = identity(self._path)
-        except OSError as problem:
-            raise StoreUnavailableError(f"{self._path}: the file is gone: {problem.strerror}") from problem
-        if found != self._file:
-            raise StoreUnavailableError(f"{self._path}: is another file than the one that was opened")
+    def _check_files(self) -> None:
+        for path, opened in self._files.items():
+            try:
+                why = None if identity(path) == opened else "is another file than the one that was opened"
+            except OSError as problem:
+                why = f"the file is gone: {problem.strerror}"
+            if why is not None:
+                self._rescue(path)
+                raise StoreUnavailableError(f"{path}: {why}; put it back or restart the service")
+
+    def _rescue(self, path: Path) -> None:
+        """What is in a log that has no name any more is lost at the next crash, unless it is in the file by then."""
+        if path == self._log:
+            self._connection.execute("PRAGMA wal_checkpoint(FULL)")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from psycopg import AsyncCursor, IsolationLevel
 
 from saferank.store.checksums import checked_page, damaged
 from saferank.store.contract import Fault, Group, PageRow, StoreError, StoreUnavailableError
-from saferank.store.faults import check_pages, page_faults, time_faults
+from saferank.store.faults import check_operations, check_pages, operation_faults, page_faults, time_faults
 from saferank.store.postgres.columns import group_columns
 from saferank.store.postgres.connections import Connection, connect, first_line
 from saferank.store.sql import statements
@@ -26,6 +26,7 @@ async def dumped(address: str, name: str) -> AsyncIterator[Chunk]:
         await connection.set_read_only(True)
         async with connection.transaction():
             check_pages(name, *await _row(connection, "written_and_found"))
+            check_operations(name, *await _row(connection, "operations_written_and_found"))
             for table in TABLES:
                 async with connection.cursor(name=f"copy_{table}") as cursor:
                     await cursor.execute(sql[f"copy_{table}"])
@@ -40,9 +41,10 @@ async def faults(address: str, name: str) -> list[Fault]:
     """Damage that no single row shows. Counting the pages of a large store takes longer than a call may."""
     async with _unlimited(address, name) as connection:
         written, found = await _row(connection, "written_and_found")
+        operations = await _row(connection, "operations_written_and_found")
         (now,) = await _row(connection, "now")
         times = await (await connection.execute(statements("postgres")["times"])).fetchall()
-    return [*page_faults(name, written, found), *time_faults(name, times, now)]
+    return [*page_faults(name, written, found), *operation_faults(name, *operations), *time_faults(name, times, now)]
 
 
 async def scrub(address: str, name: str) -> None:

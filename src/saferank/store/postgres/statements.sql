@@ -245,7 +245,12 @@ SELECT pg_advisory_xact_lock(hashtext('saferank.operation'))
 SELECT pg_advisory_xact_lock_shared(hashtext('saferank.operation'))
 
 -- name: next_operation
-SELECT coalesce(max(number), 0) + 1, saferank.clock() FROM saferank.operation
+SELECT saferank.clock(), t.operations, (SELECT count(*) FROM saferank.operation),
+       (SELECT coalesce(max(number), 0) FROM saferank.operation) FROM saferank.operation_tally t
+
+-- name: operations_written_and_found
+SELECT t.operations, (SELECT count(*) FROM saferank.operation),
+       (SELECT coalesce(max(number), 0) FROM saferank.operation) FROM saferank.operation_tally t
 
 -- name: add_operation
 INSERT INTO saferank.operation (number, at, tenant, context, kind, body, sum) VALUES (%s, %s, %s, %s, %s, %s, %s)
@@ -254,7 +259,9 @@ INSERT INTO saferank.operation (number, at, tenant, context, kind, body, sum) VA
 SELECT pg_notify('saferank', '')
 
 -- name: operations
-SELECT number, at, tenant, context, kind, body, sum FROM saferank.operation WHERE number > %s ORDER BY number
+-- One row at least, of how many were written: what is missing at the end is noticed as well.
+SELECT t.operations, o.number, o.at, o.tenant, o.context, o.kind, o.body, o.sum
+FROM saferank.operation_tally t LEFT JOIN saferank.operation o ON o.number > %s ORDER BY o.number
 
 -- name: add_alarm
 INSERT INTO saferank.alarm (at, context, kind, detail) VALUES (%s, %s, %s, %s)

@@ -25,6 +25,7 @@ from saferank.store.contract import (
     VersionRow,
     Written,
 )
+from saferank.store.faults import check_operations, checked_operations
 from saferank.store.page_record import first_id
 from saferank.store.past import Past
 from saferank.store.postgres import copying, pruning
@@ -312,8 +313,9 @@ class PostgresStore:
         async def work(on: Connection) -> OperationRow:
             async with on.transaction():
                 await on.execute(sql["lock_operations"])
-                number, now = await (await on.execute(sql["next_operation"])).fetchone() or (0, 0)
-                row = OperationRow(number, now, tenant, context, int(kind), body)
+                now, *counts = await (await on.execute(sql["next_operation"])).fetchone() or (0, 0, 0, 0)
+                check_operations(self.name, *counts)  # no number is given twice: servers may obey what is missing
+                row = OperationRow(counts[0] + 1, now, tenant, context, int(kind), body)
                 await on.execute(sql["add_operation"], sealed(row))
                 await on.execute(sql["notify"])
                 return row
@@ -321,7 +323,7 @@ class PostgresStore:
         return await self._connections.run(work)
 
     async def operations(self, after: int) -> Sequence[OperationRow]:
-        return [OperationRow(*unsealed(self.name, "operation", row)) for row in await self._rows("operations", after)]
+        return checked_operations(self.name, after, await self._rows("operations", after))
 
     async def add_alarm(self, alarm: AlarmRow) -> None:
         await self._do("add_alarm", *alarm)

@@ -76,8 +76,8 @@ def test_what_exploring_costs_is_that_of_the_last_days(tmp_path: Path) -> None:
             await h.engine.beat()
             await visits(h, "d", 40)
             both, total = (await looked(h)).differing_share, [0, 0]
-            for fold in (h.fold("c"), h.fold("d")):
-                for day in fold.compared.days.values():
+            for name in ("c", "d"):  # the lease ran out meanwhile, and with it what was held under it
+                for day in (await h.server.known_context(T, name)).fold.compared.days.values():
                     total = [total[0] + day.chosen[0], total[1] + day.chosen[1]]
             assert total[0] == 80 and both == total[1] / 80
             await h.later(4 * DAY)
@@ -96,6 +96,9 @@ def test_changes_by_clicks_are_told_apart_from_others(tmp_path: Path) -> None:
             await visits(h, "first", 60, "c")
             await visits(h, "second", 60, "c")
             await h.later(3 * DAY)
+            await h.engine.close_due()
+            for name in ("first", "second"):  # in use again; what was held under the lease that ran out is let go
+                await h.server.known_context(T, name)
             await h.engine.close_due()
             view = await looked(h)
             causes = {change.cause for change in (await h.engine.changes(T, "first")).changes}

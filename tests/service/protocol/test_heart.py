@@ -1,0 +1,199 @@
+"""The heartbeat: freshness by clocks that may jump, stand still or disagree with the store."""
+
+import asyncio
+
+import pytest
+
+from saferank.service.protocol.heart import LONGEST_JUMP, MARGIN, Heart
+from saferank.service.protocol.switches import Switches
+from saferank.store.contract import OperationKind, StoreUnavailableError
+from tests.service.engine_harness import run
+from tests.store.memory import MemoryStore
+
+LEASE = 5.0
+
+
+class Machine:
+    """The clocks of a server, and of its store; all of them are turned by the test."""
+
+    def __init__(self) -> None:
+        self.store_ms, self.seconds, self.wall_seconds = 1_700_000_000_000, 100.0, 1_600_000_000.0
+        self.store = MemoryStore(lambda: self.store_ms)
+        self.heart = Heart("me", self.store, self, Switches(), LEASE)
+        self.unread = 0.0  # passes before the next reading of the wall clock
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def wall(self) -> float:
+        if self.unread:
+            unread, self.unread = self.unread, 0.0
+            self.later(unread)
+        return self.wall_seconds
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    def later(self, seconds: float, monotonic: float | None = None, wall: float | None = None) -> None:
+        """Time passes at the store; here too, unless something else is said."""
+        self.store_ms += round(1000 * seconds)
+        self.seconds += seconds if monotonic is None else monotonic
+        self.wall_seconds += seconds if wall is None else wall
+
+
+def test_a_lease_ends_before_that_of_the_store() -> None:
+    async def story() -> None:
+        machine = Machine()
+        assert not machine.heart.is_fresh()
+        await machine.heart.beat()
+        machine.later((1 - MARGIN) * LEASE - 0.01)
+        assert machine.heart.is_fresh()
+        machine.later(0.02)
+        assert not machine.heart.is_fresh()
+        assert machine.heart.now() == machine.store_ms
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("monotonic", "wall"),
+    [(0.0, 8.0), (0.0, 1.0), (-3600.0, 1.0), (3600.0, 1.0), (1.0, 3600.0), (1.0, -3600.0), (0.9, 1.0), (3.0, 1.0)],
+)
+def test_a_clock_that_jumps_ends_the_lease_and_stops_the_time_until_the_store_is_heard(
+    monotonic: float, wall: float
+) -> None:
+    async def story() -> None:
+        machine = Machine()
+        await machine.heart.beat()
+        before = machine.heart.now()
+        machine.later(1.0, monotonic, wall)
+        assert not machine.heart.is_fresh()
+        assert machine.heart.now() == before
+        await machine.heart.beat()
+        assert machine.heart.is_fresh()
+        assert machine.heart.now() == machine.store_ms
+        machine.later(LEASE)
+        assert not machine.heart.is_fresh()  # also when the clock went back: the old lease counts for nothing
+
+    run(story())
+
+
+def test_a_jump_that_is_not_noticed_is_within_the_margin() -> None:
+    async def story() -> None:
+        machine = Machine()
+        await machine.heart.beat()
+        nap = 0.9 * LONGEST_JUMP * LEASE
+        machine.later(nap, monotonic=0.0)
+        assert machine.heart.is_fresh()
+        machine.later(LEASE - nap)  # the store's record of the lease ends now
+        assert not machine.heart.is_fresh()
+
+    run(story())
+
+
+def test_a_pause_between_two_readings_is_no_jump() -> None:
+    async def story() -> None:
+        machine = Machine()
+        await machine.heart.beat()
+        machine.unread = 1.0
+        assert machine.heart.is_fresh()
+        assert machine.heart.now() == machine.store_ms
+
+    run(story())
+
+
+def test_a_sleep_while_the_heartbeat_is_under_way_is_noticed() -> None:
+    async def story() -> None:
+        machine = Machine()
+        answer = machine.store.heartbeat
+
+        async def slept(*arguments: object) -> object:
+            beat = await answer(*arguments)  # type: ignore[arg-type]
+            machine.later(2 * LEASE, monotonic=0.0)
+            return beat
+
+        machine.store.heartbeat = slept  # type: ignore[method-assign,assignment]
+        await machine.heart.beat()
+        assert not machine.heart.is_fresh()
+
+    run(story())
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0])
+def test_a_clock_that_is_set_while_the_heartbeat_is_under_way_moves_no_time(
+    jump: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        machine = Machine()
+        await machine.heart.beat()
+        before, answer = machine.heart.now(), machine.store.heartbeat
+
+        async def set_meanwhile(*arguments: object) -> object:
+            beat = await answer(*arguments)  # type: ignore[arg-type]
+            machine.seconds += jump
+            return beat
+
+        machine.store.heartbeat = set_meanwhile  # type: ignore[method-assign,assignment]
+        await machine.heart.beat()
+        assert not machine.heart.is_fresh()
+        assert machine.heart.now() == before
+        assert not caplog.records
+
+    run(story())
+
+
+def test_a_server_that_was_far_ahead_goes_back() -> None:
+    """Both clocks of its machine were ahead by a day: nothing shows that before the next heartbeat."""
+
+    async def story() -> None:
+        machine = Machine()
+        await machine.heart.beat()
+        machine.seconds += 86_400
+        machine.wall_seconds += 86_400
+        assert not machine.heart.is_fresh()
+        assert machine.heart.now() > machine.store_ms + 86_000_000
+        assert await machine.heart.measured() == machine.store_ms
+
+    run(story())
+
+
+def test_a_store_that_has_lost_operations_is_not_trusted() -> None:
+    """It would number a new kill switch like one that is obeyed already, and nobody would obey it."""
+
+    async def story() -> None:
+        machine = Machine()
+        for _ in range(3):
+            await machine.store.add_operation("t", 0, OperationKind.KILL, '{"why": ""}')
+        await machine.heart.beat()
+        assert machine.heart.switches.acknowledged == 3
+        machine.store.done.pop()
+        machine.later(LEASE)
+        with pytest.raises(StoreUnavailableError, match="operation 3 is obeyed here, but the store has only 2"):
+            await machine.heart.beat()
+        assert not machine.heart.is_fresh()
+        await machine.heart.attempt()
+        assert "it lost some" in str(machine.heart.failing)
+
+    run(story())
+
+
+def test_time_does_not_go_back_because_an_answer_came_late() -> None:
+    async def story() -> None:
+        machine = Machine()
+        await machine.heart.beat()
+        answer = machine.store.heartbeat
+
+        async def late(*arguments: object) -> object:
+            beat = await answer(*arguments)  # type: ignore[arg-type]
+            machine.later(2.0)
+            return beat
+
+        machine.store.heartbeat = late  # type: ignore[method-assign,assignment]
+        machine.later(1.0)
+        before = machine.heart.now()
+        await machine.heart.beat()
+        assert machine.heart.now() == before
+        machine.later(2.5)
+        assert before < machine.heart.now() <= machine.store_ms
+
+    run(story())
