@@ -134,7 +134,7 @@ def _places_of(base: tuple[str, ...], row: tuple[str, ...]) -> tuple[bytes, list
     place = {item: number for number, item in enumerate(row)}
     absent = [item for item in base if item not in place]
     place |= {item: len(row) + number for number, item in enumerate(absent)}
-    return bytes(place[item] for item in base), absent
+    return bytes([place[item] for item in base]), absent
 
 
 def unpacked(data: bytes) -> PageRecord:
@@ -189,7 +189,7 @@ def _read(data: bytes) -> PageRecord:
         round=round_, window_ms=window_ms, k=k, visitor=visitor if flags & VISITOR else b"", catalogue=catalogue,
         coins=coins, row=tuple(names[:places]), instead=tuple(names[behind:]), law=Law(start, end, weight, exchanges),
         challenger=None if challenger == NOBODY else challenger, request_id=request_id or None,
-        base=tuple(names[place] for place in based), server=server, number=number, share=share,
+        base=tuple([names[place] for place in based]), server=server, number=number, share=share,
         source=source, deferred=bool(flags & DEFERRED),
     )  # fmt: skip
 

@@ -39,7 +39,7 @@ def fault_of(call: CheckedCall, page: Sequence[int]) -> str | None:
     """Why a page must not be served, or None."""
     if len(page) != len(call.base) or len(set(page)) != len(page):
         return f"{len(set(page))} different items on a page of {len(call.base)}"
-    if any(item < 0 or not call.present >> item & 1 for item in page):
+    if min(page) < 0 or sum([1 << item for item in page]) & ~call.present:
         return "an item on the page is not in the call"
     if tuple(page) == call.base:
         return None
