@@ -31,11 +31,12 @@ def serve(settings: Settings, companion: Companion | None = None) -> None:
     log_to_stderr(settings.log_level)
     with _bound(settings) as bound:
         announce_compilation_once()
-        typer.echo("warming up the kernels", err=True)
-        warm_up(settings.policy, settings.rule)
         if settings.workers == 1:
+            typer.echo("opening the store and warming up the kernels", err=True)
             _serve_here(settings, bound, lambda address: _say_ready(address, settings), companion)
         else:
+            typer.echo("warming up the kernels", err=True)
+            warm_up(settings.policy, settings.rule)  # once, not in all workers at the same time
             _serve_by_workers(settings, bound)
 
 
