@@ -47,7 +47,8 @@ def test_pages_are_those_of_choose_and_freeze(policy: str, size: int) -> None:
         issue()
         choose(other.policy, other.state, plain_rng, expected)
         freeze(other.policy, other.state, expected)
-        assert all(np.array_equal(mine, theirs) for mine, theirs in zip(page, expected, strict=True))
+        for name in Impression._fields:
+            assert np.array_equal(getattr(page, name), getattr(expected, name)), name
         assert np.array_equal(rng, plain_rng)
 
 

