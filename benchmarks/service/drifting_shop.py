@@ -1,88 +1,66 @@
-"""A shop of 500 queries on the engine: what visitors get relative to production's pages, before and after a drift.
+"""A shop of 500 queries on the engine: clicks per page relative to production's, before and after a drift.
 
-    python benchmarks/service/drifting_shop.py [--policies safe-draw,safe-order,kl-ucb-br] [--days 0,7]
-        [--pages 100000] [--items 200]
+    python benchmarks/service/drifting_shop.py [--policies safe-draw,safe-order,kl-ucb-br] [--days 0,14]
+        [--pages 108000] [--queries 500] [--items 200] [--out build/drifting-shop.json]
 
-Traffic is Zipf over the queries. Production's rankings are noisy versions of the truth, and items come and go.
-Visitors click as a position-based model says, report late, and one in ten has an ad blocker: their clicks never arrive.
-Half-way the true order of every query is reversed, and production's ranking becomes a noisy version of the new truth a
-quarter of the time later. The clocks of the engine and of its store are turned by the benchmark; there is no HTTP.
+Traffic is Zipf over the queries. Every visitor is new. Visitors look at a page as a position-based model says, report
+up to a quarter of an hour later, and one in ten has an ad blocker: their clicks never arrive. Items come and go (one of
+the query's items at every 200th visit). Production is trained once a week: it ranks by the truth with noise, and a
+tenth of the noise is new. Half-way, in the middle of an epoch of certificates, the true order of every query turns
+round. Production knows that at once (or --notice days later): the service has to unlearn what production never knew.
+The clocks of the engine and of its store are turned by the benchmark; there is no HTTP. Pages are closed every six
+hours instead of all the time: that makes learning a little later, and the benchmark quicker.
 
-Printed for every policy and ``certificate_days``: expected clicks of the pages served relative to production's pages
-for the same calls, by eighths of the time (the drift comes after the fourth), alarms, and versions before and after
-the drift: a context that is frozen makes none.
+Printed for every policy and ``certificate_days`` (0: certificates never end), for the queries with most traffic (head),
+for the others (tail) and for all: expected clicks of the pages served relative to production's pages for the same
+calls, in the last lifetime before the drift and in each lifetime after it. Lifetimes are those of --lifetime, also for
+certificates that never end. Besides, over all queries:
+
+    violations   pages with more wrong pairs than production's page and the allowance floor(L - K/2), by the truth of
+                 the moment: before the drift / in each lifetime after it
+    above        head queries that are served more clicks than production's in the last lifetime
+    frozen       queries with at least 100 pages in the last lifetime, none of which differs from the leader:
+                 such pages compare nothing
+
+--out keeps the numbers by day; drifting_shop_figure.py draws them.
 """
 
 import argparse
 import asyncio
 import heapq
+import json
 import random
+import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from collections import Counter
 from pathlib import Path
+from typing import Any
+
+from drifting_world import EXAMINATION, RANKED, K, Query
 
 from saferank.service.engine import Engine
+from saferank.service.protocol import closer
 from saferank.service.settings import Settings
-from saferank.service.wire.calls import FeedbackCall, RankCall
+from saferank.service.wire.calls import FeedbackCall, RankAnswer, RankCall
 from saferank.store.embedded.store import SqliteStore
 
-DAY = 86_400_000
-K, QUERIES = 10, 500
-EXAMINATION = [0.9**place for place in range(K)]
-BLOCKED = 0.1
-EIGHTHS = 8
-TENDED_MS = 600_000
-
-
-@dataclass
-class Query:
-    """The truth about one query, and what production makes of it."""
-
-    name: str
-    dice: random.Random
-    items: int
-    appeal: dict[str, float] = field(default_factory=dict)
-    ranking: list[str] = field(default_factory=list)
-    made: int = 0
-
-    def __post_init__(self) -> None:
-        for _ in range(self.items):
-            self.add()
-        self.rank_again()
-
-    def add(self) -> None:
-        """One more item."""
-        self.appeal[f"{self.name}-{self.made}"] = self.dice.uniform(0.02, 0.5)
-        self.made += 1
-
-    def rank_again(self) -> None:
-        """Production learns the truth, with noise."""
-        noisy = {item: appeal + self.dice.gauss(0, 0.15) for item, appeal in self.appeal.items()}
-        self.ranking = sorted(noisy, key=lambda item: -noisy[item])
-
-    def turn_over(self) -> None:
-        """An item leaves and another comes; production puts it at the end."""
-        gone = self.ranking.pop(self.dice.randrange(len(self.ranking)))
-        del self.appeal[gone]
-        self.add()
-        self.ranking.append(list(self.appeal)[-1])
-
-    def reverse(self) -> None:
-        """The best item becomes the worst, and so on."""
-        order = sorted(self.appeal, key=lambda item: self.appeal[item])
-        self.appeal = dict(zip(order, sorted(self.appeal.values(), reverse=True), strict=True))
-
-    def clicks(self, shown: list[str]) -> float:
-        """Expected clicks of a page."""
-        return sum(seen * self.appeal[item] for seen, item in zip(EXAMINATION, shown, strict=True))
+MINUTE, DAY = 60_000, 86_400_000
+BLOCKED, TURNOVER = 0.1, 0.005
+LATEST_REPORT = 15 * MINUTE
+TENDED, CLOSED = 10 * MINUTE, 360 * MINUTE
+TRAINED_DAYS = 7
+FEW_PAGES = 100
+closer.PUBLISH_MS = 10**15  # there is no other server: what changes no certificate need not be packed for anybody
+COLUMNS = ("pages", "production", "served", "best", "violations")
 
 
 class Shop:
     """The visitors of one run."""
 
     def __init__(self, folder: Path, policy: str, days: float, options: argparse.Namespace) -> None:
-        self.now, self.options, self.dice = 1_800_000_000_000, options, random.Random(options.seed)
+        self.options, self.dice = options, random.Random(options.seed)
+        self.now = self.began = self.tended = self.closed = 1_800_000_000_000
         settings = Settings(
             store=str(folder),
             policy=policy,
@@ -93,13 +71,16 @@ class Shop:
             log_level="error",
         )
         self.engine = Engine(settings, SqliteStore(folder, clock=lambda: self.now), self, name="alone")
-        self.tended = self.now
-        self.queries = [Query(f"q{number}", random.Random(number), options.items) for number in range(options.queries)]
-        weights = [1 / (rank + 1) for rank in range(options.queries)]
-        self.visited = self.dice.choices(self.queries, weights, k=options.pages)
-        self.served, self.production = [0.0] * EIGHTHS, [0.0] * EIGHTHS
+        seeds = random.Random(f"queries of {options.seed}")
+        self.queries = [Query(f"q{n}", random.Random(seeds.random()), options.items) for n in range(options.queries)]
+        self.weights = [1 / (rank + 1) for rank in range(options.queries)]
+        self.days: dict[tuple[int, int], list[float]] = {}  # by query and day: see COLUMNS
+        self.comparing: Counter[int] = Counter()  # by query: pages of the last lifetime that differ from the leader
         self.late: list[tuple[int, int, FeedbackCall]] = []
-        self.versions_before_drift = 0
+        self.lost = 0  # reports that the service did not accept
+        self.cost = 0.0  # processor seconds of the service, everything that is done for a page
+
+    # --- the engine's clock ---
 
     def monotonic(self) -> float:
         """Seconds, for the engine."""
@@ -113,92 +94,185 @@ class Shop:
         """The engine's loops are driven by ``tend``. The writer's must not spin while the store works."""
         await asyncio.sleep(min(seconds, 0.001))
 
-    async def tend(self) -> None:
-        """What a running server does all the time: write, renew its leases, close what is due."""
-        if self.now - self.tended >= TENDED_MS:
-            self.tended = self.now
-            await self.engine.flush()
-            await self.engine.beat()
-            await self.engine.server.closer.close_due()
+    # --- time passes ---
 
-    async def run(self) -> float:
-        """All visits; returns the processor's microseconds of a page, with everything that is done for it."""
+    @property
+    def day(self) -> int:
+        """Days since the beginning."""
+        return (self.now - self.began) // DAY
+
+    async def run(self, progress: bool) -> None:
+        """All visits."""
         await self.engine.start(loops=False)
         writing = asyncio.create_task(self.engine.server.writer.run())
-        step, began = self.options.span * DAY // self.options.pages, time.process_time()
-        for number, query in enumerate(self.visited):
-            self.now += step
-            eighth = number * EIGHTHS // self.options.pages
-            if number * 2 == self.options.pages:
-                self.versions_before_drift = self.engine.server.closer.versions
-                for each in self.queries:
-                    each.reverse()
-            if number * 4 == 3 * self.options.pages:
-                for each in self.queries:
-                    each.rank_again()
-            await self.visit(number, query, eighth)
-        spent = time.process_time() - began
+        pages, span = self.options.pages, self.options.span
+        for number in range(pages):
+            before, self.now = self.day, self.began + number * span * DAY // pages
+            if self.day > before:
+                self.begin_day()
+                if progress:
+                    print(f"\rday {self.day} of {span} ", end="", file=sys.stderr, flush=True)
+            await self.tend()
+            (query,) = self.dice.choices(range(len(self.queries)), self.weights)
+            await self.visit(number, query)
         writing.cancel()
         await self.engine.stop()
-        pages: int = self.options.pages
-        return 1e6 * spent / pages
 
-    async def visit(self, number: int, query: Query, eighth: int) -> None:
-        """One page, and its clicks, which are reported up to twenty minutes later."""
-        if self.dice.random() < 0.005:
-            query.turn_over()
-        call = RankCall(
-            context=query.name, base_ranking=query.ranking[: 2 * K], candidates=query.ranking[2 * K :], k=K,
-            session_id=str(number),
-        )  # fmt: skip
-        await self.tend()
-        page = await self.engine.rank("default", call)
-        self.served[eighth] += query.clicks(page.ranking)
-        self.production[eighth] += query.clicks(query.ranking[:K])
-        clicked = [
-            item
-            for seen, item in zip(EXAMINATION, page.ranking, strict=True)
-            if self.dice.random() < seen * query.appeal[item]
-        ]
-        if clicked and self.dice.random() > BLOCKED:
-            due = self.now + self.dice.randrange(20 * 60_000)
-            heapq.heappush(self.late, (due, number, FeedbackCall(token=page.token, clicks=clicked)))
+    def begin_day(self) -> None:
+        """The truth drifts half-way; production is trained once a week, and when it notices."""
+        drift = self.options.span // 2
+        noticed = drift + self.options.notice
+        if self.day == drift:
+            for query in self.queries:
+                query.reverse()
+        unaware = drift <= self.day < noticed
+        if (self.day % TRAINED_DAYS == 0 and not unaware) or self.day == noticed:
+            for query in self.queries:
+                query.train()
+
+    async def tend(self) -> None:
+        """What a running server does all the time: write, renew its leases, close what is due."""
+        if self.now - self.tended < TENDED:
+            return
+        self.tended, began = self.now, time.process_time()
         reports = []
         while self.late and self.late[0][0] <= self.now:
             reports.append(heapq.heappop(self.late)[2])
-        if reports:
-            await self.engine.feedback("default", reports[:1000])
+        for first in range(0, len(reports), 1000):
+            answers = await self.engine.feedback("default", reports[first : first + 1000])
+            self.lost += sum(not getattr(answer, "accepted", False) for answer in answers)
+        await self.engine.flush()
+        await self.engine.beat()
+        if self.now - self.closed >= CLOSED:
+            self.closed = self.now
+            await self.engine.server.closer.close_due()
+        self.cost += time.process_time() - began
 
-    def shares(self) -> list[float]:
-        """By eighth of the time: clicks of the pages served beyond those of production's pages, relative to them."""
-        return [served / base - 1 for served, base in zip(self.served, self.production, strict=True)]
+    # --- visitors ---
 
-    def line(self) -> str:
-        """What came out."""
-        closer, before = self.engine.server.closer, self.versions_before_drift
-        told = " ".join(f"{share:+7.2%}" for share in self.shares())
-        return (
-            f"{told}  alarms {closer.alarms}, versions {before} before the drift and {closer.versions - before} after"
-        )
+    async def visit(self, number: int, which: int) -> None:
+        """One page, and its clicks."""
+        query = self.queries[which]
+        if self.dice.random() < TURNOVER:
+            query.turn_over()
+        base, candidates = query.ranking[:RANKED], query.ranking[RANKED:]
+        call = RankCall(context=query.name, base_ranking=base, candidates=candidates, k=K, session_id=str(number))
+        began = time.process_time()
+        page = await self.engine.rank("default", call)
+        self.cost += time.process_time() - began
+        self.note(which, page)
+        looks = zip(EXAMINATION, page.ranking, strict=True)
+        clicked = [item for seen, item in looks if self.dice.random() < seen * query.appeal[item]]
+        if self.dice.random() > BLOCKED and clicked:
+            due = self.now + self.dice.randrange(LATEST_REPORT)
+            heapq.heappush(self.late, (due, number, FeedbackCall(token=page.token, clicks=clicked)))
+
+    def note(self, which: int, page: RankAnswer) -> None:
+        """Count a page."""
+        query, row = self.queries[which], self.days.setdefault((which, self.day), [0.0] * len(COLUMNS))
+        production, served = query.clicks(query.ranking[:K]), query.clicks(page.ranking)
+        counted = (1, production, served, query.best_clicks(), query.is_violated_by(page.ranking))
+        for column, value in enumerate(counted):
+            row[column] += value
+        if self.day >= self.options.span - self.options.lifetime:
+            self.comparing[which] += bool(page.safety.swaps or page.safety.explored)
+
+    # --- what came out ---
+
+    def total(self, column: str, queries: range, first: int, end: int) -> float:
+        """A column of these queries and days."""
+        at = COLUMNS.index(column)
+        return sum(row[at] for (query, day), row in self.days.items() if query in queries and first <= day < end)
+
+    def gain(self, queries: range, first: int, end: int, column: str = "served") -> float:
+        """Clicks beyond those of production's pages, relative to them."""
+        production = self.total("production", queries, first, end)
+        return self.total(column, queries, first, end) / production - 1 if production else 0.0
+
+    def stretches(self) -> list[tuple[int, int]]:
+        """The last lifetime before the drift, and those after it; the last one may be shorter."""
+        drift, lifetime, span = self.options.span // 2, self.options.lifetime, self.options.span
+        after = [(first, min(first + lifetime, span)) for first in range(drift, span, lifetime)]
+        return [(max(0, drift - lifetime), drift), *after]
+
+    def summary(self) -> dict[str, Any]:
+        """All figures."""
+        head, everything = self.options.head, range(self.options.queries)
+        groups = {"head": range(head), "tail": range(head, len(everything)), "all": everything}
+        last, span, made = self.options.span - self.options.lifetime, self.options.span, self.engine.server.closer
+        busy = [q for q in everything if self.total("pages", range(q, q + 1), last, span) >= FEW_PAGES]
+        stretches = self.stretches()
+        before = [(0, self.options.span // 2), *stretches[1:]]
+        return {
+            "gains": {name: [self.gain(queries, *days) for days in stretches] for name, queries in groups.items()},
+            "best": [self.gain(everything, *days, column="best") for days in stretches],
+            "violations": [int(self.total("violations", everything, *days)) for days in before],
+            "above": sum(self.gain(range(query, query + 1), last, span) > 0 for query in groups["head"]),
+            "frozen": sum(self.comparing[query] == 0 for query in busy),
+            "busy": len(busy),
+            "versions": made.versions,
+            "alarms": made.alarms,
+            "not_accepted": self.lost,
+            "microseconds": round(1e6 * self.cost / self.options.pages),
+        }
+
+
+def lines(policy: str, days: float, summary: dict[str, Any], head: int) -> str:
+    """A run for people."""
+    rows = [f"{policy}, certificate_days {days:g}"]
+    for name, gains in [*summary["gains"].items(), ("best page", summary["best"])]:
+        before, *after = (f"{gain:+7.1%}" for gain in gains)
+        rows.append(f"  {name:10} before {before}   after {' '.join(after)}")
+    before, *after = summary["violations"]
+    rows.append(
+        f"  violations {before} before, {' '.join(map(str, after))} after; above {summary['above']} of {head};"
+        f" frozen {summary['frozen']} of {summary['busy']}; versions {summary['versions']}; alarms {summary['alarms']};"
+        f" not accepted {summary['not_accepted']}; {summary['microseconds']} us of CPU time a page"
+    )
+    return "\n".join(rows)
+
+
+def play(policy: str, days: float, options: argparse.Namespace, progress: bool = False) -> Shop:
+    """One run. Its store is in memory where that is possible: waiting for a disk is not what is measured."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        shop = Shop(Path(folder), policy, days, options)
+        asyncio.run(shop.run(progress))
+    return shop
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of a run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--policies", default="safe-draw,safe-order,kl-ucb-br")
+    parser.add_argument("--days", default="0,14", help="values of certificate_days")
+    parser.add_argument("--pages", type=int, default=108_000)
+    parser.add_argument("--queries", type=int, default=500)
+    parser.add_argument("--head", type=int, default=10, help="so many queries with most traffic are shown apart")
+    parser.add_argument("--items", type=int, default=200, help="items of a query, 20 of which are the base ranking")
+    parser.add_argument("--span", type=int, default=98, help="days that the visits take; the drift comes half-way")
+    parser.add_argument("--lifetime", type=int, default=14, help="days of a column")
+    parser.add_argument("--notice", type=int, default=0, help="days after which production notices the drift")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="a JSON file that gets the numbers by query and day")
+    return parser
 
 
 def main() -> None:
     """Run every combination."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--policies", default="safe-draw,safe-order,kl-ucb-br")
-    parser.add_argument("--days", default="0,7", help="values of certificate_days")
-    parser.add_argument("--pages", type=int, default=100_000)
-    parser.add_argument("--queries", type=int, default=QUERIES)
-    parser.add_argument("--items", type=int, default=200, help="items of a query, 20 of which are production's ranking")
-    parser.add_argument("--span", type=int, default=56, help="days that the visits take")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = parser().parse_args()
+    runs = []
     for policy in options.policies.split(","):
         for days in map(float, options.days.split(",")):
-            with tempfile.TemporaryDirectory() as folder:
-                shop = Shop(Path(folder), policy, days, options)
-                spent = asyncio.run(shop.run())
-                print(f"{policy:12} days {days:4g}: {shop.line()}, {spent:.0f} us a page", flush=True)
+            shop = play(policy, days, options, progress=sys.stderr.isatty())
+            summary = shop.summary()
+            print(lines(policy, days, summary, options.head), flush=True)
+            by_day = [[query, day, *row] for (query, day), row in shop.days.items()]
+            runs.append({"policy": policy, "days": days, "summary": summary, "by_day": by_day})
+            if options.out:  # after every run: what is there is not lost when a later one is interrupted
+                options.out.parent.mkdir(parents=True, exist_ok=True)
+                facts = {key: str(value) for key, value in vars(options).items()}
+                options.out.write_text(json.dumps({"options": facts, "columns": COLUMNS, "runs": runs}))
 
 
 if __name__ == "__main__":

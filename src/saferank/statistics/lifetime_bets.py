@@ -13,9 +13,10 @@ What is played, and why it is right: docs/algorithms/drift.md.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from saferank._kernel import implements, kernel, seldom
 from saferank.statistics.bets import (
@@ -60,6 +61,10 @@ SURGE = 7.0
 
 OPPOSED = 1.5
 """Soft evidence of at least this much against a surge makes it an alarm."""
+
+
+_BLOCK = 512
+"""Numbers that are looked at together when rows in use are searched for."""
 
 
 class LifetimeBets(NamedTuple):
@@ -302,6 +307,17 @@ def _streams(bets: LifetimeBets) -> tuple[Floats, Floats, Floats]:
     return bets.current, bets.previous, bets.surge
 
 
+def _rows_in_use(table: NDArray[Any]) -> Ints:
+    """The numbers of the rows that are not 0, bit by bit. Blocks without any are passed over quickly."""
+    words = np.ascontiguousarray(table).reshape(-1).view(np.uint64)
+    whole = len(words) // _BLOCK * _BLOCK
+    blocks = words[:whole].reshape(-1, _BLOCK)
+    used = np.flatnonzero(blocks.max(axis=1))
+    inside = np.flatnonzero(blocks[used])
+    places = np.append(used[inside // _BLOCK] * _BLOCK + inside % _BLOCK, whole + np.flatnonzero(words[whole:]))
+    return np.unique(places // (len(words) // len(table)))
+
+
 def with_more_pairs(bets: LifetimeBets, n_items: int) -> LifetimeBets:
     """The same bets with room for the pairs of ``n_items`` items."""
     before = int(bets.n_items[0])
@@ -310,7 +326,8 @@ def with_more_pairs(bets: LifetimeBets, n_items: int) -> LifetimeBets:
     bigger = new_lifetime_bets(n_items, int(bets.epoch[1]))
     pairs = (np.arange(before)[:, None] * n_items + np.arange(before)).ravel()
     for old, new in zip((*bets.book, *_streams(bets)), (*bigger.book, *_streams(bigger)), strict=True):
-        new[pairs] = old
+        used = _rows_in_use(old)  # few: writing zeros would take the memory of the whole table, and most of the time
+        new[pairs[used]] = old[used]
     longest = max((bets.certificates, bigger.certificates), key=lambda kept: len(kept.better))
     if longest is bigger.certificates:
         copy_certificates(bets.certificates, longest)

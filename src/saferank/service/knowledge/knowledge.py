@@ -138,7 +138,6 @@ class Knowledge:
         if new or not np.array_equal(present, learner.present):
             learner.regroup(present, new)
             if new:
-                learner.state = thinned(learner.state)
                 self.sights = self.sights.with_more(len(new))
             self.folds += 1
         return changed
@@ -216,6 +215,7 @@ class Knowledge:
             self.learner, sights = copied_learner(old), self.sights
             again = self.know(list(items))
             if self.form == record.form:
+                self.learner.state = thinned(self.learner.state)  # not in know: that takes longer than a view may
                 self.misfits = 0
                 return again or changed
             self.learner, self.sights = old, sights
