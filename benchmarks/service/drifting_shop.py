@@ -51,7 +51,7 @@ LATEST_REPORT = 15 * MINUTE
 TENDED, CLOSED = 10 * MINUTE, 360 * MINUTE
 TRAINED_DAYS = 7
 FEW_PAGES = 100
-closer.PUBLISH_MS = 10**15  # there is no other server: what changes no certificate need not be packed for anybody
+NEVER = 10**15
 COLUMNS = ("pages", "production", "served", "best", "violations")
 
 
@@ -237,7 +237,11 @@ def play(policy: str, days: float, options: argparse.Namespace, progress: bool =
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         shop = Shop(Path(folder), policy, days, options)
-        asyncio.run(shop.run(progress))
+        usual, closer.PUBLISH_MS = closer.PUBLISH_MS, NEVER  # no other server needs what changes no certificate
+        try:
+            asyncio.run(shop.run(progress))
+        finally:
+            closer.PUBLISH_MS = usual
     return shop
 
 
