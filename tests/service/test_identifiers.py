@@ -1,5 +1,8 @@
 """Ids carry their time and grow; catalogues are told apart; moments are read as they are written."""
 
+import subprocess
+import sys
+
 import pytest
 
 from saferank.service import identifiers
@@ -24,6 +27,27 @@ def test_ids_of_one_millisecond_grow() -> None:
     assert [identifiers.issued_at(one) for one in given] == [
         1_800_000_000_000 + number // 1000 for number in range(3000)
     ]
+
+
+def test_random_bytes_are_given_out_once_also_after_a_fork() -> None:
+    pool = identifiers.RandomBytes()
+    given = [pool.take(10) for _ in range(2000)]
+    assert len(set(given)) == 2000 and {len(piece) for piece in given} == {10}
+    done = subprocess.run([sys.executable, "-c", _FORKED], capture_output=True, check=True)
+    assert len(done.stdout) == 20 and done.stdout[:10] != done.stdout[10:]
+
+
+_FORKED = """
+import os, sys
+from saferank.service.identifiers import RandomBytes
+pool = RandomBytes()
+pool.take(10)
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+sys.stdout.buffer.write(pool.take(10))
+sys.stdout.flush()
+"""
 
 
 def test_catalogues_are_told_apart_by_content() -> None:

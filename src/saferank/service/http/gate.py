@@ -9,7 +9,6 @@ import asyncio
 import functools
 import json
 import logging
-import os
 import random
 import re
 import time
@@ -23,6 +22,7 @@ from saferank.service.http.hub import Hub
 from saferank.service.http.openapi import OPEN_PATHS, OPEN_TO_THIS_MACHINE
 from saferank.service.http.routes.hot import HotCall
 from saferank.service.http.whole_calls import WholeHead
+from saferank.service.identifiers import RandomBytes
 from saferank.service.json_logs import log
 from saferank.service.settings import is_loopback
 from saferank.service.wire.problems import MEDIA_TYPE, Problem
@@ -50,6 +50,7 @@ WAITING = 4
 LARGEST_UNFINISHED = 64_000_000
 """Bytes of bodies that are still arriving, or four of the largest that one may be."""
 
+_request_ids = RandomBytes()
 _REQUEST_ID = re.compile(rb"[!-~]{1,128}")
 
 
@@ -336,7 +337,7 @@ def request_id_of(headers: RawHeaders) -> str:
     for name, value in headers:
         if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
             return value.decode()
-    return os.urandom(8).hex()
+    return _request_ids.take(8).hex()
 
 
 def _check_host(headers: RawHeaders) -> None:
