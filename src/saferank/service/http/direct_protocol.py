@@ -14,7 +14,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from saferank.service.http.bounded_protocol import LARGEST_HEAD, BoundedProtocol
-from saferank.service.http.gate import SECURITY, Gate, Reply, request_id_of
+from saferank.service.http.gate import CLOSE, SECURITY, Gate, Reply, request_id_of
 from saferank.service.http.whole_calls import WholeHead, head_in
 
 BODY_SECONDS = 0.05
@@ -33,6 +33,7 @@ class _Cycle:
 
     def __init__(self) -> None:
         self.response_complete = self.disconnected = False
+        self.keep_alive = True  # until the server stops
         self.message_event = _NOBODY_WAITS
 
 
@@ -113,7 +114,7 @@ class DirectProtocol(BoundedProtocol):
     async def _send_later(self, coming: Coroutine[Any, Any, Reply], request_id: str, cycle: _Cycle) -> None:
         reply = await coming
         if not cycle.disconnected and not self.transport.is_closing():
-            self._send(reply, request_id)
+            self._send(reply if cycle.keep_alive else reply._replace(headers=(*reply.headers, CLOSE)), request_id)
             cycle.response_complete = True
             self.on_response_complete()
 
@@ -125,5 +126,5 @@ class DirectProtocol(BoundedProtocol):
         )
         dated, extra = _lines(self.server_state.default_headers), _lines(reply.headers)
         self.transport.write(b"".join((STATUS_LINE[reply.status], dated, head, _SECURITY, extra, b"\r\n", reply.body)))
-        if (b"connection", b"close") in reply.headers:
+        if CLOSE in reply.headers:
             self.transport.close()

@@ -44,6 +44,7 @@ SECURITY: RawHeaders = [
 ]
 _OTHER, FEEDBACK = "other", "/v1/feedback"
 JSON = b"application/json"
+CLOSE = (b"connection", b"close")
 WAITING = 4
 """So many times more reports than rank calls may be worked on: nearly all of their time they wait for the disk."""
 
@@ -325,7 +326,7 @@ def problem_headers(problem: Problem) -> RawHeaders:
     if problem.status in (429, 503):
         headers.append((b"retry-after", b"%d" % (problem.retry_after or 1)))
     if problem.status in (408, 413):
-        headers.append((b"connection", b"close"))  # the rest of the body is not wanted
+        headers.append(CLOSE)  # the rest of the body is not wanted
     return headers
 
 
