@@ -12,7 +12,8 @@ from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.knowledge.publications import comparable, pack
 from saferank.service.protocol.server import Server
-from saferank.service.queries.replay import ReplayReport, verify
+from saferank.service.queries.replay import verify
+from saferank.service.queries.replay_report import ReplayReport
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
 from saferank.service.wire.problems import Problem

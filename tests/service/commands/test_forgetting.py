@@ -11,7 +11,8 @@ from saferank.errors import ArgumentError
 from saferank.service.clock import SystemClock
 from saferank.service.commands.forgetting import Forgotten, NotForgottenError, forget
 from saferank.service.engine import Engine
-from saferank.service.queries.replay import ReplayReport, verify
+from saferank.service.queries.replay import verify
+from saferank.service.queries.replay_report import ReplayReport
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import RankCall
 from saferank.store.backup.copying import backup, restore

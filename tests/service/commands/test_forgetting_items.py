@@ -18,7 +18,8 @@ from saferank.service.knowledge.catalogues import unpack_catalogue
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.publications import read_head, read_parts, restored
 from saferank.service.protocol.contexts import terms_of
-from saferank.service.queries.replay import ReplayReport, verify
+from saferank.service.queries.replay import verify
+from saferank.service.queries.replay_report import ReplayReport
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackCall, RankCall
 from saferank.store.backup.copying import backup, restore

@@ -10,7 +10,7 @@ from saferank.cli.terminal.errors import CommandError, InputError
 from saferank.cli.terminal.options import Plugins
 
 if TYPE_CHECKING:
-    from saferank.service.queries.replay import ReplayReport
+    from saferank.service.queries.replay_report import ReplayReport
 
 
 def command(

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from saferank.errors import ArgumentError
 from saferank.service.clock import moment
 from saferank.service.commands.feedback import report_digest
-from saferank.service.knowledge.fold import issue_time
-from saferank.service.knowledge.visitors import Visitor, visitor
+from saferank.service.knowledge.closed_pages import issue_time
+from saferank.service.knowledge.visits.visitors import Visitor, visitor
 from saferank.service.protocol.switches import Switches
 from saferank.store.contract import SHARDS, ContextRow, Lease, Mark, PageRow, Publication, StaleLeaseError, Store
 from saferank.store.page_record import glance

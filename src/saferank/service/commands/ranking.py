@@ -12,7 +12,7 @@ from saferank.service.knowledge.catalogues import Catalogue, digest_of, items_of
 from saferank.service.knowledge.fold import MOST_SIZES
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.knowledge.view import View
-from saferank.service.knowledge.visitors import Draws, Visitor, draws_of, visitor, window_number
+from saferank.service.knowledge.visits.visitors import Draws, Visitor, draws_of, visitor, window_number
 from saferank.service.protocol.contexts import Context, terms_by_settings
 from saferank.service.protocol.server import Server
 from saferank.service.wire.calls import RankAnswer, RankCall

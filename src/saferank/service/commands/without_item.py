@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from saferank import saved_state
 from saferank.service.knowledge.catalogues import Catalogue
-from saferank.service.knowledge.fold import Fold, Moment, NewestPage, to_json
+from saferank.service.knowledge.closed_pages import NewestPage
+from saferank.service.knowledge.fold import Fold, Moment, to_json
 from saferank.service.knowledge.knowledge import Changed, Knowledge, NamedPair
 from saferank.service.knowledge.publications import read_head, read_parts
 from saferank.store.contract import VersionRow

@@ -3,14 +3,22 @@
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from saferank.service.knowledge.arms import takes_part
 from saferank.store.contract import PageRow
-from saferank.store.page_record import ACTIVATED, ID_SIZE, TIME_BYTES
+from saferank.store.page_record import ACTIVATED, ID_SIZE, TIME_BYTES, PageRecord
 from saferank.store.record_columns import RecordColumns, Selection
 from saferank.verbs import Flags, Ints
+
+
+class NewestPage(NamedTuple):
+    """Production's page and the items of the newest page of a size: what a leader is derived from."""
+
+    base: tuple[str, ...]
+    items: tuple[str, ...]
 
 
 class ClosedPages:
@@ -73,3 +81,13 @@ def issue_times(impressions: Sequence[bytes]) -> Ints:
     times = np.zeros((len(ids), 8), np.uint8)
     times[:, 8 - TIME_BYTES :] = ids[:, :TIME_BYTES]
     return times.view(">i8")[:, 0].astype(np.int64)
+
+
+def issue_time(page: PageRow) -> int:
+    """When a page was issued."""
+    return int.from_bytes(page.impression[:TIME_BYTES], "big")
+
+
+def look_of(record: PageRecord) -> NewestPage:
+    """What the leader of a page is derived from."""
+    return NewestPage(record.production, record.row or record.production)

@@ -20,17 +20,17 @@ from saferank.service.knowledge.arms.compared_arms import DAY_MS, ComparedArms, 
 from saferank.service.knowledge.arms.shadow import ShadowCounts, with_page
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import exchanged
-from saferank.service.knowledge.closed_pages import ClosedPages
+from saferank.service.knowledge.closed_pages import ClosedPages, NewestPage, issue_time, look_of
 from saferank.service.knowledge.knowledge import Changed, Knowledge, Terms
 from saferank.service.knowledge.lessons import Laid, Lessons
 from saferank.service.knowledge.sharing import Names, heard, held, introduce, joined, named, shares
-from saferank.service.knowledge.visitors import window_number
 from saferank.service.knowledge.visits.masks import without_repeats
 from saferank.service.knowledge.visits.order_watch import OrderWatch
 from saferank.service.knowledge.visits.sources import SourceCounts
+from saferank.service.knowledge.visits.visitors import window_number
 from saferank.service.knowledge.visits.votes import Votes
 from saferank.store.contract import AlarmRow, PageRow, VersionRow
-from saferank.store.page_record import TIME_BYTES, PageRecord, unpacked
+from saferank.store.page_record import PageRecord, unpacked
 from saferank.verbs import Flags, Ints
 
 MOST_SIZES = 8
@@ -41,13 +41,6 @@ _AHEAD = 16
 
 _STEPS = 3
 """Epochs in a row that are begun one by one; after so many nothing is left that could end."""
-
-
-class NewestPage(NamedTuple):
-    """Production's page and the items of the newest page of a size: what a leader is derived from."""
-
-    base: tuple[str, ...]
-    items: tuple[str, ...]
 
 
 class Moment(NamedTuple):
@@ -394,16 +387,6 @@ class Fold:
         """Begin the comparison with the holdout again: the guardrail had stopped the context, or (whole) its tenant."""
         self.compared.restart(at, whole)
         self.operation = operation
-
-
-def issue_time(page: PageRow) -> int:
-    """When a page was issued."""
-    return int.from_bytes(page.impression[:TIME_BYTES], "big")
-
-
-def look_of(record: PageRecord) -> NewestPage:
-    """What the leader of a page is derived from."""
-    return NewestPage(record.production, record.row or record.production)
 
 
 def to_json(value: object) -> str:

@@ -9,8 +9,9 @@ from saferank.live.learner import Learner
 from saferank.saved_state import bytes_in_use
 from saferank.service.knowledge.arms.compared_arms import compared_arms
 from saferank.service.knowledge.arms.shadow import ShadowCounts
+from saferank.service.knowledge.closed_pages import NewestPage
 from saferank.service.knowledge.evidence import joined, race
-from saferank.service.knowledge.fold import Fold, NewestPage
+from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.sharing import introduce
 from saferank.service.knowledge.visits.order_watch import OrderWatch

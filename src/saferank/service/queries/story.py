@@ -11,7 +11,7 @@ from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import Certified, exchanged
 from saferank.service.knowledge.evidence import reversed_pairs
 from saferank.service.knowledge.sharing import Names, joined, shares
-from saferank.service.knowledge.visitors import window_number
+from saferank.service.knowledge.visits.visitors import window_number
 from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.protocol.server import Server
 from saferank.service.queries.export import items_of_bits
