@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 import pytest
 
-from saferank.store.page_record import DamagedRecordError, Law, PageRecord, differs_from_base, glance, unpacked
+from saferank.store.page_record import DamagedRecordError, Law, PageRecord, glance, unpacked
 from saferank.store.record_columns import CONTEXT, FORM, POLICY, TENANT, RecordColumns
 from tests.store.test_page_record import DEFERRED, DRAWN, PAIRS, PRODUCTION, RENEWING, SHADOW
 
@@ -33,7 +33,9 @@ def test_columns_are_the_facts_of_the_records() -> None:
         assert columns.column(name).tolist() == [getattr(record, name) for record in RECORDS]
     assert columns.deferred.tolist() == [record.deferred for record in RECORDS]
     assert columns.drawn.tolist() == [record.law.drawn for record in RECORDS]
-    assert columns.differs_from_base.tolist() == [differs_from_base(data) for data in packed]
+    assert columns.differs_from_base.tolist() == [
+        bool(record.base) and record.row[: record.k] != record.base for record in map(unpacked, packed)
+    ]
     for has, words, wanted in (
         (columns.has_visitor, columns.visitor, [glance(data).visitor for data in packed]),
         (columns.has_source, columns.source, [glance(data).source for data in packed]),

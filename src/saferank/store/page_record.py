@@ -269,15 +269,6 @@ def waits(page: PageRecord | Glance, clicks: int) -> bool:
     return page.deferred and not clicks & ACTIVATED
 
 
-def differs_from_base(data: bytes) -> bool:
-    """True when packed bytes, known to be a record, show another page than production's; reads a few bytes only."""
-    flags, k, places = data[2], data[_SHOWN_AT], data[_SHOWN_AT + 1]
-    if not flags & BASE:
-        return False
-    at = _HEAD.size + len(_source(data)) + (18 if flags & DRAWN else 2) * places
-    return data[at : at + k] != bytes(range(k))
-
-
 def first_id(issued_at: int) -> bytes:
     """The smallest id of a page that is issued at this time."""
     return max(0, issued_at).to_bytes(TIME_BYTES, "big") + bytes(RANDOM_BYTES)
