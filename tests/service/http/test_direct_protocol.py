@@ -125,6 +125,17 @@ def test_a_connection_is_closed_when_the_client_asks_for_it_or_the_body_is_too_l
         assert (status, headers["connection"]) == (413, "close") and connection.is_at_end()
 
 
+def test_an_answer_varies_with_the_origin_where_origins_are_let_in(service: RunningService) -> None:
+    with running(cors_origins=["https://shop.example"]) as open_to_pages, wire(open_to_pages) as connection:
+        for more, allowed in (("", None), ("Origin: https://shop.example\r\n", "https://shop.example")):
+            connection.send(request("/v1/feedback", REPORT, more))
+            status, headers, _ = connection.answer()
+            assert (status, headers["vary"], headers.get("access-control-allow-origin")) == (200, "Origin", allowed)
+    with wire(service) as connection:
+        connection.send(request("/v1/feedback", REPORT))
+        assert "vary" not in connection.answer()[1]
+
+
 def test_expect_and_other_versions_go_the_long_way(service: RunningService) -> None:
     with wire(service) as connection:
         head, _, body = request(more="Expect: 100-continue\r\n").partition(b"\r\n\r\n")

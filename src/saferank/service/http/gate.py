@@ -148,7 +148,8 @@ class Gate:
         seconds = time.perf_counter() - started
         self._hub.metrics.answered(path, reply.status, seconds)
         self._note("POST", path, reply.status, seconds, request_id)
-        return reply
+        extra = self.own_headers({"method": "POST", "path": path, "headers": ()})  # a whole call names no origin
+        return reply._replace(headers=(*reply.headers, *extra)) if extra else reply
 
     def _count_at_once(self, path: str) -> None:
         if not any(self._at_once.values()):
