@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OUT ?= build/demo
+# Byte code is kept, whatever the environment says: tests start hundreds of processes, which would all compile every module.
+export PYTHONDONTWRITEBYTECODE :=
 REAL := ../shared/data/yandex60.json
 STUDY := $(if $(wildcard $(REAL)),--study-instances $(REAL))
 
@@ -78,5 +80,5 @@ clean:          ## remove what was built, the virtual environment included
 	@echo "== set-up: a virtual environment in .venv (once; about a minute)"
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("saferank needs Python 3.11 or newer; this is %d.%d. Try: make PYTHON=python3.12" % v[:2])'
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/pip install -q --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
