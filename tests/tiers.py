@@ -1,8 +1,8 @@
 """Which tests run when: the one table of tiers.
 
 ``make test`` runs before every commit, ``make check`` in CI after it, ``make soak`` before a release. A test belongs to
-``make test`` unless this table names it, it uses one of the fixtures below, or it carries a mark of its own. The longest
-path that fits decides, so that a file may differ from its folder.
+``make test`` unless this table names it, it uses one of the fixtures below, or it carries a mark of its own. The
+longest path that fits decides, so that a file may differ from its folder.
 """
 
 from pathlib import PurePosixPath
