@@ -44,7 +44,7 @@ def test_large_and_slow_bodies_are_refused_before_they_are_complete() -> None:
         declared = server.exchange(post_bytes("/v1/rank", b"", "Content-Length: 99999999999"))
         assert (declared[0], declared[1]["connection"]) == (413, "close")
         unlimited = post_bytes("/v1/rank", b"", "Transfer-Encoding: chunked")
-        chunk = b"8000\r\n" + b" " * 0x8000 + b"\r\n"
+        chunk = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
         assert server.exchange(unlimited, *[chunk] * 4)[0] == 413  # more than allowed, and no end yet
         slow, headers, _ = server.exchange(post_bytes("/v1/rank", BODY[:5], f"Content-Length: {len(BODY)}"))
         assert (slow, headers["connection"]) == (408, "close")
