@@ -9,7 +9,7 @@ from saferank.live.fewer_items import can_lose_items, without_items
 from saferank.live.learner import Learner
 from saferank.randomness import stream
 
-POLICIES = ["kl-ucb-br", "bubble-rank", "safe-blocks", "safe-order", "safe-draw"]
+POLICIES = ["kl-ucb-br", "bubble-rank", "safe-draw"]
 ITEMS = [f"i{number}" for number in range(16)]
 GONE = [0, 5, 9]
 

@@ -13,7 +13,7 @@ from saferank.randomness import stream
 from saferank.verbs import Impression, Ints
 from tests.reference.decision import paper_decides
 
-REPLAYABLE = sorted(name for name, kind in POLICIES.items() if kind.rebuild is not None and kind.budget is None)
+REPLAYABLE = sorted(name for name, kind in POLICIES.items() if kind.rebuild is not None and kind.worst is None)
 """Policies whose state is the same whether pages were chosen on it or only counted; those with plans keep the plans."""
 APPEAL = {"a": 0.15, "b": 0.3, "c": 0.2, "d": 0.5, "x": 0.6, "y": 0.05, "z": 0.7, "new": 0.8}
 

@@ -13,7 +13,7 @@ import numpy as np
 from saferank import saved_state
 from saferank.live.contradictions import cycle_of
 from saferank.live.explanation import Explanation, decided, duel, explain
-from saferank.live.page import Item, Page
+from saferank.live.page import Item, Page, Risk
 from saferank.live.replay import Desk, Pages, fold
 from saferank.policies import (
     ContradictionError,
@@ -27,6 +27,7 @@ from saferank.policies import (
     policy_kind,
 )
 from saferank.randomness import Words
+from saferank.safety import whole_allowance
 from saferank.saved_state import SavedStateError
 from saferank.statistics.decision import decision_rule, whole_horizon
 from saferank.verbs import NOBODY, Flags, Impression, Ints, choose, learn, new_impression
@@ -206,7 +207,15 @@ class Learner:
 
     def explain(self, page: Page | None = None) -> Explanation:
         """Why the ranking is as it is."""
-        return explain(self.kind, self.setup, self.policy, self.state, self.items, page)
+        risk = None if self.kind.worst is None else Risk(self._allowance())
+        return explain(self.kind, self.setup, self.policy, self.state, self.items, page, risk)
+
+    def risk_of_newest(self) -> Risk | None:
+        """What the newest page risks; None for a policy that does not work out the worst case."""
+        return None if self.kind.worst is None else Risk(self._allowance(), self.kind.worst(self.state))
+
+    def _allowance(self) -> int:
+        return whole_allowance(int(self.present.sum()), self.n_positions)
 
     # --- items and production's ranking change ---
 

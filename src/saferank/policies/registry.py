@@ -8,7 +8,6 @@ import numpy as np
 
 from saferank.errors import UsageError
 from saferank.policies.shared.settings import Value, in_name, parse_settings, starting_with
-from saferank.safety import Budget, Price
 from saferank.statistics.decision import DecisionRule, decision_rule
 from saferank.statistics.lifetimes import LARGEST_CATALOGUE
 from saferank.verbs import NOBODY, Flags, Ints, Items
@@ -111,9 +110,7 @@ class PolicyKind:
     regroup: Callable[[Any, Any, Flags], Any] | None = None  # the state for these items, of which the flagged are here
     outlook: Callable[[Any, Any], Outlook] | None = None  # for explanations
     settled: Callable[[Any, int, int], bool] | None = None  # is the order of two items settled? None: ask the rule
-    budget: Callable[[Any], Budget] | None = None  # what its next page may spend; None: it keeps no budget
-    price: Callable[[Any], Price] | None = None  # of its newest page; None: leader and challenger, shuffled in blocks
-    compares_blocks: bool = False  # a page may compare every shown item and the hidden one with every other
+    worst: Callable[[Any], int] | None = None  # of its newest page: by certificates at most so many more wrong pairs
     rebuild: Callable[[Any, Any, Items], Any] | None = None  # the state with its leader derived from this ranking
     grow: Callable[[Any], Any] | None = None  # the state with room for one more page at least; None: make_room knows
     caches: tuple[str, ...] = ()  # fields of the state that issuing pages changes beyond what ``count_issued`` does
@@ -182,11 +179,6 @@ class PolicyKind:
             return self.compared(setup)
         return setup.n_items if self.compares_all else setup.n_positions + 1
 
-    def new_pairs(self, setup: Setup) -> int:
-        """How many new pairs a page may compare at most: so much room is made in the table of duels."""
-        places = setup.n_positions + 1
-        return places * (places - 1) // 2 if self.compares_blocks else places
-
 
 _LEVELS = {"paper": "DELTA", "anytime": "ALPHA"}
 
@@ -229,8 +221,8 @@ def register(name: str, policy: type, **parts: Any) -> PolicyKind:
 
     ``policy`` is the NamedTuple for which ``choose`` and ``learn`` are implemented; ``parts`` are the other fields of
     ``PolicyKind``. ``start`` and ``leader`` are needed. The others give more: ``regroup`` lets items come and go in a
-    live ranker, ``outlook``, ``settled``, ``budget`` and ``price`` let it explain itself, ``rebuild`` and ``caches``
-    make a policy that certifies servable (see ``Servable``), ``shown_as`` is its title and look in figures and reports,
+    live ranker, ``outlook``, ``settled`` and ``worst`` let it explain itself, ``rebuild`` and ``caches`` make
+    a policy that certifies servable (see ``Servable``), ``shown_as`` is its title and look in figures and reports,
     ``lifetimes`` says that it starts from ``setup.lifetime`` and implements ``advance`` and ``restart``,
     ``needs_examination`` that it needs the examination probabilities of the positions, ``setup.examination``,
     ``safe`` what it promises, and ``made_for`` which click model it assumes: the report compares by them.

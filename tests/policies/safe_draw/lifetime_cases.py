@@ -22,7 +22,7 @@ from saferank.policies.safe_draw.lifetime_exact import LifetimeExactState
 from saferank.policies.safe_draw.lifetime_slots import LifetimeSlotState
 from saferank.policies.safe_draw.slots import SlotState
 from saferank.randomness import stream
-from saferank.safety import allowance
+from saferank.safety import allowance, whole_allowance
 from saferank.safety.worst_case import certify_seats, forget_certainty, new_possible, page_code
 from saferank.safety.worst_case import worst_case as worst_case_of
 from saferank.statistics.decision import decision_rule
@@ -364,9 +364,8 @@ def test_no_page_of_the_slot_form_is_dearer_than_what_holds_allows(size: tuple[i
     for number in range(330):
         advance(policy, state)
         choose(policy, state, words, page)
-        budget, price = KIND.budget(state), KIND.price(state)  # type: ignore[misc]
-        assert price.total <= budget.total
-        incomes.add(budget.income)
+        assert KIND.worst(state) <= whole_allowance(*size)  # type: ignore[misc]
+        incomes.add(int(state.reference.income[0]))
         above = state.duels.table.above
         assert all(KIND.settled(state, i, j) == above[i, j] for i in range(5) for j in range(5))  # type: ignore[misc]
         learn(policy, state, page, np.array(fickle_user(users, mood(size, 1, number // 150), page.shown)))

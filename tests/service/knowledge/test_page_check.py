@@ -16,7 +16,7 @@ from tests.reference.worst_case import worst_case
 from tests.service.knowledge.worlds import World
 
 ALL = sorted(kind.name for kind in POLICIES.values() if not kind.missing_to_be_served())
-SERVED = ALL if os.environ.get("NUMBA_DISABLE_JIT") == "1" else ["kl-ucb-br", "safe-draw", "safe-order"]
+SERVED = ALL if os.environ.get("NUMBA_DISABLE_JIT") == "1" else ["kl-ucb-br", "safe-draw"]
 """All that can be served; where kernels are compiled for each, those that differ most."""
 
 

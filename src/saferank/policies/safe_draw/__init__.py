@@ -40,7 +40,6 @@ from saferank.policies.shared.epochs import advance
 from saferank.policies.shared.issuing import freeze
 from saferank.policies.shared.room import has_room
 from saferank.randomness import Words
-from saferank.safety import Budget, Price
 from saferank.safety.worst_case import MOST_SEATS
 from saferank.statistics.bets import SLOT_WEIGHTS, BetTable, bet_table
 from saferank.verbs import Flags, Impression, Ints, Items, choose, learn
@@ -185,14 +184,8 @@ def _settled(state: State, i: int, j: int) -> bool:
     return bool(_form(state).settled(state, i, j))
 
 
-def _budget(state: State) -> Budget:
-    budget: Budget = _form(state).budget_of(state)
-    return budget
-
-
-def _price(state: State) -> Price:
-    price: Price = _form(state).price_of_newest(state)
-    return price
+def _worst(state: State) -> int:
+    return int(_form(state).worst_of_newest(state))
 
 
 def _outlook(policy: SafeDraw, state: State) -> Outlook:
@@ -219,8 +212,7 @@ KIND = register(
     rebuild=_rebuild,
     outlook=_outlook,
     settled=_settled,
-    budget=_budget,
-    price=_price,
+    worst=_worst,
     grow=_grow,
     caches=("plan", "possible", "race", "renewal"),
     lifetimes=True,
