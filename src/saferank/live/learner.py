@@ -63,6 +63,7 @@ class Learner:
         self.horizon = None if horizon is None else whole_horizon(horizon)
         self.items: list[Item] = [*original, *candidates]
         self.kind.check_size(len(self.items))
+        self.kind.check_positions(len(original))
         self.index = {item: number for number, item in enumerate(self.items)}
         self.started = len(self.items)  # what a policy starts from may depend on it
         self.kind.check_lifetime(lifetime, len(self.items))

@@ -69,6 +69,7 @@ class Ranker:
             raise RankerError("original is empty: give at least one item, production's ranking")
         items = _distinct([*ranked, *_listed(candidates, "candidates")])
         _check_size(policy, len(items))
+        _check_positions(policy, len(ranked))
         _check_plugin(policy)
         unranked = items[len(ranked) :]
         _check_lifetime(policy, lifetime, len(items))
@@ -267,6 +268,13 @@ def _check_size(policy: str, n_items: int) -> None:
         policy_kind(policy).check_size(n_items)
     except TooManyItemsError as problem:
         raise RankerError(str(problem)) from problem
+
+
+def _check_positions(policy: str, n_positions: int) -> None:
+    try:
+        policy_kind(policy).check_positions(n_positions)
+    except ValueError as problem:
+        raise RankerError(f"original has {problem}") from problem
 
 
 def _check_lifetime(policy: str, lifetime: int | None, n_items: int) -> None:

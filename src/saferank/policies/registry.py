@@ -107,6 +107,7 @@ class PolicyKind:
     compares_all: bool = False  # a page may compare items that are not shown, any number of them
     compared: Callable[[Setup], int] | None = None  # how many places a page may compare; None: as the flags say
     largest_catalogue: int | None = None  # more items than this are refused; None: no limit
+    most_positions: int | None = None  # larger pages than this are refused; None: no limit
     regroup: Callable[[Any, Any, Flags], Any] | None = None  # the state for these items, of which the flagged are here
     outlook: Callable[[Any, Any], Outlook] | None = None  # for explanations
     settled: Callable[[Any, int, int], bool] | None = None  # is the order of two items settled? None: ask the rule
@@ -161,6 +162,14 @@ class PolicyKind:
         if self.largest_catalogue is not None and n_items > self.largest_catalogue:
             raise TooManyItemsError(
                 f"{n_items} items: {self.name} compares all pairs and takes at most {self.largest_catalogue}"
+            )
+
+    def check_positions(self, n_positions: int) -> None:
+        """ValueError when the policy cannot make pages of so many positions."""
+        if self.most_positions is not None and n_positions > self.most_positions:
+            raise ValueError(
+                f"{n_positions} positions: {self.name} takes at most {self.most_positions}; show fewer, or take a "
+                "policy without that limit, such as kl-ucb-br"
             )
 
     def check_rule(self, rule: DecisionRule) -> None:

@@ -50,6 +50,10 @@ State = ExactState | SlotState | LifetimeExactState | LifetimeSlotState
 _FORMS = {ExactState: exact, SlotState: slots, LifetimeExactState: lifetime_exact, LifetimeSlotState: lifetime_slots}
 
 
+MOST_POSITIONS = 63 - RACERS
+"""Which exchanges a page allows is one bit of a word for each place, the hidden ones of a race among them."""
+
+
 class SafeDraw(NamedTuple):
     """Hyper-parameters: the table of the bets, which knows alpha."""
 
@@ -207,6 +211,7 @@ KIND = register(
     safe=True,
     rule=given_rule,
     rules=("anytime",),
+    most_positions=MOST_POSITIONS,
     compared=lambda setup: max(min(setup.n_items, MOST_SEATS), setup.n_positions + RACERS),
     regroup=_regroup,
     rebuild=_rebuild,
