@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from saferank import progress, simulate
+from saferank._kernel import specialised
 from saferank.simulation import experiment
 from tests.cli.command_line import SMALL, call, environment, start
 
@@ -42,11 +43,10 @@ def test_the_command_and_the_function_play_the_same_loop(
 ) -> None:
     """The loop for late feedback is much slower, and gives the same numbers: only this shows which one is played."""
     played: list[str] = []
-    known = experiment.specialised
 
     def noted(loop: Any, *kinds: type) -> Any:
         played.append(loop.__name__)
-        return known(loop, *kinds)
+        return specialised(loop, *kinds)
 
     monkeypatch.setattr(experiment, "specialised", noted)
     options: Any = {"models": ["pbm"], "queries": 1, "rounds": 100, "repetitions": 2, "jobs": 1, "progress": False}
