@@ -35,6 +35,7 @@ from saferank.statistics.lifetime_bets import (
     with_more_pairs,
 )
 from saferank.verbs import Impression, choose, learn, new_impression
+from tests.live.frozen_pages import valid_certificates
 from tests.reference.randomness import Xoshiro
 from tests.reference.safe_draw.lifetime import IssuedPage, LifetimeSafeDraw
 from tests.reference.worst_case import worst_case
@@ -182,7 +183,7 @@ def test_items_come_and_go_as_in_the_transcription() -> None:
             slow.learn_issued(page, clicks)
 
     visit(110)
-    assert learner.valid_certificates()
+    assert valid_certificates(learner)
     present = learner.present.copy()
     present[0] = False  # a leaves production's ranking, x closes up
     learner.regroup(present)
@@ -297,7 +298,7 @@ def test_a_saved_ranker_goes_on_in_its_epoch(n_items: int) -> None:
         page = ranker.rank()
         ranker.feedback(page, [max(page.items)])
     twin = Ranker.load(ranker.save())
-    assert twin._learner.valid_certificates() == ranker._learner.valid_certificates() != []
+    assert valid_certificates(twin._learner) == valid_certificates(ranker._learner) != []
     for _ in range(90):
         page, same = ranker.rank(), twin.rank()
         assert (page.items, page.groups, ranker.leader) == (same.items, same.groups, twin.leader)
