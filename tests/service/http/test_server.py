@@ -63,7 +63,7 @@ def test_an_endless_header_is_not_collected() -> None:
                     connection.sendall(b"a" * 16_384)
         assert server.exchange(post_bytes("/v1/rank", BODY))[0] == 200
         with server.connect() as connection:
-            connection.sendall(b"POST /v1/rank HTTP/1.1\r\nHost: localhost\r\n" + b"X-A: b\r\n" * 4000)
+            connection.sendall(b"POST /v1/rank HTTP/1.1\r\n" + b"X-A: b\r\n" * 4000)
             large = post_bytes("/v1/rank", BODY).partition(b"\r\n")[2]
             connection.sendall(large)
             assert read_answer(connection)[0] == 200  # 32 KB of headers are fine
