@@ -543,3 +543,15 @@ def test_the_limit_of_items_holds_for_every_rank_call() -> None:
     query = {**query, "query_response_hit_ids": ["a"], "query_attributes": {"candidates": many}}
     refused(post(service, "/ubi_rank", query), 422, "query_attributes.candidates", "at most 3")
     assert not service.engine.seen
+
+
+def test_pages_that_are_asked_for_in_one_turn_of_the_loop_are_bounded_too() -> None:
+    service = Service(max_in_flight=4)
+
+    async def dialogue(client: httpx.AsyncClient) -> list[int]:
+        answers = await asyncio.gather(*(client.post("/v1/rank", json=RANK) for _ in range(40)))
+        assert (await client.post("/v1/rank", json=RANK)).status_code == 200
+        return [answer.status_code for answer in answers]
+
+    statuses = talk(service, dialogue)
+    assert statuses.count(200) >= 4 and statuses.count(503) > 0 and set(statuses) == {200, 503}

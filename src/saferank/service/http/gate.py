@@ -5,6 +5,7 @@ Leaving: every failure is a problem that names itself, every answer has its secu
 counted.
 """
 
+import asyncio
 import functools
 import json
 import logging
@@ -38,7 +39,7 @@ SECURITY: RawHeaders = [
         b"default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'",
     ),
 ]
-_OTHER, FEEDBACK = "other", "/v1/feedback"
+_OTHER, RANK, FEEDBACK = "other", "/v1/rank", "/v1/feedback"
 JSON = b"application/json"
 WAITING = 4
 """So many times more reports than rank calls may be worked on: nearly all of their time they wait for the disk."""
@@ -64,6 +65,7 @@ class Gate:
     def __init__(self, app: App, hub: Hub, hot: dict[str, HotCall]) -> None:
         self.app, self._hub, self._hot = app, hub, hot
         self._in_flight = dict.fromkeys([*hot, _OTHER], 0)
+        self._pages_this_turn = 0
         settings, metrics = hub.settings, hub.metrics
         unfinished = max(LARGEST_UNFINISHED, 4 * settings.max_body_bytes)
         self.connections = OpenConnections(settings.max_connections, unfinished, metrics.connections_closed.inc)
@@ -95,8 +97,21 @@ class Gate:
         return self._hub.stopping or self.is_full(kind) or self._hub.pulse.is_behind()
 
     def is_full(self, kind: str) -> bool:
-        """True when as many requests of this kind are worked on as may be."""
-        return self._in_flight[kind] >= self._hub.settings.max_in_flight * (WAITING if kind == FEEDBACK else 1)
+        """True when as many requests of this kind are worked on as may be, or were in this turn of the event loop.
+
+        A page in memory is answered in one step, so it is never in flight when the next request is looked at. But
+        requests that came together are answered one after the other, and the last must not wait for too many.
+        """
+        most = self._hub.settings.max_in_flight * (WAITING if kind == FEEDBACK else 1)
+        return self._in_flight[kind] + (self._pages_this_turn if kind == RANK else 0) >= most
+
+    def _count_page(self) -> None:
+        if not self._pages_this_turn:
+            asyncio.get_running_loop().call_soon(self._end_turn)
+        self._pages_this_turn += 1
+
+    def _end_turn(self) -> None:
+        self._pages_this_turn = 0
 
     def step_out(self, kind: str) -> None:
         """The request waits for its body: it is not worked on until ``step_in``."""
@@ -130,6 +145,8 @@ class Gate:
         self._admit(scope, busy)
         if kind != _OTHER and scope["method"] == "POST":
             body = await self._hot[path](scope["headers"], receive)
+            if kind == RANK:
+                self._count_page()
             await exchange.respond(200, JSON, body)
         elif self._cross_origin.is_preflight(scope):
             await exchange.respond(204, b"", b"")
