@@ -1,20 +1,20 @@
-"""Results as columns in long form, for polars and pandas."""
+"""Results as columns in long form, for polars, pandas and Parquet."""
 
+import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from saferank.files import replacing
+from saferank.reporting.runs import NAMES
 from saferank.simulation.results import Result
 from saferank.simulation.runs import MEASURES, Runs
 
 if TYPE_CHECKING:
     import pandas
     import polars
-
-NAMES = ("instance", "model", "policy", "rule", "world")
-KEYS = (*NAMES, "positions", "lifetime")
-"""What tells the curves of an experiment apart."""
 
 
 MEANS = (
@@ -67,10 +67,8 @@ def _floats(column: Sequence[float | None] | None, length: int) -> Any:
 
 def polars_frame(columns: dict[str, Any]) -> "polars.DataFrame":
     """The columns as a frame of polars, NaN as null."""
-    try:
-        import polars
-    except ModuleNotFoundError as problem:
-        raise ModuleNotFoundError("to_polars() needs polars: pip install 'saferank[logs]'") from problem
+    import polars
+
     kinds: dict[str, Any] = {name: polars.String for name in columns if name in NAMES}  # also where all are None
     kinds |= {name: polars.Int64 for name in columns if name == "lifetime"}
     return polars.DataFrame(columns, schema_overrides=kinds, nan_to_null=True)
@@ -83,3 +81,11 @@ def pandas_frame(columns: dict[str, Any]) -> "pandas.DataFrame":
     except ModuleNotFoundError as problem:
         raise ModuleNotFoundError("to_pandas() needs pandas: pip install 'saferank[pandas]'") from problem
     return pandas.DataFrame(columns)
+
+
+def write_runs(path: Path, curves: Sequence[Result], runs: Sequence[Runs]) -> None:
+    """Write single runs as Parquet, one row per run and checkpoint."""
+    content = io.BytesIO()
+    polars_frame(run_columns(curves, runs)).write_parquet(content, compression="zstd", statistics=False)
+    with replacing(path) as file:
+        file.write(content.getbuffer())

@@ -1,202 +1,130 @@
-"""Finished pieces of a long run, kept as they come, so that a killed run loses little.
+"""Finished cells of a long run, a Parquet file each, so that a run that is interrupted or killed can be resumed.
 
-A file of lines, each a checksum and a JSON record: the result of a cell as soon as it is complete, and every
-KEEP_SECONDS the single runs of cells that are not. What a killed process or a full disk leaves of the last line has no
-right checksum: reading stops there, and what followed is played again. (A single run is the smallest piece: one that
-lasts longer than a minute is lost as a whole.)
+A cell is one policy with one rule on one instance. Its file has a row per run and checkpoint, as ``runs.parquet`` has
+for all cells, and takes its place when it is complete. Its name has a digest of its content: a file that was damaged is
+named, and its cell is played again. What was played of a cell that was not finished is lost.
 """
 
-import base64
 import hashlib
-import json
-import os
+import io
 import time
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from saferank.errors import ClusterError, OutputError
-from saferank.experiments.run_folder import GO_ON, START_AGAIN, FolderError
-from saferank.simulation.engine import Gathered, Played
-from saferank.simulation.experiment import Cell
-from saferank.simulation.results import Result
-from saferank.simulation.runs import MEASURES, Runs, kept_checkpoints
+from saferank.experiments.frames import polars_frame, run_columns
+from saferank.experiments.run_folder import GO_ON, START_AGAIN, FolderError, piece_files
+from saferank.files import replacing
+from saferank.reporting.runs import KEYS, run_values
+from saferank.simulation.engine import Gathered
+from saferank.simulation.experiment import Cell, result_of
+from saferank.simulation.runs import MEASURES, Runs
 from saferank.verbs import Floats
 
 if TYPE_CHECKING:
+    import polars
+
     from saferank.progress import Reporter
 
-KEEP_SECONDS = 20.0
-"""How much work of unfinished cells may be lost."""
-
-_CHECKSUM = 16
-
-
-class PiecesError(RuntimeError):
-    """Why pieces cannot be kept, in a few words."""
+KEPT = f"what was finished is kept; {GO_ON}"
+_DIGEST = 16
 
 
 class Pieces(Gathered):
-    """What has come of an experiment so far, kept in a file; what the file holds already is there from the start."""
+    """What has come of an experiment so far, kept in a folder; what the folder holds is there from the start."""
 
-    def __init__(self, cells: Sequence[Cell], path: Path, started: float | None = None) -> None:
+    def __init__(self, cells: Sequence[Cell], folder: Path, started: float | None = None) -> None:
         super().__init__(cells)
+        self.folder = folder
         self.seconds_before = 0.0  # of earlier processes
-        self.dropped = 0  # bytes of records that were torn
-        self._kept: set[tuple[int, int]] = set()  # single runs that are in the file
-        self._kept_at = time.monotonic()
-        self._started = self._kept_at if started is None else started
-        with _blaming_the_system():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("ab", buffering=0)  # what cannot be written is noticed here and now
-            try:
-                self._restore(path)
-            except BaseException:
-                self._file.close()
-                raise
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
+        self.damaged: list[Path] = []  # files that were not taken in, and have been removed
+        self._started = time.monotonic() if started is None else started
+        for path in piece_files(folder):
+            self._restore(path)
 
     @property
     def elapsed(self) -> float:
         """Seconds since the experiment began, those of earlier processes included, as far as they were noted."""
         return self.seconds_before + time.monotonic() - self._started
 
-    def add(self, played: Played) -> None:
-        """Take in a task that was played, and keep what is worth it."""
-        super().add(played)
-        number = played.task.cell
-        if number in self.results:
-            single = packed(self.kept[number].values)
-            self._append({"cell": number, "result": asdict(self.results[number]), "single_runs": single})
-        if time.monotonic() - self._kept_at > KEEP_SECONDS:
-            self.keep_runs()
-
-    def keep_runs(self) -> None:
-        """Keep the single runs of unfinished cells now."""
-        for number, runs in self.runs.items():
-            fresh = {repetition: rows for repetition, rows in runs.items() if (number, repetition) not in self._kept}
-            if fresh:
-                self._append({"cell": number, "runs": {str(key): rows.tolist() for key, rows in fresh.items()}})
-                self._kept |= {(number, repetition) for repetition in fresh}
-        with _blaming_the_system():
-            os.fsync(self._file.fileno())
-        self._kept_at = time.monotonic()
-
-    def _append(self, record: dict[str, Any]) -> None:
-        content = {
-            **record,
-            "of": self._names(record["cell"]),
-            "seconds": self.seconds[record["cell"]],
-            "elapsed": round(self.elapsed, 3),
-        }
-        body = json.dumps(content, allow_nan=False).encode()
-        rest = memoryview(_checksum(body) + b" " + body + b"\n")
-        with _blaming_the_system():
-            while rest:
-                rest = rest[self._file.write(rest) :]
+    def finish(self, number: int, rows: Floats) -> None:
+        """Keep a cell that is complete in its file."""
+        super().finish(number, rows)
+        cell = self.cells[number]
+        columns = run_columns([self.results[number]], [Runs(cell.checkpoints, rows)])
+        frame = polars_frame({name: columns[name] for name in (*KEYS, "repetition", "round")})
+        measured = {name: rows[:, :, place].ravel() for place, name in enumerate(MEASURES)}  # bit for bit, also NaN
+        _write(self.folder, number, frame, measured, seconds=self.seconds[number], elapsed=self.elapsed)
 
     def _restore(self, path: Path) -> None:
-        """Take in the records of the file, and cut off what follows the last good one."""
-        good = 0
-        with path.open("rb") as lines:
-            for length, record in _records(lines):
-                good += length
-                if record.get("of") != self._names(record["cell"]):
-                    raise FolderError(f"{path}: was kept by another experiment; {START_AGAIN}")
-                self._take_in(record)
-        self.dropped = path.stat().st_size - good
-        self._file.truncate(good)
+        import polars
 
-    def _unpacked(self, number: int, text: str) -> Runs:
-        cell = self.cells[number]
-        rounds = cell.checkpoints[kept_checkpoints(cell.checkpoints)]
-        values = np.frombuffer(zlib.decompress(base64.b64decode(text)), "<f8").astype(float)
-        return Runs(rounds, values.reshape(cell.plan.repetitions, len(rounds), len(MEASURES)))
-
-    def _names(self, number: int) -> list[str | int | None]:
-        """What a cell plays: a number alone would be believed of any experiment."""
-        if number >= len(self.cells):
-            return []
-        cell = self.cells[number]
-        played = [cell.instance.id, cell.instance.model_name, cell.kind.name, cell.rule_name]
-        return [*played, cell.setup.n_positions, cell.setup.lifetime, cell.plan.world]
-
-    def _take_in(self, record: dict[str, Any]) -> None:
-        number = record["cell"]
-        self.seconds[number], self.seconds_before = record["seconds"], record["elapsed"]
-        if "result" in record:
-            self.results[number] = Result(**record["result"])
-            self.kept[number] = self._unpacked(number, record["single_runs"])
-            self.runs.pop(number, None)
+        number, _, digest = path.stem.partition("-")
+        content = path.read_bytes()
+        if _digest(content) != digest:
+            self.damaged.append(path)
+            path.unlink()
             return
-        runs = {int(key): np.array(rows) for key, rows in record["runs"].items()}
-        self.runs.setdefault(number, {}).update(runs)
-        self._kept |= {(number, repetition) for repetition in runs}
+        frame = polars.read_parquet(io.BytesIO(content))
+        rows = None if int(number) >= len(self.cells) else _rows(self.cells[int(number)], frame)
+        if rows is None:
+            raise FolderError(f"{path}: was kept by another experiment; {START_AGAIN}")
+        super().finish(int(number), rows)
+        self.seconds[int(number)] = frame["seconds"][0]
+        self.seconds_before = max(self.seconds_before, frame["elapsed"][0])
 
 
-@contextmanager
-def resumable(path: Path) -> Iterator[None]:
-    """Say how to resume when something fails after pieces have been kept in the file ``path``."""
-    kept = f"what was finished is kept; {GO_ON}"
+def _write(folder: Path, number: int, frame: "polars.DataFrame", measured: dict[str, Floats], **facts: float) -> None:
+    import polars
+
+    content = io.BytesIO()
+    more = {name: polars.Series(values) for name, values in measured.items()}
+    frame.with_columns(**more, **{name: polars.lit(value) for name, value in facts.items()}).write_parquet(content)
+    path = folder / f"{number:06d}-{_digest(content.getvalue())}.parquet"
     try:
-        yield
-    except PiecesError as problem:
-        raise OutputError(f"{path}: cannot be written: {problem}; {kept} when there is room") from problem
-    except ClusterError as problem:
-        raise (ClusterError(f"{problem}; {kept}") if path.exists() else problem) from problem
-
-
-@contextmanager
-def opened_pieces(cells: Sequence[Cell], path: Path, started: float, shown: "Reporter") -> Iterator[Pieces]:
-    """The pieces in the file ``path``; what is there already is noted, and an interrupt keeps what was finished."""
-    pieces = Pieces(cells, path, started)
-    try:
-        _note_resumed(pieces, shown)
-        yield pieces
-    except KeyboardInterrupt:
-        pieces.keep_runs()
-        raise
-    finally:
-        pieces.close()
-
-
-def _note_resumed(pieces: Pieces, shown: "Reporter") -> None:
-    if not pieces.rounds_there and not pieces.dropped:
-        return
-    total = sum(cell.plan.repetitions * cell.plan.rounds for cell in pieces.cells)
-    torn = f"; a torn record of {pieces.dropped:,} bytes is played again" if pieces.dropped else ""
-    shown.note(f"{pieces.rounds_there:,} of {total:,} rounds are there already{torn}")
-
-
-def packed(values: Floats) -> str:
-    """Numbers as text, bit for bit, in little room."""
-    return base64.b64encode(zlib.compress(values.astype("<f8").tobytes())).decode()
-
-
-def _checksum(body: bytes) -> bytes:
-    return hashlib.sha256(body).hexdigest()[:_CHECKSUM].encode()
-
-
-@contextmanager
-def _blaming_the_system() -> Iterator[None]:
-    try:
-        yield
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            file.write(content.getbuffer())
     except OSError as problem:
-        raise PiecesError(problem.strerror or str(problem)) from problem
+        reason = problem.strerror or problem
+        raise OutputError(f"{path}: cannot be written: {reason}; {KEPT} when there is room") from problem
 
 
-def _records(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The records up to the first that is torn, each with its length in bytes."""
-    for line in lines:
-        checksum, _, body = line.partition(b" ")
-        if not line.endswith(b"\n") or _checksum(body[:-1]) != checksum:
-            return
-        yield len(line), json.loads(body)
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_DIGEST]
+
+
+def _rows(cell: Cell, frame: "polars.DataFrame") -> Floats | None:
+    """The runs of a cell, in the order of their repetitions; None when the frame is of another cell."""
+    shape = (cell.plan.repetitions, len(cell.checkpoints))
+    if len(frame) != shape[0] * shape[1]:
+        return None
+    runs = run_values(frame, cell.plan.repetitions)
+    result = result_of(cell, runs.values)
+    names = {key: frame[key][0] for key in KEYS}
+    same = names == {key: getattr(result, key) for key in KEYS} and np.array_equal(runs.rounds, cell.checkpoints)
+    return runs.values if same else None
+
+
+@contextmanager
+def resumable(folder: Path) -> Iterator[None]:
+    """Say how to resume when a cluster fails after pieces have been kept in the folder."""
+    try:
+        yield
+    except ClusterError as problem:
+        raise (ClusterError(f"{problem}; {KEPT}") if piece_files(folder) else problem) from problem
+
+
+def opened_pieces(cells: Sequence[Cell], folder: Path, started: float, shown: "Reporter") -> Pieces:
+    """The pieces in the folder; what is there already, and what is damaged, is noted."""
+    pieces = Pieces(cells, folder, started)
+    total = sum(cell.plan.repetitions * cell.plan.rounds for cell in cells)
+    for path in pieces.damaged:
+        shown.note(f"{path}: is damaged, and its cell is played again")
+    if pieces.rounds_there:
+        shown.note(f"{pieces.rounds_there:,} of {total:,} rounds are there already")
+    return pieces

@@ -9,11 +9,11 @@ from saferank.errors import ArgumentError, writing
 from saferank.experiments import tables
 from saferank.experiments.comparisons.comparison import Comparison, compared
 from saferank.experiments.comparisons.pairs import Comparisons, adjusted, compared_all
-from saferank.experiments.frames import mean_columns, pandas_frame, polars_frame, run_columns
+from saferank.experiments.frames import mean_columns, pandas_frame, polars_frame, run_columns, write_runs
 from saferank.experiments.labels import labelled
 from saferank.experiments.plot import Plot
-from saferank.experiments.run_files import RUNS, read_runs, write_runs
 from saferank.reporting.numbers import counted
+from saferank.reporting.runs import RUNS, read_runs
 from saferank.simulation.results import Result, ResultsError, read_results, write_results
 from saferank.simulation.runs import MEASURES, Runs
 
@@ -113,8 +113,7 @@ class Results:
     def save(self, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
         """Write ``results.json`` and, beside it, the single runs as Parquet; returns the files.
 
-        A folder that holds results is refused unless ``overwrite`` is given. Parquet needs polars; without it a warning
-        says that the runs are not saved.
+        A folder that holds results is refused unless ``overwrite`` is given.
         """
         home = Path(folder)
         there = [name for name in (RESULTS, RUNS) if (home / name).exists()]
@@ -127,11 +126,12 @@ class Results:
         with writing(home):
             home.mkdir(parents=True, exist_ok=True)
         path = home / RESULTS
-        with writing(home / RUNS):
-            written = [] if self.runs is None else write_runs(home / RUNS, self.curves, self.runs)
+        if self.runs is not None:
+            with writing(home / RUNS):
+                write_runs(home / RUNS, self.curves, self.runs)
         with writing(path):
             write_results(path, self.curves, self.provenance)
-        return [path, *written]
+        return [path] if self.runs is None else [path, home / RUNS]
 
     @classmethod
     def load(cls, path: str | Path) -> "Results":

@@ -1,7 +1,7 @@
 """The folder of a run that can be interrupted: what is in it, whether it can be resumed, what is removed by a restart.
 
-``experiment.json`` says what is run, and is compared when a run is resumed. ``pieces/`` holds what is finished until
-all is. ``results.json`` is written last: where it is and no pieces are, the run is finished.
+``experiment.json`` says what is run, and is compared when a run is resumed. ``pieces/`` holds a file for each finished
+cell until all are. ``results.json`` is written last: where it is and no pieces are, the run is finished.
 """
 
 import json
@@ -14,8 +14,8 @@ from typing import Any
 from saferank._kernel import package_digest
 from saferank._version import __version__
 from saferank.errors import ArgumentError, UsageError
-from saferank.experiments.run_files import RUNS
 from saferank.files import JsonFileError, read_json, write_atomically
+from saferank.reporting.runs import RUNS
 
 RESULTS = "results.json"
 LOCK = ".in-use"
@@ -33,6 +33,11 @@ _DIGESTS = {
 """What is compared by a digest, which a reader cannot compare."""
 
 
+def piece_files(folder: Path) -> list[Path]:
+    """The files of finished cells in a folder, which may not exist."""
+    return sorted(folder.glob("[0-9]*-*.parquet"))
+
+
 class FolderError(UsageError):
     """Why a folder cannot be used, in a sentence that says what to do."""
 
@@ -45,23 +50,28 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.experiment = path / "experiment.json"
-        self.pieces = path / "pieces" / "finished.log"
+        self.pieces = path / "pieces"
         self.results = path / RESULTS
 
     @property
     def files(self) -> list[Path]:
-        """Every file that a run writes."""
-        return [self.experiment, self.results, self.pieces, self.path / RUNS, self.path / "regret.png"]
+        """Every file that a run writes, the pieces aside."""
+        return [self.experiment, self.results, self.path / RUNS, self.path / "regret.png"]
 
     @property
     def in_use(self) -> list[Path]:
         """Files that are there of a run, or files of other programs with the same names."""
-        return [file for file in self.files if file.exists()]
+        return [file for file in (*self.files, *self.piece_files) if file.exists()]
+
+    @property
+    def piece_files(self) -> list[Path]:
+        """The files of finished cells of a run that is not finished."""
+        return piece_files(self.pieces)
 
     @property
     def finished(self) -> bool:
         """True when a run was finished here."""
-        return self.results.exists() and not self.pieces.exists()
+        return self.results.exists() and not self.piece_files
 
     def check_use(self, resume: bool, overwrite: bool) -> None:
         """A folder with a run in it is neither resumed nor cleared unless that is asked for."""
@@ -74,7 +84,7 @@ class RunFolder:
     def _state(self) -> str:
         if self.finished:
             return "a finished run"
-        if not self.experiment.exists() and not self.pieces.exists():
+        if not self.experiment.exists() and not self.piece_files:
             return f"{self.in_use[0].name}, which a run would overwrite"
         return "a run that was not finished"
 
@@ -86,9 +96,10 @@ class RunFolder:
 
     def remove_pieces(self) -> None:
         """Once all is written, pieces are of no more use."""
-        self.pieces.unlink(missing_ok=True)
+        for file in (*self.piece_files, *self.pieces.glob(".[0-9]*.tmp")):  # a killed process leaves half a file
+            file.unlink()
         with suppress(OSError):  # never made, or other files are there too
-            self.pieces.parent.rmdir()
+            self.pieces.rmdir()
 
     @contextmanager
     def reserved(self) -> Iterator[None]:

@@ -191,14 +191,14 @@ def _played_in(
     from saferank.experiments.pieces import opened_pieces
     from saferank.experiments.run_folder import GO_ON
 
-    with opened_pieces(cells, folder.pieces, started, shown) as pieces:
-        try:
-            play(cells, pieces, engine, shown, lambda: GO_ON if pieces.rounds_there else "nothing was written")
-        except BaseException:
-            if not pieces.rounds_there:  # nothing to resume: leave the folder as it was
-                folder.clear()
-            raise
-        return _results(pieces, sources, command, pieces.elapsed)
+    pieces = opened_pieces(cells, folder.pieces, started, shown)
+    try:
+        play(cells, pieces, engine, shown, lambda: GO_ON if pieces.results else "nothing was written")
+    except BaseException:
+        if not pieces.results:  # nothing to resume: leave the folder as it was
+            folder.clear()
+        raise
+    return _results(pieces, sources, command, pieces.elapsed)
 
 
 def _results(gathered: "Gathered", sources: "Sources", command: list[str], seconds: float) -> "Results":

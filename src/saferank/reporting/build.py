@@ -18,6 +18,7 @@ from saferank.reporting.figures.options import USUAL, FigureOptions
 from saferank.reporting.looks import PAPER_MODELS, labels, policy_name
 from saferank.reporting.model_study import findings, model_study_of
 from saferank.reporting.reading import Run, read_checked, read_run
+from saferank.reporting.runs import Key, runs_of
 from saferank.reporting.sections import (
     FIGURES,
     Studio,
@@ -31,7 +32,6 @@ from saferank.reporting.selection import ALL_ALIKE, Selection
 from saferank.reporting.sensitivity import sensitivity_tables
 from saferank.reporting.spread.by_query import ORIGINAL, finding, spreads
 from saferank.reporting.spread.clicks import click_tables
-from saferank.reporting.spread.runs import Key, runs_of
 from saferank.reporting.study import StudyPair, study_pairs
 from saferank.simulation.runs import Runs
 

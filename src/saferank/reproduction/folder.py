@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from saferank.errors import ArgumentError
-from saferank.experiments.run_files import RUNS
 from saferank.experiments.run_folder import RESULTS, START_AGAIN, FolderError, RunFolder
 from saferank.instances import Instance, load_instances, save_instances
+from saferank.reporting.runs import RUNS
 from saferank.reproduction.planted import LOG_NAME
 
 __all__ = ["RESULTS", "SENSITIVITY", "STUDY", "Folder", "FolderError"]
@@ -30,9 +30,9 @@ class Folder(RunFolder):
 
     @property
     def files(self) -> list[Path]:
-        """Every file that a run writes, the report aside."""
+        """Every file that a run writes, the pieces and the report aside."""
         others = [self.path / name for name in (LOG_NAME, SENSITIVITY, STUDY, RUNS)]
-        return [self.experiment, self.results, self.pieces, self.instances, *others]
+        return [self.experiment, self.results, self.instances, *others]
 
     def check_use(self, resume: bool, overwrite: bool) -> None:
         """A folder with a run in it is neither resumed nor cleared unless that is asked for."""

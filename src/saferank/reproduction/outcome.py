@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from saferank.experiments.run_files import RUNS, write_runs
+from saferank.experiments.frames import write_runs
 from saferank.instances import Instance
 from saferank.logs import LogSummary
+from saferank.reporting.runs import RUNS
 from saferank.reproduction.folder import RESULTS, SENSITIVITY, STUDY
 from saferank.reproduction.parts import Parts
 from saferank.reproduction.protocol import Protocol

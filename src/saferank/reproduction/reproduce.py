@@ -217,11 +217,11 @@ def _run(
     from saferank.reproduction.outcome import measured, write_outcome
     from saferank.simulation.results import provenance
 
-    with opened_pieces(parts.cells, folder.pieces, started, shown) as pieces:
-        play(parts.cells, pieces, engine, shown, lambda: GO_ON)
-        source = {**provenance(command, protocol.seed, pieces.elapsed), **read_facts(folder.instances, parts.paper)}
-        with writing(folder.results):
-            write_outcome(folder.path, parts, pieces, {**source, "reproduction": {**facts, **measured(parts, pieces)}})
+    pieces = opened_pieces(parts.cells, folder.pieces, started, shown)
+    play(parts.cells, pieces, engine, shown, lambda: GO_ON)
+    source = {**provenance(command, protocol.seed, pieces.elapsed), **read_facts(folder.instances, parts.paper)}
+    with writing(folder.results):
+        write_outcome(folder.path, parts, pieces, {**source, "reproduction": {**facts, **measured(parts, pieces)}})
     folder.remove_pieces()
 
 

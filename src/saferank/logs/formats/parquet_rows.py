@@ -1,4 +1,4 @@
-"""The rows of a Parquet file, a slice at a time. Needs polars, the optional extra ``logs``."""
+"""The rows of a Parquet file, a slice at a time."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,20 +17,13 @@ _SLICE = 1 << 16
 def parquet_rows(path: Path, progress: Progress) -> Iterator[dict[str, Any]]:
     """The pages of a file as dicts, or a ``LogError``."""
     source = on_one_line(path)
-    polars = _polars(source)
+    import polars
+
     try:
         yield from _rows(polars.scan_parquet(path, glob=False), polars, path, progress)
     except polars.exceptions.PolarsError as problem:
         reason = str(problem).partition("\n")[0]
         raise LogError(f"{source}: cannot be read as Parquet: {reason}") from problem
-
-
-def _polars(source: str) -> Any:
-    try:
-        import polars
-    except ImportError:
-        raise LogError(f"{source}: is Parquet, which needs polars; to get it: pip install 'saferank[logs]'") from None
-    return polars
 
 
 def _rows(frame: Any, polars: Any, path: Path, progress: Progress) -> Iterator[dict[str, Any]]:

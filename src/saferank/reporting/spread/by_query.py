@@ -13,7 +13,7 @@ import numpy as np
 
 from saferank.reporting.looks import policy_name
 from saferank.reporting.numbers import plainly
-from saferank.reporting.spread.runs import Key, measure_of
+from saferank.reporting.runs import Key, measure_of
 from saferank.simulation.results import Result
 from saferank.simulation.runs import Runs
 

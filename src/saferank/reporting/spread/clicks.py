@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from saferank.reporting.looks import policy_name
-from saferank.reporting.spread.runs import Key, measure_of
+from saferank.reporting.runs import Key, measure_of
 from saferank.simulation.runs import Runs
 from saferank.verbs import Floats, Ints
 
