@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from saferank.errors import OutputError
-from saferank.experiments.pieces import Pieces
-from saferank.experiments.run_folder import FolderError, piece_files
+from saferank.experiments.run_folder import FolderError, Pieces, piece_files
 from saferank.instances.embedded import embedded_instances
 from saferank.simulation.engine import Gathered, Task, Threads, play_task, simulate
 from saferank.simulation.experiment import Plan, cells_of
@@ -113,7 +112,7 @@ def test_a_full_disk_is_said_and_leaves_no_half_piece(tmp_path: Path, monkeypatc
 
 def test_time_goes_on_from_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(1000, 100_000, 10))
-    monkeypatch.setattr("saferank.experiments.pieces.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("saferank.experiments.run_folder.time.monotonic", lambda: float(next(clock)))
     filled(tmp_path, TASKS)
     pieces = Pieces(CELLS, tmp_path)
     assert pieces.seconds_before > 0

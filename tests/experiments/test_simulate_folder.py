@@ -10,7 +10,7 @@ import pytest
 
 from saferank import Results, RunInterrupted, embedded_instances, simulate
 from saferank.errors import ArgumentError
-from saferank.experiments import pieces as pieces_module
+from saferank.experiments import run_folder as pieces_module
 from saferank.experiments.run_folder import FolderError, RunFolder
 from saferank.simulation import engine
 from tests.cli.command_line import environment
@@ -22,7 +22,7 @@ ASKED: dict[str, Any] = {
 KILLED = """
 import os, signal
 from saferank import embedded_instances, simulate
-from saferank.experiments import pieces
+from saferank.experiments import run_folder as pieces
 keep = pieces.Pieces.add
 def add(self, played):
     keep(self, played)

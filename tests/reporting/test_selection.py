@@ -7,10 +7,9 @@ import pytest
 
 from saferank.errors import ArgumentError
 from saferank.experiments.frames import write_runs
-from saferank.reporting.reading import read_run
+from saferank.reporting.reading import Selection, read_run
 from saferank.reporting.report import report
 from saferank.reporting.runs import runs_of
-from saferank.reporting.selection import Selection
 from saferank.simulation.results import Result
 from tests.reporting.planted import curve, runs, write
 

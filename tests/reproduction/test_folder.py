@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from saferank.experiments.run_folder import FolderError
 from saferank.instances.embedded import embedded_instances
-from saferank.reproduction.folder import Folder, FolderError
+from saferank.reproduction.folder import Folder
 
 INSTANCES = embedded_instances(2, models=("cm",))
 

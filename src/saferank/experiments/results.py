@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saferank.errors import ArgumentError, writing
-from saferank.experiments import tables
-from saferank.experiments.comparisons.comparison import Comparison, compared
-from saferank.experiments.comparisons.pairs import Comparisons, adjusted, compared_all
-from saferank.experiments.frames import mean_columns, pandas_frame, polars_frame, run_columns, write_runs
-from saferank.experiments.labels import labelled
+from saferank.experiments import frames
+from saferank.experiments.comparisons import Comparison, Comparisons, adjusted, compared, compared_all
+from saferank.experiments.frames import labelled, mean_columns, pandas_frame, polars_frame, run_columns, write_runs
 from saferank.experiments.plot import Plot
 from saferank.reporting.numbers import counted
 from saferank.reporting.runs import RUNS, read_runs
@@ -108,7 +106,7 @@ class Results:
 
     def to_latex(self) -> str:
         """The ends of all curves as a LaTeX table (booktabs), averaged over instances."""
-        return tables.latex(labelled(self.curves))
+        return frames.latex(labelled(self.curves))
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
         """Write ``results.json`` and, beside it, the single runs as Parquet; returns the files.
@@ -142,10 +140,10 @@ class Results:
 
     def __repr__(self) -> str:
         head = "\n".join([self._headline(), *self.left_out])
-        return f"{head}\n{tables.text(labelled(self.curves))}" if self.curves else head
+        return f"{head}\n{frames.text(labelled(self.curves))}" if self.curves else head
 
     def _repr_html_(self) -> str:
-        return tables.html(labelled(self.curves), self._headline()) if self.curves else f"<p>{self._headline()}</p>"
+        return frames.html(labelled(self.curves), self._headline()) if self.curves else f"<p>{self._headline()}</p>"
 
     def _headline(self) -> str:
         parts = [

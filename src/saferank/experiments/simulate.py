@@ -142,8 +142,8 @@ def _in_folder(
     overwrite: bool,
 ) -> "Results":
     """Play what is missing in the folder and save the results there; those of a finished run are read."""
-    from saferank.experiments.pieces import resumable
     from saferank.experiments.results import Results
+    from saferank.experiments.run_folder import resumable
     from saferank.files import output_folder
 
     started = time.monotonic()
@@ -188,8 +188,7 @@ def _played_in(
     command: list[str],
     started: float,
 ) -> "Results":
-    from saferank.experiments.pieces import opened_pieces
-    from saferank.experiments.run_folder import GO_ON
+    from saferank.experiments.run_folder import GO_ON, opened_pieces
 
     pieces = opened_pieces(cells, folder.pieces, started, shown)
     try:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from saferank.errors import ClusterError
-from saferank.experiments.pieces import Pieces
+from saferank.experiments.run_folder import Pieces
 from saferank.instances import load_instances
 from saferank.policies import policies_of
 from saferank.simulation.results import read_results
@@ -366,7 +366,7 @@ def test_a_full_disk_is_an_error_that_can_be_gone_on_from(
 def test_a_disk_that_is_full_when_results_are_written_leaves_no_half_file(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from saferank.reproduction.outcome import write_outcome
+    from saferank.reproduction.folder import write_outcome
 
     with monkeypatch.context() as patch:
 
@@ -374,7 +374,7 @@ def test_a_disk_that_is_full_when_results_are_written_leaves_no_half_file(
             patch.setattr("saferank.files.os.fsync", full)
             return write_outcome(*arguments)
 
-        patch.setattr("saferank.reproduction.outcome.write_outcome", begin_and_fill)
+        patch.setattr("saferank.reproduction.folder.write_outcome", begin_and_fill)
         code, _, err = call(capsys, "reproduce", *PLAIN, "--out", tmp_path)
     assert (code, "results.json: cannot be written: No space left" in err) == (1, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["experiment.json", "instances.json", "log.gz", "pieces"]

@@ -21,7 +21,7 @@ OPTIONS = (
 UNHURRIED = """
 import sys, time
 from saferank.cli import main
-from saferank.experiments import pieces
+from saferank.experiments import run_folder as pieces
 keep = pieces.Pieces.add
 def slowly(self, played):
     keep(self, played)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from saferank.logs import LogError, read_log, summarize_log
-from saferank.logs.formats import parquet_rows
+from saferank.logs.formats import sessions
 from tests.logs.log_writing import same
 
 PAGES = [
@@ -60,7 +60,7 @@ def test_json_gzip_and_parquet_are_equal(tmp_path: Path, monkeypatch: pytest.Mon
     plain = write_lines(tmp_path / "plain", pages)
     (tmp_path / "packed").write_bytes(gzip.compress(plain.read_bytes()))
     polars.DataFrame(pages).write_parquet(tmp_path / "table")
-    monkeypatch.setattr(parquet_rows, "_SLICE", 777)
+    monkeypatch.setattr(sessions, "_SLICE", 777)
     log = read_log(plain, "sessions", queries=3)
     assert same(log, read_log(tmp_path / "packed", "sessions", queries=3, chunk=100))
     told: list[int] = []

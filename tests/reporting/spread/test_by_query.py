@@ -8,7 +8,7 @@ import pytest
 from saferank.reporting.figures.by_query import by_query_figure
 from saferank.reporting.reading import Run
 from saferank.reporting.runs import runs_of
-from saferank.reporting.spread.by_query import BETTER, EQUAL, WORSE, finding, share_of, spreads
+from saferank.reporting.spread import BETTER, EQUAL, WORSE, finding, share_of, spreads
 from saferank.simulation.results import ResultsError
 from tests.reporting.planted import curve, reproduction, runs, true_results, write
 
