@@ -16,7 +16,7 @@ from saferank.instances.embedded import MODELS, embedded_instances
 from saferank.policies.bubble_rank import ALL_CANDIDATES, SHOWN_ONLY
 from saferank.policies.registry import PAPER, policies_of, policy_kind
 from saferank.reporting.sensitivity import REVERSED
-from saferank.reproduction.protocol import Protocol
+from saferank.reproduction.protocol import EMBEDDED, Protocol
 from saferank.safety import judge_of, wrong_pairs
 from saferank.simulation.experiment import Cell, cells_of
 
@@ -69,7 +69,6 @@ def _query(id: str, instances: Sequence[Instance], n_positions: int) -> Query:
 
 SAFE = tuple(name for name in policies_of(PAPER) if policy_kind(name).safe)
 """Those of the paper that promise safety: what it left open is about them."""
-EMBEDDED = "embedded"
 STUDIED = "kl-ucb-br"
 
 

@@ -13,10 +13,10 @@ from saferank.instances import Instance, check_positions, load_instances
 from saferank.logs import FORMATS
 from saferank.logs.records import LONGEST_PAGE, RANKING_LENGTH
 from saferank.policies.registry import OURS, PAPER, policies_of, policy_kind
-from saferank.reproduction.parts import EMBEDDED
 from saferank.simulation.experiment import DEFAULT_RULE, Plan
 from saferank.statistics.decision import decision_rule
 
+EMBEDDED = "embedded"
 PARTS = ("additions", "sensitivity", "study")
 """What is played besides the paper's own experiment: our own policies beside its five, and two studies."""
 

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -119,13 +118,6 @@ def test_a_missing_column_and_damaged_parquet(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(LogError, match=rf"^{path}: cannot be read as Parquet: "):
         summarize_log(path, "sessions")
-
-
-def test_without_polars_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    polars.DataFrame(PAGES).write_parquet(tmp_path / "table")
-    monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(LogError, match=r"is Parquet, which needs polars; to get it: pip install 'saferank\[logs\]'"):
-        summarize_log(tmp_path / "table", "sessions")
 
 
 def test_more_pages_than_a_batch_holds(tmp_path: Path) -> None:
