@@ -7,7 +7,7 @@ export PYTHONDONTWRITEBYTECODE :=
 REAL := ../shared/data/yandex60.json
 STUDY := $(if $(wildcard $(REAL)),--study-instances $(REAL))
 
-.PHONY: help demo test check lint types kernels unit bench docs package soak coverage sdks clean
+.PHONY: help demo test check lint types kernels unit bench docs package soak coverage clean
 
 help:           ## list these commands
 	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -68,10 +68,6 @@ package: .venv/.ready  ## wheel and sdist in dist/, checked, and the wheel insta
 
 coverage: .venv/.ready  ## line coverage with the kernels interpreted
 	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --ignore tests/acceptance --cov --cov-report=term-missing:skip-covered
-
-sdks:           ## the Node SDKs of Azure Personalizer into build/sdks, for their tests; needs npm
-	@mkdir -p build/sdks && cp tests/sdks/package.json build/sdks/
-	@for attempt in 1 2 3; do npm install --prefix build/sdks --no-package-lock --no-audit --no-fund --loglevel error && exit 0; sleep 5; done; exit 1
 
 clean:          ## remove what was built, the virtual environment included
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -96,6 +96,16 @@ def test_versions_agree() -> None:
     assert citation["version"] == __version__
 
 
+def test_a_skipped_test_fails_where_nothing_may_be_skipped(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.conftest", "--rootdir", "."]
+    for reason, status in (("needs a browser", 1), ("../shared/data is not here", 0)):
+        test = tmp_path / "test_skipped.py"
+        test.write_text(f"import pytest\n\ndef test_it():\n    pytest.skip({reason!r})\n", encoding="utf-8")
+        environment = {**os.environ, "SAFERANK_NO_SKIPS": "1"}
+        done = subprocess.run([*command, str(test)], cwd=ROOT, env=environment, capture_output=True, check=False)
+        assert done.returncode == status, done.stdout
+
+
 def test_the_containers_are_as_the_documentation_says() -> None:
     services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
     assert set(services) == {"saferank", "database"}

@@ -148,10 +148,6 @@ class SqliteStore:
         pages = await self._pages("page", impression)
         return pages[0] if pages else None
 
-    async def delivery(self, tenant: str, event_id: str) -> bytes | None:
-        rows = await self._rows("delivery", tenant, event_id)
-        return bytes(rows[0][0]) if rows else None
-
     async def _pages(self, statement: str, *arguments: Any) -> list[PageRow]:
         sql = statements("embedded")[statement]
         return await self._read(lambda on: unsealed_pages(self.name, on.execute(sql, arguments).fetchall()))

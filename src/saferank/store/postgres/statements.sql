@@ -104,9 +104,6 @@ SELECT saferank.clock()
 SELECT impression, context, closes_at, record, server, number, sum, clicks::text, inverse = ~ clicks
 FROM saferank.page WHERE impression = %b
 
--- name: delivery
-SELECT digest FROM saferank.delivery WHERE tenant = %s AND event_id = %s
-
 -- name: pages_between
 SELECT impression, context, closes_at, record, server, number, sum, clicks::text, inverse = ~ clicks
 FROM saferank.page WHERE context = %s AND impression >= %b AND impression < %b ORDER BY impression

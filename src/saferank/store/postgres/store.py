@@ -157,10 +157,6 @@ class PostgresStore:
         rows = await self._rows("page", impression)
         return self._page(rows[0]) if rows else None
 
-    async def delivery(self, tenant: str, event_id: str) -> bytes | None:
-        rows = await self._rows("delivery", tenant, event_id)
-        return bytes(rows[0][0]) if rows else None
-
     def _page(self, row: tuple[Any, ...]) -> PageRow:
         *fields, found, clicks, whole = row
         if not whole:
