@@ -3,7 +3,6 @@
 import psycopg
 
 from saferank.store.postgres.store import PostgresStore
-from saferank.store.rewriting import RewritableStore
 
 _TABLES = [
     "context",
@@ -27,7 +26,7 @@ class Postgres:
     def __init__(self, address: str) -> None:
         self.address = address
 
-    async def connect(self) -> RewritableStore:
+    async def connect(self) -> PostgresStore:
         store = PostgresStore(self.address)
         await store.open()
         return store

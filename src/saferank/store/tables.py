@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Protocol
 
 from saferank.store.checksums import damaged, sealed, unsealed
 from saferank.store.past import LoadableStore
-from saferank.store.rewriting import RewritableStore
 
 CHUNK = 1000
 """Rows that are read or written in one go."""
@@ -58,7 +57,7 @@ class Chunk(NamedTuple):
     rows: list[Row]
 
 
-class CopiedStore(LoadableStore, RewritableStore, Protocol):
+class CopiedStore(LoadableStore, Protocol):
     """A store whose whole content can be taken out and put in."""
 
     def dump(self) -> AsyncIterator[Chunk]:

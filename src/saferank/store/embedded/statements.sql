@@ -232,26 +232,6 @@ UPDATE catalogue SET used_at = ?
 DELETE FROM delivery WHERE (tenant, event_id) IN
 (SELECT tenant, event_id FROM delivery WHERE at < ? ORDER BY at LIMIT ?)
 
--- --- deletion of an item ---
-
--- name: catalogues_after
-SELECT digest, body, sum FROM catalogue WHERE digest > ? ORDER BY digest LIMIT ?
-
--- name: delete_catalogues_in
-DELETE FROM catalogue WHERE digest IN (?) RETURNING digest
-
--- name: set_terms
-UPDATE context SET terms = ?, sum = ? WHERE id = ?
-
--- name: set_version
-INSERT OR REPLACE INTO version (context, version, at, cause, leader, impression, evidence, why, sum) VALUES (?)
-
--- name: set_alarm
-UPDATE alarm SET detail = ? WHERE context = ? AND detail = ?
-
--- name: scrub
-VACUUM
-
 -- --- operations and alarms ---
 
 -- name: last_operation

@@ -11,7 +11,6 @@ from saferank.store.checksums import damaged, unsealed, unsealed_pages
 from saferank.store.contract import (
     SHARDS,
     AlarmRow,
-    CatalogueRow,
     ContextRow,
     Deleted,
     Fault,
@@ -30,7 +29,7 @@ from saferank.store.contract import (
 )
 from saferank.store.embedded import copying, leases, pruning, publishing
 from saferank.store.embedded.clock import Clock, not_before, wall_clock
-from saferank.store.embedded.file import FILE_NAME, check, insert, make_folder, select_in
+from saferank.store.embedded.file import FILE_NAME, check, insert, make_folder
 from saferank.store.embedded.groups import load, write_group
 from saferank.store.embedded.threads import Readers, WriterThread, sentences
 from saferank.store.faults import checked_operations, operation_faults, page_faults, time_faults
@@ -231,35 +230,6 @@ class SqliteStore:
 
     async def prune_catalogues(self, before: int, most: int) -> int:
         return await self._write(lambda on: pruning.prune_catalogues(on, before, most))
-
-    # --- deletion of an item ---
-
-    async def all_catalogues(self) -> AsyncIterator[CatalogueRow]:
-        after = b""
-        while rows := await self._rows("catalogues_after", after, _CHUNK):
-            for row in rows:
-                yield CatalogueRow(*unsealed(self.name, "catalogue", row))
-            after = rows[-1][0]
-
-    async def delete_catalogues(self, digests: Sequence[bytes]) -> int:
-        sql, keys = statements("embedded")["delete_catalogues_in"], [(digest,) for digest in digests]
-        return await self._write(lambda on: len(select_in(on, sql, keys)))
-
-    async def rewrite(
-        self,
-        lease: Lease,
-        row: ContextRow,
-        publication: Publication | None,
-        versions: Sequence[VersionRow],
-        alarms: Mapping[str, str],
-    ) -> None:
-        await self._write(
-            lambda on: pruning.rewrite(on, lease, row, publication, versions, alarms, self._clock(), self.name)
-        )
-
-    async def scrub(self) -> None:
-        with sentences(self.path):
-            await asyncio.to_thread(pruning.scrub, self.path)
 
     # --- operations ---
 

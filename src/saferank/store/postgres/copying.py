@@ -47,12 +47,6 @@ async def faults(address: str, name: str) -> list[Fault]:
     return [*page_faults(name, written, found), *operation_faults(name, *operations), *time_faults(name, times, now)]
 
 
-async def scrub(address: str, name: str) -> None:
-    """Write the tables again without what was deleted."""
-    async with _unlimited(address, name) as connection:
-        await connection.execute(statements("postgres")["scrub"])
-
-
 async def _row(connection: Connection, statement: str) -> Row:
     row = await (await connection.execute(statements("postgres")[statement])).fetchone()
     assert row is not None

@@ -203,39 +203,6 @@ AND used_at < %(before)s
 DELETE FROM saferank.delivery WHERE (tenant, event_id) IN
 (SELECT tenant, event_id FROM saferank.delivery WHERE at < %s ORDER BY at LIMIT %s)
 
--- --- deletion of an item ---
-
--- name: catalogues_after
-SELECT digest, body, sum FROM saferank.catalogue WHERE digest > %b ORDER BY digest LIMIT %s
-
--- name: delete_catalogues
-DELETE FROM saferank.catalogue WHERE digest = ANY (%b::bytea[])
-
--- name: set_terms
-UPDATE saferank.context SET terms = %s, sum = %s WHERE id = %s
-
--- name: next_publication
-SELECT coalesce(max(number), 0) + 1 FROM saferank.publication WHERE context = %s
-
--- name: set_publication
-INSERT INTO saferank.publication (context, number, through, operation, body, sum, published_at)
-VALUES (%s, %s, %s, %s, %b, %s, saferank.clock())
-ON CONFLICT (context) DO UPDATE SET number = excluded.number, through = excluded.through,
-operation = excluded.operation, body = excluded.body, sum = excluded.sum, published_at = excluded.published_at
-
--- name: set_version
-INSERT INTO saferank.version (context, version, at, cause, leader, impression, evidence, why, sum)
-VALUES (%s, %s, %s, %s, %s, %b, %s, %s, %s)
-ON CONFLICT (context, version) DO UPDATE SET at = excluded.at, cause = excluded.cause, leader = excluded.leader,
-impression = excluded.impression, evidence = excluded.evidence, why = excluded.why, sum = excluded.sum
-
--- name: set_alarm
-UPDATE saferank.alarm SET detail = %s WHERE context = %s AND detail = %s
-
--- name: scrub
-VACUUM FULL saferank.context, saferank.catalogue, saferank.page, saferank.delivery, saferank.publication,
-saferank.snapshot, saferank.version, saferank.alarm
-
 -- --- operations and alarms ---
 
 -- name: lock_operations

@@ -7,7 +7,6 @@ from saferank.store.checksums import checked_page, damaged, sealed, unsealed
 from saferank.store.contract import (
     SHARDS,
     AlarmRow,
-    CatalogueRow,
     ContextRow,
     Deleted,
     Fault,
@@ -273,37 +272,6 @@ class PostgresStore:
 
     async def prune_catalogues(self, before: int, most: int) -> int:
         return await self._connections.run(lambda on: pruning.prune_catalogues(on, before, most))
-
-    # --- deletion of an item ---
-
-    async def all_catalogues(self) -> AsyncIterator[CatalogueRow]:
-        after = b""
-        while rows := await self._rows("catalogues_after", after, _CHUNK):
-            for row in rows:
-                yield CatalogueRow(*unsealed(self.name, "catalogue", row))
-            after = rows[-1][0]
-
-    async def delete_catalogues(self, digests: Sequence[bytes]) -> int:
-        sql = statements("postgres")["delete_catalogues"]
-
-        async def work(on: Connection) -> int:
-            return (await on.execute(sql, (list(digests),))).rowcount
-
-        return await self._connections.run(work)
-
-    async def rewrite(
-        self,
-        lease: Lease,
-        row: ContextRow,
-        publication: Publication | None,
-        versions: Sequence[VersionRow],
-        alarms: Mapping[str, str],
-    ) -> None:
-        _check_shard(lease, row.id)
-        await self._connections.run(lambda on: pruning.rewrite(on, lease, row, publication, versions, alarms))
-
-    async def scrub(self) -> None:
-        await copying.scrub(self._address, self.name)
 
     # --- operations ---
 
