@@ -21,7 +21,6 @@ from saferank.store.contract import (
     ClickReport,
     ContextRow,
     Deleted,
-    Fault,
     Group,
     Heartbeat,
     Lease,
@@ -37,7 +36,6 @@ from saferank.store.contract import (
     VersionRow,
     Written,
 )
-from saferank.store.faults import time_faults
 from saferank.store.page_record import CATALOGUE_PLACE, TIME_BYTES
 
 META = {"session_key": bytes(range(32)), "token_keys": json.dumps({"k1": "5a" * 32}).encode()}
@@ -425,13 +423,8 @@ class MemoryStore:
     async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
         return self.alarm_rows[::-1][:most]
 
-    async def faults(self) -> Sequence[Fault]:
-        rows = [(number, known, known.publication) for number, known in self.of_id.items()]
-        times = [
-            (number, known.closed_through, known.pruned_through, newest.through if newest else 0, 1)
-            for number, known, newest in rows
-        ]
-        return time_faults("memory", times, self.clock())
+    async def damage(self) -> Sequence[str]:
+        return []
 
     async def meta(self, name: str) -> bytes | None:
         return self._meta.get(name)

@@ -16,7 +16,6 @@ _TABLES = [
     "version",
     "operation",
     "alarm",
-    "tally",
 ]
 
 
@@ -37,7 +36,6 @@ def emptied(address: str) -> str:
     with psycopg.connect(address, autocommit=True) as connection:
         if connection.execute("SELECT to_regclass('saferank.alarm') IS NOT NULL").fetchone() == (True,):
             connection.execute(f"TRUNCATE {', '.join(f'saferank.{table}' for table in _TABLES)}")
-            connection.execute("UPDATE saferank.operation_tally SET operations = 0")
             connection.execute("UPDATE saferank.shard SET epoch = 0, holder = '', until = 0")
     return address
 

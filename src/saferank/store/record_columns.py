@@ -26,6 +26,7 @@ from saferank.store.page_record import (
     SOURCE_SIZE,
     TARGET_BIT,
     VISITOR,
+    WHOLE,
     DamagedRecordError,
     unpacked,
 )  # fmt: skip
@@ -40,9 +41,6 @@ _HEAD = np.dtype([
     ("share", "<f8"), ("visitor", "V8"), ("catalogue", "V16"), ("coins", "V32"),
 ])  # fmt: skip
 """As ``_HEAD`` of page_record.py."""
-
-_WHOLE = 0x2144DF1C
-"""The CRC-32 of any bytes with their own CRC-32 behind them."""
 
 TENANT, CONTEXT, POLICY, FORM, _REQUEST = range(5)
 """The texts before the names of items."""
@@ -275,7 +273,7 @@ class RecordColumns:
     def check(self) -> None:
         """Raise DamagedRecordError if ``unpacked`` would raise it for one of the records."""
         sums = list(map(zlib.crc32, self.records))
-        if sums.count(_WHOLE) != len(sums):
+        if sums.count(WHOLE) != len(sums):
             for record in self.records:
                 unpacked(record)  # raises for one of them
         try:

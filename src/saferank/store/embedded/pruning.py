@@ -25,9 +25,7 @@ def prune(
     if connection.execute(sql["newer_operation"], (context, seen)).fetchone()[0]:
         return 0
     _stand_for(connection, context, mark)
-    gone = connection.execute(sql["forget_pages"], (context, first_id(before), most)).rowcount
-    connection.execute(sql["count_written"], (-gone,))
-    return gone
+    return connection.execute(sql["forget_pages"], (context, first_id(before), most)).rowcount
 
 
 def delete_pages(
@@ -44,7 +42,6 @@ def delete_pages(
     _stand_for(connection, context, mark)
     rows = [(impression, context, behind) for impression in impressions]
     pages = connection.executemany(sql["delete_page"], rows).rowcount if rows else 0
-    connection.execute(sql["count_written"], (-pages,))
     return Deleted(pages, len(select_in(connection, sql["delete_events_in"], [(digest,) for digest in digests])))
 
 

@@ -30,9 +30,7 @@ async def prune(on: Connection, lease: Lease, context: int, mark: Mark, before: 
         if await (await on.execute(sql["newer_operation"], (context, seen))).fetchone():
             return 0
         await _stand_for(on, context, mark)
-        gone = (await on.execute(sql["forget_pages"], (context, first_id(before), most))).rowcount
-        await on.execute(sql["count_written"], (-gone,))
-        return gone
+        return (await on.execute(sql["forget_pages"], (context, first_id(before), most))).rowcount
 
 
 async def delete_pages(
@@ -45,7 +43,6 @@ async def delete_pages(
         await _stand_for(on, context, mark)
         pages = await on.execute(sql["delete_pages"], (context, behind, list(impressions)))
         events = await on.execute(sql["delete_events"], (list(digests),))
-        await on.execute(sql["count_written"], (-pages.rowcount,))
         return Deleted(pages.rowcount, events.rowcount)
 
 
