@@ -2,10 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OUT ?= build/demo
+# Byte code is kept, whatever the environment says: tests start hundreds of processes, which would all compile every module.
+export PYTHONDONTWRITEBYTECODE :=
 REAL := ../shared/data/yandex60.json
 STUDY := $(if $(wildcard $(REAL)),--study-instances $(REAL))
 
-.PHONY: help demo test lint types kernels unit tests bench docs package soak coverage sdks clean
+.PHONY: help demo test check lint types kernels unit bench docs package soak coverage clean
 
 help:           ## list these commands
 	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -13,10 +15,15 @@ help:           ## list these commands
 demo: .venv/.ready  ## the paper in small, from a synthetic click log to a report with figures and verdicts
 	@$(BIN)/saferank reproduce --profile quick --overwrite $(STUDY) --out $(OUT)
 
-test: .venv/.ready  ## everything that must pass: lint, types, all tests
+test: .venv/.ready  ## before every commit: lint, types, and all tests that need nothing but this process (tests/tiers.py)
 	@$(MAKE) --no-print-directory -j 2 --output-sync=target kernels lint types
-	@$(MAKE) --no-print-directory tests
-	@echo "== all checks passed"
+	@$(MAKE) --no-print-directory unit
+	@echo "== make test: all passed"
+
+check: .venv/.ready kernels  ## in CI, after `make test`: PostgreSQL, browser, command line, wheel, site, notebooks, attacks, a kill, a fault
+	@echo "== check: what needs other processes; a third worker works while two wait for servers"
+	@$(BIN)/pytest -q -n 3 --dist worksteal --durations 15 --durations-min 5 -m check
+	@echo "== make check: all passed"
 
 lint: .venv/.ready  ## style, imports between layers
 	@echo "== lint: ruff, import-linter"
@@ -26,18 +33,16 @@ types: .venv/.ready  ## the type checker, strict
 	@echo "== types: mypy --strict"
 	@$(BIN)/mypy
 
-unit: kernels tests  ## all tests; the first run compiles the kernels, which takes a minute or two
-
 kernels: .venv/.ready
-	@echo "== kernels: those of the service are compiled once, before the tests start many servers"
+	@echo "== kernels: compiled once for all tests and kept for later runs"
 	@$(BIN)/python -m tests.compile_kernels
 
-tests: .venv/.ready
-	@echo "== tests: pytest (the first run compiles the other kernels); a third process works while two wait for servers"
-	@$(BIN)/pytest -q -n 3 --dist worksteal --durations 25 --durations-min 2
+unit: .venv/.ready  ## the tests of `make test` alone
+	@echo "== tests: pytest"
+	@$(BIN)/pytest -q -n 2 --dist worksteal --durations 15 --durations-min 5 -m 'not check and not soak'
 
-soak: .venv/.ready  ## long acceptance runs: 10^9 rounds of the safe policies (needs ../shared); 10^6 seeds of the simulated protocol, 1,000 faults, 200 kills, 10^6 pages, 5 minutes of load
-	@$(BIN)/pytest -v -m soak tests
+soak: .venv/.ready  ## before a release, hours: loops of kills, faults and seeds, 10^9 rounds of the safe policies (needs ../shared), cold caches
+	@$(BIN)/pytest -v -m soak
 	@SAFERANK_REPETITIONS=45 SAFERANK_KILLS=200 SAFERANK_IMPRESSIONS=1000000 \
 	 SAFERANK_SEEDS=1000000 SAFERANK_REAL_SEEDS=100000 SAFERANK_FAULTS=1000 $(BIN)/pytest -v -rP tests/acceptance
 	@$(BIN)/python benchmarks/service/service_load.py --seconds 300 --json build/service-load.json --check
@@ -64,10 +69,6 @@ package: .venv/.ready  ## wheel and sdist in dist/, checked, and the wheel insta
 coverage: .venv/.ready  ## line coverage with the kernels interpreted
 	@NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --ignore tests/acceptance --cov --cov-report=term-missing:skip-covered
 
-sdks:           ## the Node SDKs of Azure Personalizer into build/sdks, for their tests; needs npm
-	@mkdir -p build/sdks && cp tests/sdks/package.json build/sdks/
-	@for attempt in 1 2 3; do npm install --prefix build/sdks --no-package-lock --no-audit --no-fund --loglevel error && exit 0; sleep 5; done; exit 1
-
 clean:          ## remove what was built, the virtual environment included
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
@@ -75,5 +76,5 @@ clean:          ## remove what was built, the virtual environment included
 	@echo "== set-up: a virtual environment in .venv (once; about a minute)"
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("saferank needs Python 3.11 or newer; this is %d.%d. Try: make PYTHON=python3.12" % v[:2])'
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/pip install -q --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@

@@ -68,7 +68,7 @@ def http_page() -> str:
 
 def _bodies() -> list[tuple[str, str, list[ModuleType]]]:
     """The parts of the page: title, what to know, and the modules whose models are the bodies."""
-    from saferank.service.http.adapters import personalizer_calls, ubi
+    from saferank.service.http.adapters import ubi
     from saferank.service.http.adapters.browser import routes as browser
     from saferank.service.http.routes import health
     from saferank.service.wire import calls, effect_views, problems, shadow_views, views
@@ -81,18 +81,12 @@ def _bodies() -> list[tuple[str, str, list[ModuleType]]]:
         ("Refusals", "Every refusal is `application/problem+json`.", [problems]),
         ("Beacon", f"{strict} [In the browser](../engineers/browser.md) has the script that sends it.", [browser]),
         ("OpenSearch UBI", f"{lenient} [UBI](../engineers/ubi.md) says what they mean here.", [ubi]),
-        (
-            "Azure Personalizer",
-            f"{lenient} [Its page](../engineers/personalizer.md) says what they mean.",
-            [personalizer_calls],
-        ),
     ]
 
 
 def _paths() -> Iterator[str]:
-    """A row of a table for every path of a service; Personalizer's once, under the first of their prefixes."""
+    """A row of a table for every path of a service."""
     from saferank.service.http.adapters.browser.routes import browser_routes
-    from saferank.service.http.adapters.personalizer import PREFIXES, personalizer_routes
     from saferank.service.http.adapters.ubi import ubi_routes
     from saferank.service.http.app import make_app
     from saferank.service.http.hub import Hub
@@ -105,9 +99,7 @@ def _paths() -> Iterator[str]:
     for path, operations in document(app, hub.settings)["paths"].items():
         for method, operation in operations.items():
             yield f"| `{method.upper()} {path}` | {operation['summary']} |"
-    for route in (*browser_routes(hub), *ubi_routes(hub), *personalizer_routes(hub)):
-        if route.path.startswith(PREFIXES[-1]) and not route.path.startswith(PREFIXES[0]):
-            continue
+    for route in (*browser_routes(hub), *ubi_routes(hub)):
         methods = ", ".join(sorted(set(route.methods or ()) - {"HEAD"}))
         about = inspect.cleandoc(route.endpoint.__doc__ or "").partition("\n")[0]
         yield f"| `{methods} {route.path}` | {about.rstrip('.')} |"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.tiers import TEST, tier_of
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
@@ -20,6 +22,24 @@ _QUIET = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 ]  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what -m does not ask for
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark each test with its tier (tests/tiers.py), unless it carries one already."""
+    for item in items:
+        if item.get_closest_marker("check") or item.get_closest_marker("soak"):
+            continue
+        tier = tier_of(item.path.relative_to(config.rootpath).as_posix(), _fixtures_of(item))
+        if tier != TEST:
+            item.add_marker(tier)
+
+
+def _fixtures_of(item: pytest.Item) -> frozenset[str]:
+    """The fixtures that a test asks for, and those that its parameters stand for."""
+    asked = set(getattr(item, "fixturenames", ()))
+    values = getattr(getattr(item, "callspec", None), "params", {}).values()
+    return frozenset(asked | ({"postgres_process"} if "postgres" in map(str, values) else set()))
 
 
 @pytest.hookimpl(wrapper=True)

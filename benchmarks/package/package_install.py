@@ -27,7 +27,6 @@ TRIALS = {
     "service": "import saferank.service.http.server",
     "postgres": "import psycopg",
     "traces": "import opentelemetry.trace",
-    "sdks": "import azure.ai.personalizer, azure.cognitiveservices.personalizer",
     "docs": "import mkdocs, material, mkdocstrings_handlers.python",
 }
 """What must work in an environment that has the wheel with this extra and nothing else."""

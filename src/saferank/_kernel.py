@@ -23,6 +23,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import re
 import shutil
 import sys
 import sysconfig
@@ -286,11 +287,27 @@ CompilationError = errors.NumbaError
 """A kernel that does not compile."""
 
 
+_CAUSES = (
+    (r"Untyped global name '(\w+)'.*<class 'function'>", r"\1() is a plain Python function. Helpers are decorated with "
+     "@kernel of saferank.verbs"),
+    (r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'", r"\2.\1 is not known to compiled code"),
+    (r"Cannot modify readonly array", "it writes a global array. Give the state an array for it: nothing may be "
+     "remembered outside the state"),
+)  # fmt: skip
+"""What numba says about frequent mistakes, and what to do about them."""
+
+
 def why_not_compiled(problem: Exception) -> str:
-    """A compilation error in a sentence or two, for the author of a plug-in."""
-    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    places = [line for line in lines if line.startswith("File ") and str(PACKAGE) not in line]
-    where = f" ({places[-1].rstrip(':')})" if places else ""
+    """A compilation error in a sentence or two, with file and line, for the author of a plug-in."""
+    text = re.sub(r"\x1b\[\d*m", "", str(problem))
+    found = re.findall(r'(?:File "|at )([^"\n]+?\.py)"?,? \(?(?:line )?(\d+)', text)
+    files = [(Path(name).resolve(), line) for name, line in found]
+    theirs = [f" ({file}:{line})" for file, line in files if PACKAGE not in file.parents and "numba" not in file.parts]
+    where = theirs[-1] if theirs else ""
+    for said, advice in _CAUSES:
+        if match := re.search(said, text):
+            return f"{match.expand(advice)}{where}."
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     reason = next((line for line in lines if "No implementation" in line or "NRT required" in line), lines[-1])
     return (
         f"{reason}{where}. Kernels make no new arrays: no np.zeros, no a + b, no a[:] = b between arrays; write loops "

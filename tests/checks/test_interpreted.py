@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from saferank._kernel import JIT, kernel
-from saferank.checks.interpreted import Interpreter
+from saferank.checks.contract import Interpreter
 from saferank.click_models import CM
 from saferank.randomness import below, stream
 from saferank.verbs import Floats, click, expected_clicks

@@ -200,18 +200,9 @@ def choose_by_a_global(policy: Any, state: State, impression: Impression) -> Non
         impression.ranking[0], impression.ranking[1] = impression.ranking[1], impression.ranking[0]
 
 
-def choose_by_an_alias(policy: Any, state: State, impression: Impression) -> None:
-    """Another name for the global array: only playing finds it."""
-    other = HIDDEN
-    other[0] += 1
-    if other[0] % 2:
-        impression.ranking[0], impression.ranking[1] = impression.ranking[1], impression.ranking[0]
-
-
 def learn_a_global(policy: Any, state: State, impression: Impression, clicks: Ints) -> None:
-    other = HIDDEN
-    other[1] += 1
-    state.memory[0] = other[1]
+    HIDDEN[1] += 1
+    state.memory[0] = HIDDEN[1]
 
 
 def learn_behind_the_page(policy: Any, state: State, impression: Impression, clicks: Ints) -> None:
@@ -335,14 +326,13 @@ BROKEN = [
     (broken(let_a_group_reach_beyond), "no proper group at place 2"),
     (broken(forget_to_count), "numbers page 2 as 1; impression.round must count"),
     (broken(forget_that_it_counted), r"says round 0 on page 1; choose\(\) must count it"),
-    (broken(write_behind), "writes behind the last place of the page|out of bounds"),
+    (broken(write_behind), "out of bounds.* A page has room for 4 places"),
     (broken(invent_a_challenger), "names -2 as the challenger, which is neither an item below 6 nor NOBODY"),
     (broken(keep_the_challenger), "on a new page.* write every entry of the page each time"),
     (broken(count_a_win_too_early), r"changes the duels. Only learn\(\) may"),
     (broken(move_the_leader), r"changes the leader. Only learn\(\) may"),
-    (broken(choose_by_other_coins), r"test_policy.py:\d+: .* uses np.random.random, .* Draw from rng alone"),
-    (broken(choose_by_a_global), r"choose_by_a_global\(\) of broken writes the global variable HIDDEN"),
-    (broken(choose_by_an_alias), "does something else for a copy .* remember nothing outside the state"),
+    (broken(choose_by_other_coins), r"test_policy.py:\d+: .* does something else for a copy .* Draw from rng alone"),
+    (broken(choose_by_a_global), "does something else for a copy .* remember nothing outside the state"),
     (broken(change_the_policy), r"choose\(\) of broken changes the policy"),
     (broken(refuse_short_pages), r"choose\(\) of broken fails with n_items=6, n_positions=1, .* ValueError: too short"),
     (broken(refuse_single_items), r"choose\(\) of broken fails with n_items=1, n_positions=1, .* too few"),
@@ -352,7 +342,7 @@ BROKEN = [
     (broken(learning=write_into_the_clicks), "writes into the clicks"),
     (broken(learning=learn_into_the_policy), r"learn\(\) of broken changes the policy"),
     (broken(learning=count_every_page), "changes the duels after a page without clicks"),
-    (broken(learning=learn_by_coins), r"learn_by_coins\(\) of broken uses np.random.randint"),
+    (broken(learning=learn_by_coins), "does something else for a copy .* Use no randomness"),
     (broken(learning=learn_a_global), "does something else for a copy of the same state, page and clicks"),
     (broken(learning=learn_behind_the_page), r"read only the first impression.places\[0\] places of the page"),
     (broken(learning=divide_by_nothing), r"learn\(\) of broken leaves NaN in state.share"),

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from saferank.checks import ContractError
-from saferank.checks.promise import Promise
-from saferank.checks.trial import Verbs
+from saferank.checks.policy import Promise, Verbs
 from saferank.policies import POLICIES, PolicyKind, Setup
 from saferank.statistics.decision import decision_rule
 from saferank.statistics.duels import Certificates, keep_certificate, new_certificates

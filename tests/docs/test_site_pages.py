@@ -12,7 +12,6 @@ from starlette.routing import Route
 
 from saferank.service import wire
 from saferank.service.http.adapters.browser.routes import browser_routes
-from saferank.service.http.adapters.personalizer import personalizer_routes
 from saferank.service.http.adapters.ubi import ubi_routes
 from tests.service.http.service_in_process import Service
 
@@ -40,15 +39,14 @@ def test_every_body_is_on_the_page(http_page: str) -> None:
         if inspect.isclass(value) and issubclass(value, BaseModel) and value.model_fields
     }
     assert {"EffectView", "OverviewView", "ShadowView", "RankCall"} <= bodies
-    others = {"BeaconCall", "UbiEvent", "UbiQuery", "SingleRank", "MultiSlotRank", "MultiSlotReward", "Health"}
+    others = {"BeaconCall", "UbiEvent", "UbiQuery", "Health"}
     assert [name for name in sorted(bodies | others) if f"\n### {name}\n" not in http_page] == []
 
 
 def test_every_path_is_on_the_page(http_page: str) -> None:
     hub = Service().hub
-    routes: list[Route] = [*browser_routes(hub), *ubi_routes(hub), *personalizer_routes(hub)]
-    paths = {route.path for route in routes if not route.path.startswith("/personalizer")}
-    paths |= {route.path for route in routes if route.path.startswith("/personalizer/v1.0/")}
+    routes: list[Route] = [*browser_routes(hub), *ubi_routes(hub)]
+    paths = {route.path for route in routes}
     paths |= {"/v1/rank", "/v1/feedback", "/v1/contexts/{context}/kill", "/v1/shadow", "/healthz", "/metrics"}
     assert [path for path in sorted(paths) if f" {path}`" not in http_page] == []
     assert "|  |\n" not in http_page.partition("## The two calls")[0], "every path says what it does"

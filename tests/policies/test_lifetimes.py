@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from saferank import Ranker, RankerError
-from saferank.checks.page import copied_impression
+from saferank.checks.state import copied_impression
 from saferank.click_models import PBM
 from saferank.errors import ArgumentError
 from saferank.instances import Instance

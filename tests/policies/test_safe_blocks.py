@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from saferank import Ranker
-from saferank.checks.page import copied_impression
+from saferank.checks.state import copied_impression
 from saferank.live.learner import Learner
 from saferank.policies import POLICIES, Setup, make_room
 from saferank.randomness import stream, word

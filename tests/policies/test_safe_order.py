@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from saferank import Ranker
-from saferank.checks.page import copied_impression
+from saferank.checks.state import copied_impression
 from saferank.live.learner import FrozenPage, Learner, thaw
 from saferank.policies import POLICIES, Setup, make_room
 from saferank.policies.shared.plans import level_at, price_of_plan, settled

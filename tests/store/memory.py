@@ -247,9 +247,6 @@ class MemoryStore:
             if page.context == context and after < issued_at(page.impression) <= through
         ]
 
-    async def delivery(self, tenant: str, event_id: str) -> bytes | None:
-        return self.events.get((tenant, event_id))
-
     async def count_pages(self, context: int, after: int) -> int:
         return len(await self.pages_between(context, after, self.clock() + 10**9))
 

@@ -19,7 +19,7 @@ from saferank.store.contract import (
     StaleLeaseError,
     Store,
 )
-from saferank.store.page_record import ACTIVATED, CATALOGUE_PLACE
+from saferank.store.page_record import CATALOGUE_PLACE
 from tests.store.stores import (
     Kind,
     connected,
@@ -200,26 +200,6 @@ async def test_event_ids_are_repeated_or_contradicted_even_after_their_page_clos
     ]  # fmt: skip
     assert await store.page(row.impression) == row._replace(clicks=5)
     assert await store.page(other.impression) is None
-
-
-@over_store
-async def test_the_digest_of_a_report_is_found_by_its_event_id(store: Store) -> None:
-    context, now = await opened(store), await now_of(store)
-    row = page(context, now)
-    await said(store, report(row, 0, "bound"), report(row, 1, "later"), report(row, 2))
-    assert await store.delivery("t", "bound") == row.impression + b"\0"
-    assert [await store.delivery(*each) for each in (("t", "other"), ("u", "bound"))] == [None, None]
-
-
-@over_store
-async def test_a_page_that_was_asked_for_ahead_is_activated_by_a_report(store: Store) -> None:
-    context, now = await opened(store), await now_of(store)
-    row = page(context, now)
-    assert await said(store, report(row, 5), report(row, ACTIVATED), report(row, ACTIVATED | 1)) == [
-        ACCEPTED, ACCEPTED, DUPLICATE,
-    ]  # fmt: skip
-    found = await store.page(row.impression)
-    assert found is not None and found.clicks == ACTIVATED | 5
 
 
 @over_store

@@ -21,19 +21,18 @@ PRODUCTION = DRAWN._replace(
 )
 RENEWING = DRAWN._replace(law=DRAWN.law._replace(exchanges=(2 | TARGET, 1, 8, 4 | TARGET)))
 SHADOW = PAIRS._replace(arm=3, instead=("p", "q", "r"))
-DEFERRED = DRAWN._replace(deferred=True)
 
 
-@pytest.mark.parametrize("record", [DRAWN, PAIRS, PRODUCTION, RENEWING, SHADOW, DEFERRED])
+@pytest.mark.parametrize("record", [DRAWN, PAIRS, PRODUCTION, RENEWING, SHADOW])
 def test_records_are_packed_without_loss(record: PageRecord) -> None:
     packed = record.packed()
     assert unpacked(packed) == record
     assert unpacked(packed).packed() == packed
     facts = glance(packed)
     assert (facts.arm, facts.knowledge, facts.window_ms, facts.k, facts.visitor, facts.catalogue, facts.share,
-            facts.source, facts.deferred) == (
+            facts.source) == (
         record.arm, record.knowledge, record.window_ms, record.k, record.visitor, record.catalogue,
-        record.share, record.source, record.deferred,
+        record.share, record.source,
     )  # fmt: skip
 
 

@@ -7,10 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import CompilationError, implemented, is_foreign, kernel, specialised, why_not_compiled
-from saferank.checks.contract import ContractError, blaming, require
-from saferank.checks.ending import ending
-from saferank.checks.interpreted import Interpreter
-from saferank.checks.sources import check_kernels
+from saferank.checks.contract import ContractError, Interpreter, blaming, require
 from saferank.click_models import click_model
 from saferank.click_models.shapes import FieldError, Shape, field_shapes
 from saferank.instances.embedded import MODELS, embedded_instances
@@ -24,7 +21,7 @@ _FEW_USERS = 2_000  # interpreted, to find what is far off before anything is co
 _EXAMPLES: tuple[object, ...] = (  # what a field of a plug-in may look like in a file: 8 items or positions, a number
     [0.7, 0.6, 0.5, 0.4, 0.35, 0.3, 0.2, 0.1], 0.6, [[0.9 / (1 + last) for last in range(row + 1)] for row in range(8)],
 )  # fmt: skip
-_GUARD = 7  # stands in and around the clicks beforehand; no click looks like it
+_GUARD = 7  # stands in the clicks beforehand; no click looks like it
 
 
 def check_click_model(model: Any, n_positions: int = 5) -> None:
@@ -84,7 +81,6 @@ class _Users(NamedTuple):
 
 def _check_interpreted(model: Any, n_positions: int) -> None:
     kind = type(model)
-    check_kernels(kind.__name__, [implemented(verb, kind) for verb in (click, expected_clicks)])
     interpreter = Interpreter(kind.__module__)
     users = _Users(interpreter.twin(click), interpreter.twin(expected_clicks))
     with np.errstate(all="ignore"):  # compiled code does not warn either
@@ -108,14 +104,6 @@ def _check_pages(model: Any, n_positions: int, users: _Users) -> None:
 
 def _call(model: Any, verb: Callable[..., Any], *arguments: Any) -> Any:
     """What a verb returns; a failure is a ``ContractError`` with its line."""
-    name = type(model).__name__
-    if not is_foreign(type(model)):
-        return _try(model, verb, *arguments)
-    with ending(f"{verb.__name__}() of {name}"):
-        return _try(model, verb, *arguments)
-
-
-def _try(model: Any, verb: Callable[..., Any], *arguments: Any) -> Any:
     name = type(model).__name__
     try:
         return verb(model, *arguments)
@@ -159,14 +147,9 @@ def _unchanged(model: Any, before: list[Floats]) -> bool:
 
 
 def _clicks_of_user(model: Any, shown: Items, page: int, users: _Users) -> Ints:
-    """The clicks of the page's user in an array of other numbers; those on each side must survive."""
-    guarded = np.full(len(shown) + 2, _GUARD, np.int64)
-    clicks = guarded[1:-1]
+    """The clicks of the page's user in an array of other numbers."""
+    clicks = np.full(len(shown), _GUARD, np.int64)
     _call(model, users.click, shown, stream(page, "checked user"), clicks)
-    require(
-        guarded[0] == guarded[-1] == _GUARD,
-        f"click() of {type(model).__name__} writes outside the clicks. They have one entry for each shown item.",
-    )
     return clicks
 
 

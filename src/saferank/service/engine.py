@@ -7,7 +7,6 @@
 from collections.abc import AsyncIterator, Mapping
 
 from saferank.service.clock import Clock, SystemClock
-from saferank.service.commands.events import EventPage, event_page
 from saferank.service.commands.feedback import Feedback
 from saferank.service.commands.operations import Operations
 from saferank.service.commands.ranking import Ranking
@@ -97,10 +96,6 @@ class Engine:
     async def feedback(self, tenant: str, calls: list[FeedbackCall]) -> list[FeedbackAnswer | Problem]:
         """Record clicks; returns once they are durable."""
         return await self._feedback.feedback(tenant, calls)
-
-    async def event_page(self, tenant: str, event_id: str) -> EventPage | None:
-        """The page that a report without clicks bound to an event_id."""
-        return await event_page(self.server, tenant, event_id)
 
     # --- operators ---
 

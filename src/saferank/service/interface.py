@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Protocol
 
-from saferank.service.commands.events import EventPage
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall, SettingsCall
 from saferank.service.wire.effect_views import EffectView, OverviewView
 from saferank.service.wire.problems import Problem
@@ -31,9 +30,6 @@ class EngineInterface(Protocol):
 
     async def feedback(self, tenant: str, calls: list[FeedbackCall]) -> list[FeedbackAnswer | Problem]:
         """Record clicks; returns once they are on disk."""
-
-    async def event_page(self, tenant: str, event_id: str) -> EventPage | None:
-        """The page that a report without clicks bound to an event_id."""
 
     async def kill(self, tenant: str, context: str | None, on: bool, why: str) -> SwitchView:
         """Serve production's ranking from now on, in one context or (None) in all of the tenant; or end that."""

@@ -192,10 +192,6 @@ class Settings(BaseModel):
     ubi_click_actions: tuple[str, ...] = Field(
         default=("click",), description="UBI actions that are clicks; others are accepted and ignored."
     )
-    personalizer_context: tuple[str, ...] = Field(
-        default=(),
-        description="Features, like user.plan, whose values tell Personalizer's contexts apart; none: one context.",
-    )
     traces: bool = Field(
         default=False, description="Spans of rank and feedback for OpenTelemetry; needs saferank[traces]."
     )

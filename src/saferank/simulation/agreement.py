@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from saferank._kernel import JIT, is_foreign, specialised
-from saferank.checks.contract import blaming, require
-from saferank.checks.interpreted import Interpreter
+from saferank._kernel import JIT, CompilationError, implemented, is_foreign, specialised, why_not_compiled
+from saferank.checks.contract import ContractError, Interpreter, blaming, require
 from saferank.checks.policy import differently_compiled, is_plugin
 from saferank.checks.state import same
-from saferank.plugins import home_of
+from saferank.plugins import home_of, place_of
 from saferank.policies import make_room
 from saferank.simulation.experiment import Cell
 from saferank.simulation.rounds import Table, new_tally, play
 from saferank.statistics.duels import new_certificates
-from saferank.verbs import new_impression
+from saferank.verbs import choose, learn, new_impression
 
 ROUNDS = 100
 
@@ -35,12 +34,29 @@ def check_compiled(cells: Sequence[Cell]) -> None:
 
 def _compare(cell: Cell) -> None:
     policy, model = cell.kind.policy, type(cell.instance.model)
+    _check_compiles(cell)
     compiled = list(_rounds(cell, specialised(play, policy, model)))
     interpreter = Interpreter(policy.__module__, home_of(cell.kind.start).__module__, model.__module__)
     part, name = (policy, cell.kind.name) if is_plugin(cell.kind) else (model, model.__name__)
     with np.errstate(all="ignore"), blaming(part):  # compiled code does not warn either
         for number, interpreted in enumerate(_rounds(cell, interpreter.twin(play))):
             require(same(compiled[number], interpreted), differently_compiled(name, number + 1))
+
+
+def _check_compiles(cell: Cell) -> None:
+    """Compile ``choose`` and ``learn`` of a plug-in alone: inside the loop numba does not say what is wrong."""
+    kind, setup = cell.kind, cell.setup
+    if not is_foreign(kind.policy):
+        return
+    policy, state = kind.begin(setup)
+    page, clicks = new_impression(setup.n_positions, kind.places(setup)), np.zeros(setup.n_positions, np.int64)
+    for verb, arguments in ((choose, (cell.streams(0)[0], page)), (learn, (page, clicks))):
+        case: Any = implemented(verb, kind.policy)
+        try:
+            case(policy, state, *arguments)
+        except CompilationError as problem:
+            sentence = f"{verb.__name__}() of {kind.name} does not compile: {why_not_compiled(problem)}"
+            raise ContractError(sentence, place_of(case)) from problem
 
 
 def _rounds(cell: Cell, loop: Callable[..., None]) -> Iterator[tuple[Any, ...]]:

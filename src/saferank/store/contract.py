@@ -67,7 +67,7 @@ class PageRow(NamedTuple):
     record: bytes  # packed PageRecord
     server: str  # who issued it ...
     number: int  # ... and which of its pages it was, from 1: a gap shows what a crash took
-    clicks: int = 0  # a bit for each shown place, and ACTIVATED of page_record.py
+    clicks: int = 0  # a bit for each shown place
 
 
 class ClickReport(NamedTuple):
@@ -267,9 +267,6 @@ class Store(Protocol):
 
     async def page(self, impression: bytes) -> PageRow | None:
         """A page."""
-
-    async def delivery(self, tenant: str, event_id: str) -> bytes | None:
-        """The digest of the report that came with an event id."""
 
     # --- closing and publishing, by the holder of a shard ---
 

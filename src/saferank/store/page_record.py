@@ -21,16 +21,13 @@ TIME_BYTES, RANDOM_BYTES = 6, 10
 ID_SIZE = TIME_BYTES + RANDOM_BYTES
 VISITOR_SIZE, SOURCE_SIZE, COINS_SIZE, DIGEST_SIZE, SERVER_SIZE = 8, 8, 32, 16, 8
 
-ACTIVATED = 1 << 127
-"""Among the bits of clicks, behind those of all places: a page that was asked for ahead has been shown."""
-
 FORMAT = 3
 _HEAD = struct.Struct("<BBB16sIQIBBB8sId8s16s32s")
 _SHARE, _CHECKSUM = struct.Struct("<d"), struct.Struct("<I")
 CHECKSUM_SIZE = _CHECKSUM.size
 WHOLE = 0x2144DF1C
 """The CRC-32 of any bytes with their own CRC-32 behind them."""
-VISITOR, DRAWN, BASE, SOURCE, DEFERRED = 1, 2, 4, 8, 16
+VISITOR, DRAWN, BASE, SOURCE = 1, 2, 4, 8
 NOBODY = 0xFF
 TARGET_BIT = 62  # TARGET of policies/safe_draw/renewals.py
 _SHARE_AT, _VISITOR_AT, _CATALOGUE_AT = (_HEAD.size - behind for behind in (64, 56, 48))
@@ -86,7 +83,6 @@ class PageRecord(NamedTuple):
     number: int = 0  # ... and which of its pages it was, from 1; 0: it was not to be logged
     share: float = 0.0  # the chance of this page to be put into the holdout when it was issued; 0: it took no part
     source: bytes = b""  # hash of the account or address that the caller named; empty: none
-    deferred: bool = False  # asked for ahead: it does not count unless a report says that it was shown
 
     @property
     def production(self) -> tuple[str, ...]:
@@ -117,7 +113,7 @@ class PageRecord(NamedTuple):
         """The bytes of the record."""
         law, places = self.law, len(self.row)
         flags = VISITOR * bool(self.visitor) | DRAWN * law.drawn | BASE * bool(self.base)
-        flags |= SOURCE * bool(self.source) | DEFERRED * self.deferred
+        flags |= SOURCE * bool(self.source)
         head = _HEAD.pack(
             FORMAT, self.arm, flags, self.impression, self.knowledge, self.round, self.window_ms, self.k, places,
             NOBODY if self.challenger is None else self.challenger, self.server, self.number, self.share, self.visitor,
@@ -197,7 +193,7 @@ def _read(data: bytes) -> PageRecord:
         coins=coins, row=tuple(names[:places]), instead=tuple(names[behind:]), law=Law(start, end, weight, exchanges),
         challenger=None if challenger == NOBODY else challenger, request_id=request_id or None,
         base=tuple([names[place] for place in based]), server=server, number=number, share=share,
-        source=source, deferred=bool(flags & DEFERRED),
+        source=source,
     )  # fmt: skip
 
 
@@ -252,7 +248,6 @@ class Glance(NamedTuple):
     catalogue: bytes
     share: float
     source: bytes
-    deferred: bool
 
 
 def glance(data: bytes) -> Glance:
@@ -267,13 +262,7 @@ def glance(data: bytes) -> Glance:
         data[_CATALOGUE_AT : _CATALOGUE_AT + DIGEST_SIZE],
         _SHARE.unpack_from(data, _SHARE_AT)[0],
         _source(data),
-        bool(flags & DEFERRED),
     )
-
-
-def waits(page: PageRecord | Glance, clicks: int) -> bool:
-    """True for a page that was asked for ahead when no report has said that it was shown."""
-    return page.deferred and not clicks & ACTIVATED
 
 
 def first_id(issued_at: int) -> bytes:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from saferank.store.page_record import (
     BASE,
     CHECKSUM_SIZE,
-    DEFERRED,
     DRAWN,
     FORMAT,
     ID_SIZE,
@@ -127,11 +126,6 @@ class RecordColumns:
     def column(self, name: str) -> Numbers:
         """A number of the head, by record."""
         return self.heads[name].astype(np.int64)
-
-    @property
-    def deferred(self) -> Flags:
-        """Pages that were asked for ahead."""
-        return np.asarray(self.heads["flags"] & DEFERRED != 0)
 
     @property
     def drawn(self) -> Flags:

@@ -12,7 +12,7 @@ import pytest
 
 import saferank
 from saferank import Ranker
-from saferank.checks.page import copied_impression
+from saferank.checks.state import copied_impression
 from saferank.click_models import PBM
 from saferank.instances import Instance
 from saferank.live.learner import Learner

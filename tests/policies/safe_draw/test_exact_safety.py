@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saferank.checks.page import copied_impression
+from saferank.checks.state import copied_impression
 from saferank.policies import POLICIES, Setup, freeze
 from saferank.randomness import stream
 from saferank.safety import allowance

@@ -3,10 +3,8 @@
 from collections.abc import AsyncIterator, Mapping
 
 from saferank.service.clock import milliseconds
-from saferank.service.commands.events import EventPage
 from saferank.service.http.metrics import ENGINE_METRICS
 from saferank.service.knowledge.arms.shadow import ShadowCounts
-from saferank.service.knowledge.catalogues import digest_of
 from saferank.service.queries.shadow import shadow_view
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall, Safety, SettingsCall
 from saferank.service.wire.effect_views import EffectView, FeedbackHealthView, FunnelView, OverviewView
@@ -32,7 +30,6 @@ class FakeEngine:
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, object]] = []
-        self.bound: dict[str, EventPage] = {}
         self.reason: str | None = None
         self.fault: Exception | None = None
 
@@ -50,8 +47,6 @@ class FakeEngine:
     async def rank(self, tenant: str, call: RankCall) -> RankAnswer:
         self._note(tenant, call)
         shown = call.base_ranking[: call.k]
-        lists, first = (call.base_ranking, call.candidates), tuple(float(place == 0) for place in range(call.k))
-        self._page = EventPage("page", call.context, digest_of(lists), tuple(shown), first)
         return RankAnswer(
             impression_id="page", token="token:" + ",".join(shown), ranking=shown, leader_version=0, closes_at=LATER,
             mode=call.mode or "live", safety=Safety(swaps=0, explored=None, allowance_ok=True),
@@ -59,9 +54,6 @@ class FakeEngine:
 
     async def feedback(self, tenant: str, calls: list[FeedbackCall]) -> list[FeedbackAnswer | Problem]:
         self._note(tenant, calls)
-        for call in calls:
-            if call.event_id is not None and not call.clicks:
-                self.bound.setdefault(call.event_id, self._page)
         return [self._one(call) for call in calls]
 
     def _one(self, call: FeedbackCall) -> FeedbackAnswer | Problem:
@@ -73,9 +65,6 @@ class FakeEngine:
             if item not in call.token.removeprefix("token:").split(","):
                 return Problem(422, "Item not shown", f"{item!r} was not on this page", f"clicks[{place}]")
         return FeedbackAnswer(accepted=True, duplicate=False, late=False, state="open", closes_at=LATER)
-
-    async def event_page(self, tenant: str, event_id: str) -> EventPage | None:
-        return self.bound.get(event_id)
 
     async def kill(self, tenant: str, context: str | None, on: bool, why: str) -> SwitchView:
         self._note(tenant, (context, on, why))

@@ -372,7 +372,7 @@ def _held_rank_calls(service: Service, monkeypatch: pytest.MonkeyPatch) -> async
     return gate
 
 
-@pytest.mark.parametrize("path", ["/v1/rank", "/v1/feedback", "/v1/beacon", "/v1/kill", "/personalizer/v1.0/rank"])
+@pytest.mark.parametrize("path", ["/v1/rank", "/v1/feedback", "/v1/beacon", "/v1/kill"])
 def test_bodies_that_do_not_end_keep_nobody_out(path: str) -> None:
     service = Service(max_in_flight=1)
 

@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from saferank.store.contract import SCHEMA_VERSION, DamagedStoreError, Group, Store, StoreError, StoreUnavailableError
+from saferank.store.contract import (
+    SCHEMA_VERSION,
+    DamagedStoreError,
+    Group,
+    PageRow,
+    Store,
+    StoreError,
+    StoreUnavailableError,
+)
 from saferank.store.embedded import file
 from saferank.store.embedded.file import FILE_NAME
 from saferank.store.embedded.store import SqliteStore
@@ -258,17 +266,18 @@ def test_a_log_that_somebody_has_copied_into_the_file_is_begun_again(tmp_path: P
 
 
 def test_a_start_after_a_crash_looks_for_damage(tmp_path: Path) -> None:
-    path = tmp_path / "crashed" / FILE_NAME
+    path, rows = tmp_path / "crashed" / FILE_NAME, list[PageRow]()
 
     async def act(store: Store) -> None:
         context, now = await opened(store), await now_of(store)
-        await store.write(Group(pages=[page(context, now) for _ in range(500)]))
+        rows.append(page(context, now))
+        await store.write(Group(pages=[*rows, *(page(context, now, server="s" * 90) for _ in range(500))]))
         shutil.copytree(tmp_path / "store", path.parent)
 
     using(tmp_path / "store", act)
     using(path.parent)  # it is in order, and closed now
     whole = path.read_bytes()
-    block = whole.index(b"record ", 8192) // 4096 * 4096
+    block = whole.index(rows[0].record) // 4096 * 4096
     path.write_bytes(whole[: block + 3] + bytes([255, 255]) + whole[block + 5 :])
     using(path.parent)  # it was closed: whoever reads what is damaged is told
     Path(f"{path}.lock").write_bytes(b"1")

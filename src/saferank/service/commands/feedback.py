@@ -11,7 +11,7 @@ from saferank.service.protocol.server import Server, unavailable
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import ClickReport, Outcome, PageRow, StoreUnavailableError
-from saferank.store.page_record import ACTIVATED, PageRecord, unpacked
+from saferank.store.page_record import PageRecord, unpacked
 
 
 class Subject(NamedTuple):
@@ -55,7 +55,7 @@ class Feedback:
         subject = await self._subject(tenant, call)
         record = subject.record
         self._check_shown(record, call)
-        bits = clicked_bits(record.shown, call.clicks) | ACTIVATED * (call.activated and record.deferred)
+        bits = clicked_bits(record.shown, call.clicks)
         row = subject.row or await self._row(record, subject.body)
         return ClickReport(row._replace(clicks=bits), tenant, call.event_id, report_digest(record.impression, bits))
 
@@ -131,10 +131,5 @@ def clicked_bits(shown: Sequence[str], clicks: Sequence[str]) -> int:
 
 
 def report_digest(impression: bytes, bits: int) -> bytes:
-    """What two reports with the same event_id must have in common.
-
-    That of a report without clicks is the page itself, which can then be found by the event_id (``events.py``).
-    """
-    if not bits:
-        return impression
+    """What two reports with the same event_id must have in common."""
     return hashlib.blake2b(impression + bits.to_bytes(16, "little"), digest_size=16).digest()

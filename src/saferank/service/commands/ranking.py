@@ -156,7 +156,6 @@ class Ranking:
             number=0 if context is None else server.issued + 1,
             share=server.holdout_share(context.number) if context is not None and arm in (EXPLORE, HOLDOUT) else 0.0,
             source=request.who.source,
-            deferred=call.deferred,
         )
 
     def _log(self, context: Context, request: Request, record: PageRecord, leader: tuple[str, ...] = ()) -> RankAnswer:

@@ -13,7 +13,6 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from saferank.service.http.adapters.browser.routes import browser_routes
-from saferank.service.http.adapters.personalizer import personalizer_routes
 from saferank.service.http.adapters.ubi import ubi_routes
 from saferank.service.http.gate import Gate, internal_error, problem_headers
 from saferank.service.http.hub import Hub
@@ -36,7 +35,7 @@ def make_app(hub: Hub) -> Gate:
         app.include_router(routes.router)
     described = _describing(app, hub)
     app.router.routes.append(Route("/openapi.json", described, methods=["GET"]))
-    app.router.routes += [*personalizer_routes(hub), *ubi_routes(hub), *browser_routes(hub)]
+    app.router.routes += [*ubi_routes(hub), *browser_routes(hub)]
     app.router.routes += [_file_route(path, content) for path, content in dashboard_files().items()]
     app.add_exception_handler(Problem, _refuse)
     app.add_exception_handler(Exception, _admit_fault)

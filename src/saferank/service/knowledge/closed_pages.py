@@ -9,7 +9,7 @@ import numpy as np
 
 from saferank.service.knowledge.arms import takes_part
 from saferank.store.contract import PageRow
-from saferank.store.page_record import ACTIVATED, ID_SIZE, TIME_BYTES, PageRecord
+from saferank.store.page_record import ID_SIZE, TIME_BYTES, PageRecord
 from saferank.store.record_columns import RecordColumns, Selection
 from saferank.verbs import Flags, Ints
 
@@ -38,22 +38,6 @@ class ClosedPages:
         if len(numbers) == len(self):
             return self
         return ClosedPages([self.rows[number] for number in numbers.tolist()], self.records.select(numbers))
-
-    def seen(self) -> "ClosedPages":
-        """Without those that were asked for ahead and, as far as anybody said, never shown; those are no pages.
-
-        The clicks of the others are clicks only.
-        """
-        deferred = self.records.deferred
-        if not deferred.any():
-            return self
-        shown = [not later or bool(bits & ACTIVATED) for later, bits in zip(deferred, self.clicks, strict=True)]
-        rows = [
-            row._replace(clicks=row.clicks & ~ACTIVATED) if later else row
-            for row, later, seen in zip(self.rows, deferred, shown, strict=True)
-            if seen
-        ]
-        return ClosedPages(rows, self.records.select(np.array(shown, np.bool_)))
 
     def cut_where(self, values: Ints) -> "Iterator[ClosedPages]":
         """Runs of pages with the same value."""

@@ -124,7 +124,7 @@ class Fold:
         """The same, for pages whose records were read already."""
         for part in self._by_epoch(pages):
             self.turn_to(issue_time(part.rows[0]))
-            self._take(part.seen())
+            self._take(part)
         self.turn_to(through)
         self.through = max(self.through, through)
 
@@ -137,7 +137,7 @@ class Fold:
 
     def recall(self, pages: Iterable[PageRow]) -> None:
         """Note the visitors of pages that are in the fold already, those of the newest window."""
-        self._firsts(ClosedPages(list(pages)).seen())
+        self._firsts(ClosedPages(list(pages)))
 
     def _take(self, pages: ClosedPages) -> None:
         """Take in pages of one epoch. Which page counts must not depend on its arm."""

@@ -10,7 +10,7 @@ from saferank.service.clock import moment
 from saferank.service.knowledge.arms import ARMS
 from saferank.service.knowledge.catalogues import unpack_catalogue
 from saferank.store.contract import EVERYBODY, ContextRow, OperationKind, OperationRow, PageRow, Store
-from saferank.store.page_record import unpacked, waits
+from saferank.store.page_record import unpacked
 
 _ORDER = ("opened", "page", "version", "kill", "guardrail", "unkill", "rollback", "reset", "settings")
 """Lines of the same millisecond are in this order."""
@@ -100,7 +100,6 @@ def _page(page: PageRow, row: ContextRow) -> Line:
         "coins": record.coins.hex(),
         "request_id": record.request_id,
         "clicks": items_of_bits(record.shown, page.clicks),
-        **({"activated": not waits(record, page.clicks)} if record.deferred else {}),
     }
     return _line(record.issued_at, "page", 0, facts)
 

@@ -34,7 +34,7 @@ from saferank.store.contract import (
     StoreError,
     VersionRow,
 )
-from saferank.store.page_record import ACTIVATED, DamagedRecordError, unpacked
+from saferank.store.page_record import DamagedRecordError, unpacked
 from saferank.store.record_columns import CONTEXT, TENANT
 
 _AT_ONCE = 1024
@@ -287,9 +287,8 @@ class _Comparison:
             raise self._difference(f"page {pages.rows[number].impression.hex()} is in the place of another page")
 
     def _check_clicks(self, pages: ClosedPages) -> None:
-        facts = zip(pages.rows, pages.records.deferred.tolist(), pages.records.column("k").tolist(), strict=True)
-        for row, deferred, k in facts:
-            if row.clicks >> k and (row.clicks & ~(ACTIVATED * deferred)) >> k:
+        for row, k in zip(pages.rows, pages.records.column("k").tolist(), strict=True):
+            if row.clicks >> k:
                 raise self._difference(f"page {row.impression.hex()} has clicks on places that it does not have")
 
     def _note_numbers(self, pages: ClosedPages) -> None:

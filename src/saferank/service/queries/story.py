@@ -18,7 +18,7 @@ from saferank.service.queries.export import items_of_bits
 from saferank.service.queries.leaders import versions_of
 from saferank.service.wire.views import ImpressionView
 from saferank.store.contract import OperationKind, PageRow, VersionRow
-from saferank.store.page_record import PageRecord, glance, waits
+from saferank.store.page_record import PageRecord, glance
 
 _UNDOING = ("rollback", "reset")
 """Causes of versions that take away something that was learnt."""
@@ -27,7 +27,7 @@ _UNDOING = ("rollback", "reset")
 async def story(server: Server, context: Context, page: PageRow, record: PageRecord) -> ImpressionView:
     """All about a page."""
     versions = list(await versions_of(server, context))
-    first = record.arm == EXPLORE and not waits(record, page.clicks) and await _is_first(server, page, record)
+    first = record.arm == EXPLORE and await _is_first(server, page, record)
     counted = first and not _rolled_back(versions, record)
     base, candidates = await server.contexts.known_catalogue(record.catalogue) or (list(record.production), [])
     leader = leader_of_page(context, versions, record, (base, candidates))
@@ -117,8 +117,6 @@ async def _is_first(server: Server, page: PageRow, record: PageRecord) -> bool:
         if other.impression >= page.impression:
             break
         facts = glance(other.record)
-        if waits(facts, other.clicks):
-            continue
         if facts.visitor == record.visitor and takes_part(facts.arm, facts.share):
             return False
     return True

@@ -85,10 +85,6 @@ class RankCall(CallBody):
         default=None, description="shadow and off show production's ranking; the service's own mode if absent."
     )
     explain: bool = Field(default=False, description="Say what every position is doing there.")
-    deferred: bool = Field(
-        default=False,
-        description="For a page that is fetched ahead and may never be shown: it counts once a report is `activated`.",
-    )
 
     @model_validator(mode="after")
     def _enough_items(self) -> "RankCall":
@@ -114,7 +110,7 @@ class PositionNote(Answer):
     position: int
     item: str
     role: str
-    first: float = Field(ge=0, le=1, description="Chance of the item to be first (docs/engineers/personalizer.md).")
+    first: float = Field(ge=0, le=1, description="Chance of the item to be first (docs/engineers/service.md).")
 
 
 class PageNotes(Answer):
@@ -154,7 +150,6 @@ class FeedbackCall(CallBody):
         max_length=MOST_POSITIONS,
         description="The items as they were shown; refused (422) when that is not the page.",
     )
-    activated: bool = Field(default=False, description="A page that was asked for as `deferred` has been shown.")
 
     @model_validator(mode="after")
     def _one_name(self) -> "FeedbackCall":

@@ -31,7 +31,7 @@ class Converter:
         """The lines that one line of the log gives."""
         if self._form == "events":
             yield _line(facts)
-        elif facts["kind"] == "page" and facts.get("activated", True) and facts["closes_at"] <= self._now:
+        elif facts["kind"] == "page" and facts["closes_at"] <= self._now:
             # times are compared as texts: their order is the same
             yield from _session(facts) if self._form == "sessions" else _documents(facts)
 

@@ -94,9 +94,6 @@ SELECT impression, clicks, events FROM page WHERE impression IN (?)
 SELECT d.tenant, d.event_id, d.digest FROM (?) AS k
 CROSS JOIN delivery AS d ON d.tenant = k.column1 AND d.event_id = k.column2
 
--- name: delivery
-SELECT digest FROM delivery WHERE tenant = ? AND event_id = ?
-
 -- name: add_delivery
 INSERT INTO delivery (tenant, event_id, digest, at) VALUES (?)
 

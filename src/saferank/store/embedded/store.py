@@ -143,13 +143,9 @@ class SqliteStore:
         pages = await self._pages("page", impression)
         return pages[0] if pages else None
 
-    async def delivery(self, tenant: str, event_id: str) -> bytes | None:
-        rows = await self._rows("delivery", tenant, event_id)
-        return bytes(rows[0][0]) if rows else None
-
     async def _pages(self, statement: str, *arguments: Any) -> list[PageRow]:
         rows = await self._rows(statement, *arguments)
-        return [PageRow(*row[:-1], clicks_of(row[-1])) for row in rows]
+        return [PageRow._make((*row[:-1], clicks_of(row[-1]))) for row in rows]
 
     # --- closing and publishing, by the holder of a shard ---
 

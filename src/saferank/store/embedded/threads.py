@@ -64,6 +64,7 @@ class WriterThread:
         for sentence in damage(self._connection, path) if after_crash else ():
             self._connection.close()
             raise DamagedStoreError(sentence)
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # a log that was cut off earlier has gaps
         self._log = path.with_name(f"{path.name}-wal")
         self._files: dict[Path, tuple[int, int]] = {path: identity(path)}
         self._log_size, self._log_head = 0, b""  # after the last commit

@@ -87,9 +87,6 @@ SELECT outcomes, now_ms, left_out, missing FROM saferank.write_group(
 SELECT impression, context, closes_at, record, server, number, clicks::text
 FROM saferank.page WHERE impression = %b
 
--- name: delivery
-SELECT digest FROM saferank.delivery WHERE tenant = %s AND event_id = %s
-
 -- name: pages_between
 SELECT impression, context, closes_at, record, server, number, clicks::text
 FROM saferank.page WHERE context = %s AND impression >= %b AND impression < %b ORDER BY impression

@@ -150,10 +150,6 @@ class PostgresStore:
         rows = await self._rows("page", impression)
         return _page(rows[0]) if rows else None
 
-    async def delivery(self, tenant: str, event_id: str) -> bytes | None:
-        rows = await self._rows("delivery", tenant, event_id)
-        return bytes(rows[0][0]) if rows else None
-
     # --- closing and publishing, by the holder of a shard ---
 
     async def due(self, shards: Sequence[int], after: int, now: int) -> Sequence[int]:
@@ -327,7 +323,7 @@ class PostgresStore:
 
 
 def _page(row: tuple[Any, ...]) -> PageRow:
-    return PageRow(*row[:-1], int(row[-1], 2))
+    return PageRow._make((*row[:-1], int(row[-1], 2)))
 
 
 def _check_shard(lease: Lease, context: int) -> None:

@@ -1,0 +1,44 @@
+"""Which tests run when: the one table of tiers.
+
+``make test`` runs before every commit, ``make check`` in CI after it, ``make soak`` before a release. A test belongs to
+``make test`` unless this table names it, it uses one of the fixtures below, or it carries a mark of its own. The
+longest path that fits decides, so that a file may differ from its folder.
+"""
+
+from pathlib import PurePosixPath
+
+TEST, CHECK, SOAK = "test", "check", "soak"
+
+FIXTURES = {
+    "chromium": CHECK,  # a real browser
+    "postgres_process": CHECK,  # a real PostgreSQL, one cluster a session
+    "postgres_address": CHECK,
+}
+"""What a test asks for decides its tier, wherever the test stands."""
+
+PATHS = {
+    "tests/acceptance": CHECK,  # real servers, kills, faults, attacks, seeds of the protocol
+    "tests/cli/commands": CHECK,  # the command line in processes of its own
+    "tests/client/test_docs.py": CHECK,  # the tutorial against a real server
+    "tests/docs/test_notebooks.py": CHECK,  # each notebook in a process of its own
+    "tests/docs/test_scale_out.py": CHECK,  # three servers on PostgreSQL, as the page says
+    "tests/docs/test_site.py": CHECK,  # builds the site
+    "tests/service/http/test_schemathesis.py": CHECK,  # hundreds of generated calls
+    "tests/simulation/cluster": CHECK,  # a Dask cluster of processes
+    "tests/store/postgres": CHECK,
+    "tests/test_packaging.py": CHECK,  # builds and installs the wheel
+}
+
+
+def tier_of(path: str, fixtures: frozenset[str] = frozenset()) -> str:
+    """The tier of a test in a file, given by its path from the root of the repository.
+
+    >>> tier_of("tests/policies/test_registry.py")
+    'test'
+    >>> tier_of("tests/store/test_every_store.py", frozenset({"postgres_process"}))
+    'check'
+    """
+    places = [path, *(str(parent) for parent in PurePosixPath(path).parents)]
+    by_path = next((PATHS[place] for place in places if place in PATHS), TEST)
+    by_fixture = {FIXTURES[name] for name in fixtures & FIXTURES.keys()}
+    return max([by_path, *by_fixture], key=[TEST, CHECK, SOAK].index)
