@@ -155,7 +155,7 @@ def test_a_page_that_was_changed_is_refused_by_name(file: Path, tmp_path: Path) 
             "UPDATE page SET record = CAST(substr(record, 1, 97) || x'99' || substr(record, 99) AS BLOB)"
         )
         connection.commit()
-    with pytest.raises(DamagedStoreError, match=f"^{file}: the page [0-9a-f]{{32}} is damaged: the checksum of its"):
+    with pytest.raises(DamagedStoreError, match=f"^{file}: the page [0-9a-f]{{32}} is damaged: its checksum is wrong"):
         asyncio.run(restore(file, SqliteStore(tmp_path / "new")))
     asyncio.run(with_rows(SqliteStore(tmp_path / "new", readonly=True), 0))
 

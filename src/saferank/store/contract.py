@@ -137,7 +137,7 @@ class Publication(NamedTuple):
     number: int  # grows by one with every publication of the context
     through: int
     operation: int  # the newest operation that is in it
-    body: bytes
+    body: bytes  # ends with its CRC-32
 
 
 class Mark(NamedTuple):

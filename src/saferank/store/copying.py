@@ -12,12 +12,28 @@ from pathlib import Path
 
 from saferank.errors import writing
 from saferank.files import is_device
-from saferank.store.contract import COPIED, RESTORED, Chunk, CopiedStore, DamagedStoreError, PageRow, StoreError
+from saferank.store.contract import (
+    COPIED,
+    RESTORED,
+    Chunk,
+    CopiedStore,
+    DamagedStoreError,
+    PageRow,
+    Publication,
+    StoreError,
+)
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.page_record import is_whole
 
 _PRIVATE = 0o600
 """A backup holds the keys of its store: only its owner may read it."""
+
+_WHOLE_COLUMN = {
+    "page": PageRow._fields.index("record"),
+    "publication": Publication._fields.index("body"),
+    "snapshot": Publication._fields.index("body"),
+}
+"""By table: the column whose bytes end with their own CRC-32."""
 
 
 @dataclass
@@ -90,14 +106,13 @@ async def _copy(source: CopiedStore, target: CopiedStore, facts: list[tuple[str,
 
 
 async def _checked(store: CopiedStore) -> AsyncIterator[Chunk]:
-    """The rows of a store; DamagedStoreError names a page whose record is not as it was written."""
+    """The rows of a store; DamagedStoreError names a page or a publication that is not as it was written."""
     async for chunk in store.dump():
-        for row in chunk.rows if chunk.table == "page" else ():
-            page = PageRow._make(row)
-            if not is_whole(page.record):
-                raise DamagedStoreError(
-                    f"{store.name}: the page {page.impression.hex()} is damaged: the checksum of its record is wrong"
-                )
+        place = _WHOLE_COLUMN.get(chunk.table)
+        for row in chunk.rows if place is not None else ():
+            if not is_whole(row[place]):
+                key = row[0].hex() if chunk.table == "page" else f"of context {row[0]}, number {row[1]},"
+                raise DamagedStoreError(f"{store.name}: the {chunk.table} {key} is damaged: its checksum is wrong")
         yield chunk
 
 

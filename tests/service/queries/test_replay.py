@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sqlite3
+import zlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -64,10 +65,10 @@ DAMAGES = {
     "a page": (BYTE.format("page", "record"), "page [0-9a-f]{32} is damaged: the checksum"),
     "clicks": ("UPDATE page SET clicks = x'01' WHERE length(clicks) > 0", "version [23]|differs"),
     "a leader": ("UPDATE version SET leader = '[]' WHERE version = 2", "version 2 is"),
-    "a publication": (BYTE.format("publication", "body"), "is damaged|differs"),
-    "a snapshot": (BYTE.format("snapshot", "body"), "is damaged|differs"),
-    "a context": ("UPDATE context SET terms = '{}'", "the store is damaged"),
-    "an operation": ("UPDATE operation SET body = replace(body, ': 1', ': 2')", "version|differs"),
+    "a publication": (BYTE.format("publication", "body"), "a publication is damaged: its checksum"),
+    "a snapshot": (BYTE.format("snapshot", "body"), "a publication is damaged: its checksum"),
+    "a context": ("UPDATE context SET terms = '{}'", "is damaged"),
+    "an operation": ("UPDATE operation SET kind = 6 WHERE kind = 3", "store is damaged|version|differs"),
     "no newest operation": (
         "DELETE FROM operation WHERE number = (SELECT MAX(number) FROM operation)",
         "version|differs",
@@ -88,6 +89,37 @@ def test_what_is_damaged_is_named(tmp_path: Path, name: str, capsys: pytest.Capt
         verified(path)
     assert main(["replay", str(path)]) == 1
     assert str(path.parent) in capsys.readouterr().err.replace("\n", "")
+
+
+def places(path: Path, whole: bytes) -> list[int]:
+    """Twelve bytes of a store: of the head, the schema, blocks of tables and indexes, records and publications."""
+    with closing(sqlite3.connect(path)) as connection:
+        records = [row[0] for row in connection.execute("SELECT record FROM page ORDER BY impression")]
+        (body,) = connection.execute("SELECT body FROM publication").fetchone()
+        roots = dict(connection.execute("SELECT name, 4096 * (rootpage - 1) FROM sqlite_schema"))
+    found = [3, whole.index(b"CREATE TABLE page")]
+    found += [roots[name] for name in ("page", "operation", "version")]
+    found += [roots[name] + 4 for name in ("page_context", "meta", "sqlite_autoindex_context_1")]
+    found += [whole.index(records[number][:40]) + 60 + number for number in (0, 30)]
+    return [*found, whole.index(body[:60]) + 30, whole.rindex(body[:60]) + 30]  # the snapshot is equal to it
+
+
+def test_twelve_flipped_bytes_are_named_by_replay_and_by_backup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = make_store(tmp_path / "store")
+    whole = path.read_bytes()
+    chosen = places(path, whole)
+    assert len(set(chosen)) == 12
+    for place in chosen:
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :])
+        for command in (["replay", str(path)], ["backup", str(path), str(tmp_path / "file")]):
+            code = main(command)
+            said = capsys.readouterr().err.replace("\n", "")
+            assert code == 1 and str(path.parent) in said, (place, command, code, said)
+        assert not (tmp_path / "file").exists()
+    path.write_bytes(whole)
+    assert main(["replay", str(path)]) == main(["backup", str(path), str(tmp_path / "file")]) == 0
 
 
 class Tampered(SqliteStore):
@@ -128,7 +160,8 @@ class Tampered(SqliteStore):
         found = await super().publication(context)
         assert found is not None
         if self._what == "another count":
-            found = found._replace(body=found.body.replace(b'"learnt": ', b'"learnt":1'))
+            body = found.body[:-4].replace(b'"learnt": ', b'"learnt":1')
+            found = found._replace(body=body + zlib.crc32(body).to_bytes(4, "little"))
         return found
 
 

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from saferank.store.contract import SCHEMA_VERSION, SHARDS, StoreError
+from saferank.store.contract import SCHEMA_VERSION, SHARDS, DamagedStoreError, StoreError
 from saferank.store.sql import check_version, new_facts, schema, statements
 
 FILE_NAME = "log.sqlite3"
@@ -23,6 +23,8 @@ and has to wait for it again, so a row per statement would be slow."""
 _CHECKPOINT_PAGES = 4000
 _APPLICATION = 1399935073  # as in schema.sql
 _MOST_DAMAGE = 3  # of which SQLite tells
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+"""Errors that say that a file is not as SQLite wrote it."""
 
 
 class StoreLock:
@@ -75,7 +77,7 @@ def for_writing(path: Path) -> sqlite3.Connection:
         if connection is not None:
             connection.close()
         if isinstance(problem, sqlite3.Error):
-            raise StoreError(f"{path}: cannot be used as a store: {problem}") from problem
+            raise _refused(path, problem) from problem
         raise
     return connection
 
@@ -95,9 +97,14 @@ def check(path: Path) -> None:
         with closing(for_reading(path)) as connection:
             new = _is_new(connection, path)
     except sqlite3.Error as problem:
-        raise StoreError(f"{path}: cannot be used as a store: {problem}") from problem
+        raise _refused(path, problem) from problem
     if new:
         raise StoreError(f"{path}: is empty; name the folder of a store")
+
+
+def _refused(path: Path, problem: sqlite3.Error) -> StoreError:
+    kind = DamagedStoreError if getattr(problem, "sqlite_errorcode", None) in DAMAGE else StoreError
+    return kind(f"{path}: cannot be used as a store: {problem}")
 
 
 def damage(connection: sqlite3.Connection, path: Path) -> list[str]:

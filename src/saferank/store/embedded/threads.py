@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from saferank.store.contract import DamagedStoreError, StoreUnavailableError
-from saferank.store.embedded.file import damage, for_reading, for_writing, identity
+from saferank.store.embedded.file import DAMAGE, damage, for_reading, for_writing, identity
 
 T = TypeVar("T")
 
 _READERS = 2
-_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _LOG_HEAD = 32
 """Bytes at the beginning of a write-ahead log: who begins it again writes others."""
 
@@ -147,7 +146,7 @@ def sentences(path: Path) -> Iterator[None]:
     except sqlite3.IntegrityError:
         raise  # a mistake of the caller
     except sqlite3.Error as problem:
-        if getattr(problem, "sqlite_errorcode", None) in _DAMAGE:
+        if getattr(problem, "sqlite_errorcode", None) in DAMAGE:
             raise DamagedStoreError(f"{path}: is damaged ({problem}). Restore the store from a backup") from problem
         raise StoreUnavailableError(f"{path}: {problem}") from problem
     except OSError as problem:
