@@ -108,9 +108,8 @@ async def _copy(source: CopiedStore, target: CopiedStore, facts: list[tuple[str,
 async def _checked(store: CopiedStore) -> AsyncIterator[Chunk]:
     """The rows of a store; DamagedStoreError names a page or a publication that is not as it was written."""
     async for chunk in store.dump():
-        place = _WHOLE_COLUMN.get(chunk.table)
-        for row in chunk.rows if place is not None else ():
-            if not is_whole(row[place]):
+        for row in chunk.rows if chunk.table in _WHOLE_COLUMN else ():
+            if not is_whole(row[_WHOLE_COLUMN[chunk.table]]):
                 key = row[0].hex() if chunk.table == "page" else f"of context {row[0]}, number {row[1]},"
                 raise DamagedStoreError(f"{store.name}: the {chunk.table} {key} is damaged: its checksum is wrong")
         yield chunk

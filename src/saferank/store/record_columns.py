@@ -264,12 +264,16 @@ class RecordColumns:
 
     # --- checks ---
 
-    def check(self) -> None:
-        """Raise DamagedRecordError if ``unpacked`` would raise it for one of the records."""
+    def check_sums(self) -> None:
+        """Raise DamagedRecordError if the checksum of one of the records is wrong."""
         sums = list(map(zlib.crc32, self.records))
         if sums.count(WHOLE) != len(sums):
             for record in self.records:
                 unpacked(record)  # raises for one of them
+
+    def check(self) -> None:
+        """Raise DamagedRecordError if ``unpacked`` would raise it for one of the records."""
+        self.check_sums()
         try:
             damaged = ~(self._heads_fit() & self._laws_fit())
         except UnicodeDecodeError:

@@ -116,9 +116,13 @@ class Fold:
     # --- the fold ---
 
     def fold(self, pages: Iterable[PageRow], through: int) -> None:
-        """Take in pages, which are all those after ``self.through`` and at or before ``through``, in display order."""
-        rows = list(pages)
-        self.take(ClosedPages(rows), through)
+        """Take in pages, which are all those after ``self.through`` and at or before ``through``, in display order.
+
+        DamagedRecordError when a record is not as it was written.
+        """
+        closed = ClosedPages(list(pages))
+        closed.records.check_sums()
+        self.take(closed, through)
 
     def take(self, pages: ClosedPages, through: int) -> None:
         """The same, for pages whose records were read already."""
