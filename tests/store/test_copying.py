@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from saferank.service.queries.replay import verify
+from saferank.service.wire.calls import RankAnswer
 from saferank.store.contract import COPIED, SCHEMA_VERSION, Chunk, CopiedStore, DamagedStoreError, StoreError
 from saferank.store.copying import backup, restore
 from saferank.store.embedded.store import SqliteStore
@@ -20,8 +21,8 @@ from tests.store.postgres_database import emptied
 EVENT = "click-1"
 
 
-async def traffic(house: House) -> None:
-    """Clicks, an event id, a rollback, a switch, an alarm and an open page."""
+async def traffic(house: House) -> RankAnswer:
+    """Clicks, an event id, a rollback, a switch, an alarm and an open page; the page of the event id."""
     for number in range(40):
         page = await house.rank(candidates=["x", f"n{number % 2}"])
         clicked = ["b"] if "b" in page.ranking else []
@@ -32,6 +33,7 @@ async def traffic(house: House) -> None:
     await house.engine.kill(T, None, False, "go on")
     house.server.alarm("illegal_page", await house.server.known_context(T, "c"), "for the test")
     await house.server.settle()
+    return page
 
 
 def rows_of(store: CopiedStore) -> dict[str, list[tuple[object, ...]]]:
@@ -72,7 +74,7 @@ def test_a_service_goes_on_where_the_backup_was_taken(tmp_path: Path, target: Ca
     async def story() -> None:
         house = House(tmp_path / "store", window_seconds=1, rule="paper:0.1")
         await house.start()
-        await traffic(house)
+        reported = await traffic(house)
         before = await house.rank()
         await house.server.settle()
         states = house.states()
@@ -87,7 +89,7 @@ def test_a_service_goes_on_where_the_backup_was_taken(tmp_path: Path, target: Ca
         await other.engine.context(T, "c")
         assert other.states() == states
         assert (await other.accept(before, before.ranking[0])).state == "open"
-        assert (await other.refuse(before, before.ranking[0], event_id=EVENT)).status == 409
+        assert (await other.refuse(reported, *reported.ranking, event_id=EVENT)).status == 409
         await other.later(1)
         page = await other.rank()
         assert page.leader_version == before.leader_version
