@@ -1,6 +1,10 @@
 """Random words, draws and shuffles equal the transcription draw by draw, and are as uniform as they should be."""
 
+import os
+import subprocess
+import sys
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+import saferank
 from saferank.randomness import below, shuffle_front, stream, uniform, word
 from tests.reference import randomness as reference
 
@@ -96,3 +101,36 @@ def test_streams_are_fixed_by_seed_and_key_and_differ_otherwise() -> None:
     assert states == again
     assert len(set(states)) == len(states)
     assert all(any(state) for state in states)  # a state of zeros would give only zeros
+
+
+ZERO_COINS = """
+import numpy as np
+from saferank.live.learner import Learner
+from saferank.randomness import below
+from saferank.verbs import NOBODY
+assert below(np.zeros(4, np.uint64), 3) in (0, 1, 2)
+for policy, n_items, lifetime in (
+    ("safe-draw", 8, None), ("safe-draw", 8, 30), ("safe-draw", 14, None), ("safe-draw", 14, 30),
+    ("bubble-rank", 8, None), ("top-rank", 8, None), ("pbm-ts", 8, None),
+):
+    items = [str(number) for number in range(n_items)]
+    rule = "paper:0.3" if policy == "top-rank" else "anytime:0.3"
+    options = {"rule": rule, "lifetime": lifetime, "examination": (1.0, 0.8, 0.6)}
+    learner = Learner(policy, original=items[:3], candidates=items[3:], **options)
+    for number in range(60):
+        page = learner.issue(np.zeros(4, np.uint64))
+        assert len(set(page.shown.tolist())) == 3
+        learner.learn(page, np.array([0, 0, 1]))
+print("done")
+"""
+
+
+def test_coins_that_are_all_zero_give_pages_too() -> None:
+    """xoshiro has one state that it never leaves: with it, what is drawn until it fits would be drawn for ever."""
+    command = [sys.executable, "-c", ZERO_COINS]
+    source = Path(saferank.__file__).parents[1]
+    changes = {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(source)}
+    done = subprocess.run(
+        command, env={**os.environ, **changes}, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr

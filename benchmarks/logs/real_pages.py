@@ -34,7 +34,7 @@ from saferank.instances import Instance, save_instances
 from saferank.logs import ClickLog, DistinctPages, read_log, split
 from saferank.verbs import Floats
 
-POLICIES = ("original", "kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "safe-blocks", "safe-order", "safe-draw")
+POLICIES = ("original", "kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "safe-draw")
 HELD_OUT = 0.25
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from saferank import simulate
 from saferank.instances import Instance, choose_instances
 
-POLICIES = ("kl-ucb-br", "bubble-rank", "safe-blocks", "safe-order", "safe-draw", "original")
+POLICIES = ("kl-ucb-br", "bubble-rank", "safe-draw", "original")
 WORLDS = ("none", "original", "reversed", "slow", "arrivals", "departures")
 K = 5
 COLUMNS = "policy, D, regret, regret after, violations before, violations after, wrong before, wrong after"

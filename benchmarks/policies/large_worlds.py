@@ -24,7 +24,7 @@ DEVELOPMENT, HELD_OUT = 7, 8
 """First words of the seeds."""
 
 CHECKPOINTS = (1_000, 10_000, 100_000)
-POLICIES = ("safe-draw", "safe-order", "kl-ucb-br", "uni-rank", "top-rank")
+POLICIES = ("safe-draw", "kl-ucb-br", "uni-rank", "top-rank")
 
 
 def planted_world(number: int, n_items: int, seed: int = DEVELOPMENT, n_positions: int = 10) -> Instance:

@@ -22,7 +22,7 @@ from saferank import simulate
 from saferank.instances import Instance, choose_instances
 
 ARRANGEMENTS = ("as it is", "optimal", "none of the best")
-POLICIES = ("safe-draw", "safe-order", "safe-blocks", "kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "original")
+POLICIES = ("safe-draw", "kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "original")
 CHECKPOINTS = (100, 1000, 10_000, 100_000)
 K = 5
 

@@ -16,7 +16,7 @@ import numpy as np
 from saferank import simulate
 from saferank.instances import Instance, choose_instances
 
-POLICIES = ("safe-draw", "safe-order", "kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "original")
+POLICIES = ("safe-draw", "kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "original")
 WORLDS: dict[str, dict[str, Any]] = {
     "none": {},
     "delay 100": {"delay": 100},

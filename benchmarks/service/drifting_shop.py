@@ -1,6 +1,6 @@
 """A shop of 500 queries on the engine: clicks per page relative to production's, before and after a drift.
 
-    python benchmarks/service/drifting_shop.py [--policies safe-draw,safe-order,kl-ucb-br] [--days 0,14]
+    python benchmarks/service/drifting_shop.py [--policies safe-draw,kl-ucb-br] [--days 0,14]
         [--pages 108000] [--queries 500] [--items 200] [--out build/drifting-shop.json]
 
 Traffic is Zipf over the queries. Every visitor is new. Visitors look at a page as a position-based model says, report
@@ -248,7 +248,7 @@ def play(policy: str, days: float, options: argparse.Namespace, progress: bool =
 def parser() -> argparse.ArgumentParser:
     """The options of a run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--policies", default="safe-draw,safe-order,kl-ucb-br")
+    parser.add_argument("--policies", default="safe-draw,kl-ucb-br")
     parser.add_argument("--days", default="0,14", help="values of certificate_days")
     parser.add_argument("--pages", type=int, default=108_000)
     parser.add_argument("--queries", type=int, default=500)

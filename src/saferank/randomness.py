@@ -21,6 +21,7 @@ State = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
 _5, _11, _17, _19, _23, _32, _41, _45, _64 = (np.uint64(k) for k in (5, 11, 17, 19, 23, 32, 41, 45, 64))
 _LOW = np.uint64(0xFFFFFFFF)
+_ZERO, _INSTEAD_OF_ZEROS = np.uint64(0), np.uint64(0x9E3779B97F4A7C15)
 
 
 def stream(seed: int, *key: str | int) -> Words:
@@ -36,7 +37,13 @@ def stream(seed: int, *key: str | int) -> Words:
 
 @kernel
 def load(rng: Words) -> State:
-    """The state as four numbers, which a loop keeps in registers; ``store`` them when it is done."""
+    """The state as four numbers, which a loop keeps in registers; ``store`` them when it is done.
+
+    Four zeros would be followed by zeros for ever, and what draws again until something fits would never end. No seed
+    leads there, but the words may come from elsewhere: they are taken as another state, always the same.
+    """
+    if rng[0] | rng[1] | rng[2] | rng[3] == _ZERO:
+        return _INSTEAD_OF_ZEROS, _INSTEAD_OF_ZEROS, _INSTEAD_OF_ZEROS, _ZERO
     return rng[0], rng[1], rng[2], rng[3]
 
 

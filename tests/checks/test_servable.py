@@ -14,7 +14,7 @@ SERVED = sorted(kind.name for kind in POLICIES.values() if not kind.missing_to_b
 
 
 def test_what_is_served() -> None:
-    assert SERVED == ["bubble-rank", "kl-ucb-br", "safe-blocks", "safe-draw", "safe-order"]
+    assert SERVED == ["bubble-rank", "kl-ucb-br", "safe-draw"]
 
 
 @pytest.mark.parametrize("policy", SERVED)

@@ -26,7 +26,7 @@ from saferank.verbs import Floats
 from tests.service.engine_harness import START, House, T
 
 SMALL: dict[str, Any] = {
-    "policies": ("safe-order",), "positions": 5, "model": "pbm", "iterations": 60, "replicates": 6,
+    "policies": ("safe-draw",), "positions": 5, "model": "pbm", "iterations": 60, "replicates": 6,
     "most_pages": 8000, "jobs": 2, "progress": False,
 }  # fmt: skip
 LOGS = 8
@@ -42,7 +42,7 @@ def actual(truth: list[Instance], found: saferank.Forecast, seed: int) -> Floats
     lengths = {instance.id: 10 for instance in truth}
     traffic = Traffic(found.pages_a_day, {query.id: query.pages_a_day for query in found.queries})
     worlds = Worlds("pbm", truth, [[]], lengths, {})
-    jobs = jobs_of(worlds, traffic, ("safe-order",), 5, "anytime:1e-5", 8000, 1000 + seed, found.certificate_days)
+    jobs = jobs_of(worlds, traffic, ("safe-draw",), 5, "anytime:1e-5", 8000, 1000 + seed, found.certificate_days)
     runs = played(jobs, 2, Meter(0))
     total: Floats = weekly(np.sum([each.extra for each in runs], axis=0))[0]
     return total
@@ -121,7 +121,7 @@ def test_all_answers_are_there(found: saferank.Forecast) -> None:
     assert policy.decided[7]["changed"].mean <= policy.decided[90]["changed"].mean
     assert 0 < policy.worst_page <= 1
     assert sum(query.pages_a_day for query in found.queries) == pytest.approx(300 * found.covered)
-    assert "clicks a day after 91 days" in found.headline and "safe-order" in repr(found)
+    assert "clicks a day after 91 days" in found.headline and "safe-draw" in repr(found)
 
 
 def test_the_threads_do_not_matter(found: saferank.Forecast, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def written(path: Path, pages: list[dict[str, Any]]) -> Path:
         ({"policies": ("no-such",)}, "policies: unknown policy 'no-such'; known are"),
         ({"policies": ("original",)}, "policies: original gives no certificates"),
         ({"policies": ()}, "policies: found .*expected a list of names"),
-        ({"policies": ("safe-order", "safe-order")}, "policies: safe-order is there twice"),
+        ({"policies": ("safe-draw", "safe-draw")}, "policies: safe-draw is there twice"),
         ({"rule": "paper:1e-5", "policies": ("safe-draw",)}, "rule: safe-draw takes the rule anytime:ALPHA"),
         ({"certificate_days": -1}, "certificate_days: found -1, expected days from 0 .certificates never end. to 3650"),
         ({"model": "xyz"}, "model: no estimation for click model 'xyz'"),

@@ -50,10 +50,10 @@ def test_runs_are_those_of_the_simulator(days: float, lifetime: int | None) -> N
 
     (instance,) = embedded_instances(3, models=("pbm",))[2:]
     worlds = Worlds("pbm", [instance], [[instance], [instance]], {instance.id: 10}, {})
-    jobs = jobs_of(worlds, Traffic(20, {instance.id: 20.0}), ("safe-order",), 5, "anytime:1e-5", 5000, 4, days)
+    jobs = jobs_of(worlds, Traffic(20, {instance.id: 20.0}), ("safe-draw",), 5, "anytime:1e-5", 5000, 4, days)
     runs = played(jobs, 1, Meter(0))
     assert [each.job.world for each in runs] == [0, 1, 2]
-    results = simulate([instance], ["safe-order"], 5, 1820, 2, "anytime:1e-5", 4, 1, lifetime=lifetime, progress=False)
+    results = simulate([instance], ["safe-draw"], 5, 1820, 2, "anytime:1e-5", 4, 1, lifetime=lifetime, progress=False)
     curve = results.curves[0]
     assert curve.clicks_relative_mean is not None
     extra = (curve.clicks_relative_mean[-1] - 1) * 1820 * jobs[0].cell.world.original

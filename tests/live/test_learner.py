@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saferank.live.learner import ContradictionError, FrozenPage, Learner, frozen, thaw
+from saferank.live.learner import ContradictionError, Learner
 from saferank.live.replay import ISSUED, LEARNT, Pages, new_pages
 from saferank.policies import POLICIES
 from saferank.randomness import stream
 from saferank.verbs import Impression, Ints
+from tests.live.frozen_pages import FrozenPage, frozen, thaw
 from tests.reference.decision import paper_decides
 
-REPLAYABLE = sorted(name for name, kind in POLICIES.items() if kind.rebuild is not None and kind.budget is None)
+REPLAYABLE = sorted(name for name, kind in POLICIES.items() if kind.rebuild is not None and kind.worst is None)
 """Policies whose state is the same whether pages were chosen on it or only counted; those with plans keep the plans."""
 APPEAL = {"a": 0.15, "b": 0.3, "c": 0.2, "d": 0.5, "x": 0.6, "y": 0.05, "z": 0.7, "new": 0.8}
 
@@ -102,18 +103,6 @@ def test_replay_of_a_large_catalogue(policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", REPLAYABLE)
-def test_a_preview_leaves_no_trace(policy: str) -> None:
-    learner, twin = a_learner(policy), a_learner(policy)
-    for each in (learner, twin):
-        live(each, 200, 5)
-    before = learner.canonical()
-    for seed in range(50):
-        learner.preview(stream(seed, "shadow"))
-    assert learner.canonical() == before
-    assert frozen(learner, learner.issue(stream(9, "x"))) == frozen(twin, twin.issue(stream(9, "x")))
-
-
-@pytest.mark.parametrize("policy", REPLAYABLE)
 def test_saved_and_loaded(policy: str) -> None:
     learner = a_learner(policy)
     live(learner, 300, 2)
@@ -197,25 +186,12 @@ def test_a_candidate_more_does_not_disturb_the_leader() -> None:
 
 
 @pytest.mark.parametrize("policy", REPLAYABLE)
-def test_contradictions_are_found(policy: str) -> None:
-    learner = a_learner(policy, rule="paper:0.01")
-    for better, worse in ("ab", "bc"):
-        convinced(learner, better, worse)
-        assert learner.contradiction() is None
-    convinced(learner, "c", "a")
-    cycle = learner.contradiction()
-    assert cycle is not None
-    assert sorted(map(str, cycle)) == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize("policy", REPLAYABLE)
 def test_a_leader_that_would_turn_for_ever_is_refused(policy: str) -> None:
     single = Learner(policy, original=["d"], candidates=["a", "b", "c"], rule="paper:0.01")
     for better, worse in ("ab", "bc", "ca", "ad"):
         page = FrozenPage((better, worse), (2,), worse, 1)
         for _ in range(40):
             single.learn(thaw(single, page), np.ones(1, np.int64))
-    assert single.contradiction() is not None
     with pytest.raises(ContradictionError, match="contradict"):
         single.rebase(["b"], ["a", "c", "d"])
     assert set(single.present_items()) == set("abcd")

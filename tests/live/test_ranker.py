@@ -20,8 +20,6 @@ from tests.reference.peers.cascade_kl_ucb import CascadeKlUcb
 from tests.reference.peers.pbm_ts import PbmTs
 from tests.reference.peers.pbm_ucb import PbmUcb
 from tests.reference.randomness import Xoshiro
-from tests.reference.safe_blocks import LateSafeBlocks
-from tests.reference.safe_order import LateSafeOrder
 from tests.reference.users.late_feedback import late_policy
 
 EVERY_POLICY = sorted(POLICIES)
@@ -83,7 +81,7 @@ PEERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("policy", ["kl-ucb-br", "bubble-rank", "safe-blocks", "safe-order", *PEERS])
+@pytest.mark.parametrize("policy", ["kl-ucb-br", "bubble-rank", *PEERS])
 @pytest.mark.parametrize(
     ("outstanding", "n_items", "n_positions"),
     [(0, 6, 3), (1, 5, 4), (1, 4, 1), (7, 4, 4), (7, 7, 2), (40, 6, 3), (40, 4, 1), (40, 4, 4)],
@@ -94,11 +92,10 @@ def test_late_feedback_equals_the_transcription(policy: str, n_items: int, n_pos
     ranker = Ranker(policy, original=range(n_positions), candidates=range(n_positions, n_items), **options)
     rng = Xoshiro([int(x) for x in ranker._rng])
     started = n_items, n_positions, rng, lambda s, n: paper_decides(s, n, 0.3)
-    late: dict[str, Any] = {"safe-blocks": LateSafeBlocks, "safe-order": LateSafeOrder}
     if policy in PEERS:
         reference = PEERS[policy](n_items, n_positions, rng)
     else:
-        reference = late[policy](*started) if policy in late else late_policy(policy, *started)
+        reference = late_policy(policy, *started)
     chance, waiting = random.Random(n_items + outstanding), []
     appeal = [chance.random() for _ in range(n_items)]
     for _ in range(200):

@@ -18,8 +18,6 @@ import pytest
 import tests.reference.peers.batch_rank as transcribed_batches
 import tests.reference.peers.cascade_kl_ucb as transcribed_cascade
 import tests.reference.policies as transcribed
-import tests.reference.safe_blocks as transcribed_blocks
-import tests.reference.safe_order as transcribed_order
 from saferank.checks import check_policy
 from saferank.click_models import CLICK_MODELS
 from saferank.policies import POLICIES, PolicyKind, Setup, make_room
@@ -38,7 +36,6 @@ from tests.reference.safe_draw.exact import SafeDraw
 
 EVERY = pytest.mark.parametrize("name", POLICIES)
 BUBBLES = pytest.mark.parametrize("name", ["bubble-rank", "kl-ucb-br"])
-SAFE = pytest.mark.parametrize("name", ["bubble-rank", "kl-ucb-br", "safe-blocks", "safe-order"])
 SIZES = [(1, 1), (2, 1), (5, 1), (2, 2), (4, 4), (5, 5), (4, 2), (6, 3), (7, 4), (8, 5)]
 RULES = ["paper:0.5", "anytime:0.1", "paper:1e-3", "anytime:1e-2"]
 KAPPA = (0.9, 1.0, 0.6, 0.6, 0.3, 0.4, 0.2, 0.1)
@@ -186,8 +183,6 @@ def transcription(name: str, size: tuple[int, int], rule: str, seed: int) -> Any
         "kl-ucb-br": lambda: transcribed.KlUcbBr(*size, rng, beats),
         "top-rank": lambda: transcribed.TopRank(*size, rng, float(level)),
         "uni-rank": lambda: transcribed.UniRank(*size, rng),
-        "safe-blocks": lambda: transcribed_blocks.SafeBlocks(*size, rng, beats),
-        "safe-order": lambda: transcribed_order.SafeOrder(*size, rng, beats),
         "cascade-kl-ucb": lambda: transcribed_cascade.CascadeKlUcb(*size, rng),
         "pbm-ucb": lambda: PbmUcb(*size, rng, list(KAPPA)),
         "pbm-ts": lambda: PbmTs(*size, rng, list(KAPPA)),
@@ -201,8 +196,7 @@ def transcription(name: str, size: tuple[int, int], rule: str, seed: int) -> Any
 def _remembered_indices() -> Iterator[None]:
     """The literal index takes milliseconds; equal questions are asked once. The transcription itself stays."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (transcribed, transcribed_blocks):
-            patch.setattr(module, "sbb", functools.cache(sbb))
+        patch.setattr(transcribed, "sbb", functools.cache(sbb))
         for other in (transcribed_cascade, transcribed_batches):
             patch.setattr(other, "index", functools.cache(index))
         yield
@@ -278,7 +272,7 @@ def test_it_equals_its_transcription_for_longer(name: str, rule: str) -> None:
         assert_equal_to_the_transcription(name, (5, 3), 350, rule, seed, user)
 
 
-@SAFE
+@BUBBLES
 @pytest.mark.parametrize("user", [browses, wants_the_last_item, changes_sides])
 def test_it_equals_its_transcription_with_duels_in_a_hash_table_that_grows(
     name: str, user: User, monkeypatch: pytest.MonkeyPatch
@@ -349,7 +343,7 @@ def wrong_certificates(state: Any, attraction: Floats) -> bool:
     return bool(np.any(attraction[certificates.better[:given]] < attraction[certificates.worse[:given]]))
 
 
-@SAFE
+@BUBBLES
 def test_the_leader_never_gets_worse_unless_a_certificate_is_wrong(name: str) -> None:
     improvements = mistakes = 0
     for seed in range(20):

@@ -45,4 +45,4 @@ def test_what_is_missing_to_be_served_is_named(kind: PolicyKind) -> None:
 
 def test_the_safe_policies_can_be_served_and_no_other() -> None:
     served = {name for name, kind in POLICIES.items() if not kind.missing_to_be_served()}
-    assert served == {"kl-ucb-br", "bubble-rank", "safe-blocks", "safe-order", "safe-draw"}
+    assert served == {"kl-ucb-br", "bubble-rank", "safe-draw"}

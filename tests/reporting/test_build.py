@@ -207,7 +207,7 @@ def test_hostile_names_stay_text(chromium: "Browser", tmp_path: Path) -> None:
     [
         [curve("original", rounds=(5,))],
         [curve("kl-ucb-br", "mine", stderr=None)],
-        [curve("safe-blocks", model) for model in ("pbm", "cm", "dcm", "dbn", "ubm", "ccm")],
+        [curve("safe-draw", model) for model in ("pbm", "cm", "dcm", "dbn", "ubm", "ccm")],
     ],
     ids=["one checkpoint", "unknown model, one policy", "six models"],
 )

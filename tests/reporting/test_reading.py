@@ -81,12 +81,12 @@ def test_a_policy_that_is_there_twice(tmp_path: Path) -> None:
 
 
 def test_leaving_out(tmp_path: Path) -> None:
-    path = write(tmp_path / "results.json", [GOOD, curve("safe-blocks")])
-    assert read_run(path, ["safe-blocks"]).policies == ["kl-ucb-br"]
-    with pytest.raises(ReportError, match="no results of 'safe-block' to leave out; there are kl-ucb-br, safe-blocks"):
-        read_run(path, ["safe-block"])
+    path = write(tmp_path / "results.json", [GOOD, curve("bubble-rank")])
+    assert read_run(path, ["bubble-rank"]).policies == ["kl-ucb-br"]
+    with pytest.raises(ReportError, match="no results of 'bubble-ran' to leave out; there are kl-ucb-br, bubble-rank"):
+        read_run(path, ["bubble-ran"])
     with pytest.raises(ReportError, match="leave out fewer policies"):
-        read_run(path, ["safe-blocks", "kl-ucb-br"])
+        read_run(path, ["bubble-rank", "kl-ucb-br"])
 
 
 def test_the_papers_click_models_come_first(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ PAPER, OURS = policies_of("paper"), policies_of("ours")
         ({}, PAPER + OURS),
         ({"without": ("additions",)}, PAPER),
         ({"without": ("study", "additions")}, PAPER),
-        ({"policies": ("kl-ucb-br", "safe-blocks")}, ("kl-ucb-br", "safe-blocks")),
+        ({"policies": ("kl-ucb-br", "top-rank")}, ("kl-ucb-br", "top-rank")),
     ],
 )
 def test_ours_are_played_beside_the_papers_unless_asked_otherwise(
@@ -33,5 +33,5 @@ def test_unknown_parts_are_refused() -> None:
 
 def test_additions_that_do_not_take_the_rule_are_left_out() -> None:
     policies = ReproductionRequest(rule="paper:0.01").protocol().policies
-    assert "safe-order" in policies
+    assert "kl-ucb-br" in policies
     assert "safe-draw" not in policies

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saferank.safety import allowance, judge_of, violates, wrong_pairs
+from saferank.safety import allowance, judge_of, violates, whole_allowance, wrong_pairs
 from saferank.verbs import Floats, Items
 from tests.reference import safety as reference
 
@@ -17,6 +17,11 @@ ATTRACTIONS = st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.5, 1.0]), min_size=1, m
 
 def rows(items: list[int]) -> Items:
     return np.array(items, np.uint32)
+
+
+def test_the_allowance_in_whole_pairs() -> None:
+    assert [whole_allowance(10, k) for k in (1, 2, 5, 10)] == [9, 9, 7, 5]
+    assert whole_allowance(1, 1) == 0
 
 
 @st.composite

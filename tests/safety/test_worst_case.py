@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from saferank.safety import worst_order
 from saferank.safety.worst_case import (
+    _VERSIONS,
     MOST_SEATS,
+    NO_PAGE,
+    RECORD,
     Possible,
     at_most,
     certify_seats,
@@ -179,3 +182,14 @@ def test_what_is_remembered_ends_with_the_next_certificate() -> None:
     before = worst_case(possible, page)
     certify_seats(possible, 3, 0)
     assert worst_case(possible, page) < before
+
+
+def test_versions_begin_again_also_when_a_certificate_has_used_up_the_last_one() -> None:
+    """Version and page share a word: a version that only grew would one day be taken for another one."""
+    possible = new_possible(4, 2, 0)
+    possible.version[0] = _VERSIONS - 1
+    certify_seats(possible, 3, 0)
+    assert not at_most(possible, page_code(np.array([1, 2])), -9)
+    forget_certainty(possible)
+    assert possible.version.tolist() == [0, 0]
+    assert (possible.memory[::2] == NO_PAGE).all() and (possible.records[::RECORD] == NO_PAGE).all()

@@ -83,7 +83,7 @@ def test_wrong_certificates_are_judged_by_the_world_of_their_round() -> None:
 
 def test_without_a_change_nothing_changes() -> None:
     """Equal to the last digit: no drift, a drift to the same attractions, and a drift after the last round."""
-    policies = ("kl-ucb-br", "bubble-rank", "safe-order", "top-rank", "original")
+    policies = ("kl-ucb-br", "bubble-rank", "top-rank", "original")
     plan = Plan(policies, 5, 3000, 2, "paper:0.05", checkpoints=(100, 3000))
     instances = embedded_instances(2, models=("pbm", "cm"))[2:]
     plain = simulate(cells_of(instances, plan))

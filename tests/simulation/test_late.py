@@ -11,6 +11,7 @@ import pytest
 import saferank
 from saferank.click_models import CM, PBM
 from saferank.errors import ArgumentError
+from saferank.experiments.simulate import feedback_of
 from saferank.instances import Instance
 from saferank.simulation.experiment import Plan, cells_of, run
 from saferank.simulation.feedback import LateFeedback, layout_of
@@ -70,6 +71,14 @@ def test_switched_off_it_is_the_usual_world_to_the_last_digit() -> None:
     assert usual.tolist() == off.tolist()
     late = run(only_cell("pbm", feedback=LateFeedback(delay=5)), 1)
     assert usual.tolist() != late.tolist()
+
+
+def test_no_delay_is_no_delay_however_it_is_written() -> None:
+    for text in ("0", "0.0", 0):
+        assert LateFeedback(delay=text) == LateFeedback()
+        assert feedback_of(text, 0.0, 0.0) is None
+    assert LateFeedback(delay="1e1") == LateFeedback(delay=10)
+    assert str(LateFeedback(delay="10")) == "delay:10"
 
 
 EVERY_POLICY = """

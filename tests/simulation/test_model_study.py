@@ -27,9 +27,7 @@ def test_every_policy_under_every_model_has_a_line_with_its_role() -> None:
 def test_roles_are_what_policies_are_registered_as() -> None:
     """Also those of policies that the published study leaves out, of variants, and of plug-ins that are not loaded."""
     roles = {name: role_of(name, "cm") for name in POLICY_KINDS}
-    assert {name for name, role in roles.items() if role == "safe"} == {
-        "kl-ucb-br", "bubble-rank", "safe-blocks", "safe-order", "safe-draw"
-    }  # fmt: skip
+    assert {name for name, role in roles.items() if role == "safe"} == {"kl-ucb-br", "bubble-rank", "safe-draw"}
     assert roles["cascade-kl-ucb"] == "matching" and roles["pbm-ts"] == roles["pbm-ucb"] == "foreign"
     assert roles["top-rank"] == role_of("somebody-elses", "cm") == "agnostic"
     assert role_of("bubble-rank:shown-only", "cm") == "safe"

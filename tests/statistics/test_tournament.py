@@ -39,7 +39,7 @@ def test_the_champion_is_the_plain_argmax(seed: int) -> None:
     standing[bottom] = RANKED
     chances, tournament = rng.random(n_items) * 0.5 + 0.2, new_tournament(n_items)
     for _ in range(300):
-        found = champion(None, tournament, duels, standing, bottom, t)
+        found = champion(tournament, duels, standing, bottom, t)
         assert found == plain_argmax(duels, standing, bottom, t)
         if found != NOBODY and rng.random() < 0.5:
             won = rng.random() < chances[found]
@@ -63,7 +63,7 @@ def test_the_champion_is_the_plain_argmax(seed: int) -> None:
 def test_without_candidates_there_is_no_champion(n_items: int) -> None:
     tournament, duels = new_tournament(n_items), new_dense_duels(n_items)
     for t in (0, 3, 100):
-        assert champion(None, tournament, duels, np.full(n_items, RANKED), 0, t) == NOBODY
+        assert champion(tournament, duels, np.full(n_items, RANKED), 0, t) == NOBODY
 
 
 def test_equal_records_are_won_by_the_first_candidate() -> None:
@@ -72,7 +72,7 @@ def test_equal_records_are_won_by_the_first_candidate() -> None:
     for item in range(1, 6):
         for winner, loser in [(item, 0), (0, item), (0, item)]:
             count_win(duels, winner, loser)
-    assert champion(None, tournament, duels, standing, 0, 50) == 1
+    assert champion(tournament, duels, standing, 0, 50) == 1
     standing[1] = ABSENT
     new_opponent(tournament)
-    assert champion(None, tournament, duels, standing, 0, 51) == 2
+    assert champion(tournament, duels, standing, 0, 51) == 2

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from saferank.forecasting.outcome import Forecast, ForecastQuery
     from saferank.forecasting.playing import Job
 
-POLICIES = ("safe-draw", "safe-order", "kl-ucb-br")
+POLICIES = ("safe-draw", "kl-ucb-br")
 RULE = "anytime:1e-5"
 ITERATIONS = 200
 REPLICATES = 12

@@ -1,4 +1,4 @@
-"""What a policy that draws pages from a known law says of itself: its bets, its working order, what a page risks.
+"""What a policy that draws pages from a known law says of itself: its bets and its working order.
 
 Such a policy certifies a pair when the capital of a bet reaches 1/alpha (``statistics/bets.py``). Wins and losses say
 little about it, because the odds differ from page to page.
@@ -8,7 +8,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from saferank.safety import Budget
 from saferank.statistics.bets import BetTable, row_of
 from saferank.statistics.lifetime_bets import LifetimeBets
 from saferank.verbs import NOBODY, Floats
@@ -25,23 +24,6 @@ class Evidence:
         return f"evidence {_rounded(self.capital)} of {_rounded(self.needed)} needed"
 
 
-@dataclass(frozen=True)
-class Risk:
-    """How many wrong pairs a page may have beyond production's ranking."""
-
-    allowance: int  # floor(L - K/2)
-    worst: int | None = None  # of the page, in the worst order that the certificates leave possible; None: no page
-
-    def __str__(self) -> str:
-        if self.worst is None:
-            return f"a page may have at most {_pairs(self.allowance)} more than production's ranking"
-        if self.worst < 0:
-            found = f"this page has at least {_pairs(-self.worst)} fewer than production's ranking"
-        else:
-            found = f"this page has at most {_pairs(self.worst)} more than production's ranking"
-        return f"{found}, whatever the order of undecided pairs; {self.allowance} more are allowed"
-
-
 def draws(policy: Any) -> bool:
     """True for a policy that bets on pages drawn from a known law."""
     return isinstance(getattr(policy, "table", None), BetTable)
@@ -53,11 +35,6 @@ def evidence_for(policy: Any, state: Any, i: int, j: int) -> Evidence:
     row, side = int(row_of(bets, i, j)), int(i > j)
     streams = (bets.current, bets.previous) if isinstance(bets, LifetimeBets) else (bets.book.capital,)
     return Evidence(max(_capital(table, stream[row, side]) for stream in streams), _mean(table, table.needed[0]))
-
-
-def risk_of(budget: Budget) -> Risk:
-    """The same as a budget, counted from production's ranking instead of the leader."""
-    return Risk(budget.allowance, None if budget.price is None else budget.price.total - budget.income)
 
 
 def working_order(state: Any) -> list[int]:
@@ -94,7 +71,3 @@ def _rounded(number: float) -> str:
     if number >= 1e15:
         return f"{number:.2g}"
     return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
-
-
-def _pairs(number: int) -> str:
-    return f"{number} wrong {'pair' if number == 1 else 'pairs'}"

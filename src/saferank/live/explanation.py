@@ -4,10 +4,9 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
-from saferank.live.drawing import Evidence, Risk, draws, evidence_for, risk_of, working_order
-from saferank.live.page import Item, Page
+from saferank.live.drawing import Evidence, draws, evidence_for, working_order
+from saferank.live.page import Item, Page, Risk
 from saferank.policies import PolicyKind, Setup
-from saferank.safety import Budget
 from saferank.statistics.certificate_table import holds
 from saferank.statistics.duels import wins_of
 from saferank.statistics.lifetimes import LifetimeDuels
@@ -72,8 +71,7 @@ class Explanation:
     exploration: str
     challenger: Challenger | None
     positions: tuple[Position, ...]
-    budget: Budget | None = None  # of the page, or of the next one; None for a policy that keeps none
-    risk: Risk | None = None  # the same for a policy that draws pages, counted from production's ranking
+    risk: Risk | None = None  # of the page, or of any; None for a policy that does not work out the worst case
     working: tuple[Item, ...] | None = None  # the order around which such a policy draws; ``leader`` is certified
 
     @property
@@ -96,21 +94,19 @@ class Explanation:
             lines.append(f"  {self.challenger}")
         if self.risk:
             lines.append(f"worst case: {self.risk}")
-        elif self.budget:
-            lines.append(f"budget: {self.budget}")
         lines += [f"position {place.position}: {place.item}, {place.role}" for place in self.positions]
         return "\n".join(lines)
 
 
 def explain(
-    kind: PolicyKind, setup: Setup, policy: Any, state: Any, items: list[Item], page: Page | None
+    kind: PolicyKind, setup: Setup, policy: Any, state: Any, items: list[Item], page: Page | None, risk: Risk | None
 ) -> Explanation:
-    """Explain a policy's state, and a page of it."""
+    """Explain a policy's state, and a page of it; ``risk`` is that of a page in general."""
     leader = [int(number) for number in kind.leader(state)[: setup.n_positions]]
     outlook = kind.outlook(policy, state) if kind.outlook else None
     challenger = outlook.challenger if outlook else NOBODY
     against = outlook.against if outlook and outlook.against != NOBODY else leader[-1]
-    drawn, budget = draws(policy), _budget(kind, state, page)
+    drawn = draws(policy)
 
     def evidence(i: int, j: int) -> Evidence | None:
         return evidence_for(policy, state, i, j) if drawn else None
@@ -132,17 +128,9 @@ def explain(
             evidence(challenger, against),
         ),
         positions=tuple(_position(page, place) for place in range(len(page.items))) if page else (),
-        budget=budget,
-        risk=risk_of(budget) if drawn and budget is not None else None,
+        risk=risk if page is None else page.risk,
         working=tuple(items[number] for number in working_order(state)) if drawn else None,
     )
-
-
-def _budget(kind: PolicyKind, state: Any, page: Page | None) -> Budget | None:
-    """What the page may spend and spends; without a page, what the next one may."""
-    if page is not None:
-        return page.budget
-    return kind.budget(state) if kind.budget else None
 
 
 def duel(state: Any, i: int, j: int) -> tuple[int, int]:

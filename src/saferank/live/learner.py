@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank import saved_state
-from saferank.live.contradictions import cycle_of
 from saferank.live.explanation import Explanation, decided, duel, explain
-from saferank.live.page import Item, Page
+from saferank.live.page import Item, Page, Risk
 from saferank.live.replay import Desk, Pages, fold
 from saferank.policies import (
     ContradictionError,
@@ -27,11 +26,12 @@ from saferank.policies import (
     policy_kind,
 )
 from saferank.randomness import Words
+from saferank.safety import whole_allowance
 from saferank.saved_state import SavedStateError
 from saferank.statistics.decision import decision_rule, whole_horizon
-from saferank.verbs import NOBODY, Flags, Impression, Ints, choose, learn, new_impression
+from saferank.verbs import Flags, Impression, Ints, choose, learn, new_impression
 
-__all__ = ["Certificate", "ContradictionError", "FrozenPage", "Learner", "frozen", "thaw"]
+__all__ = ["Certificate", "ContradictionError", "Learner"]
 
 
 class Certificate(NamedTuple):
@@ -62,6 +62,7 @@ class Learner:
         self.horizon = None if horizon is None else whole_horizon(horizon)
         self.items: list[Item] = [*original, *candidates]
         self.kind.check_size(len(self.items))
+        self.kind.check_positions(len(original))
         self.index = {item: number for number, item in enumerate(self.items)}
         self.started = len(self.items)  # what a policy starts from may depend on it
         self.kind.check_lifetime(lifetime, len(self.items))
@@ -87,12 +88,6 @@ class Learner:
     def advance(self) -> None:
         """Begin the epoch of the next page, if certificates have a lifetime and it is time: the leader may change."""
         advance(self.policy, self.state)
-
-    def preview(self, rng: Words) -> Impression:
-        """What ``issue`` would give; it is not counted as issued."""
-        impression = self.issue(rng)
-        self.count_issued(-1)
-        return impression
 
     def count_issued(self, pages: int = 1) -> None:
         """Count pages as issued without choosing them, as a replay does."""
@@ -181,32 +176,21 @@ class Learner:
         """How many pairs were declared decided so far."""
         return int(self.state.duels.certificates.given[0])
 
-    def valid_certificates(self) -> list[tuple[Item, Item, int]]:
-        """The certificates with a lifetime that hold: better and worse item, and the last round."""
-        if self.lifetime is None:
-            return []
-        expires = self.state.duels.table.expires
-        return [(self.items[i], self.items[j], int(expires[i, j])) for i, j in np.argwhere(expires)]
-
     def lifetime_alarms(self) -> int:
         """How often certificates with a lifetime were dropped or withdrawn because something contradicted them."""
         return 0 if self.lifetime is None else int(self.state.duels.table.alarms[0])
 
-    def contradiction(self) -> tuple[Item, ...] | None:
-        """Items each of which was declared better than the next, and the last better than the first; None if none.
-
-        With a lifetime there are none: certificates that contradict each other are dropped.
-        """
-        if self.lifetime is not None:
-            return None
-        beats: dict[Item, list[Item]] = {}
-        for better, worse, _ in self.certificates():
-            beats.setdefault(better, []).append(worse)
-        return cycle_of(beats)
-
     def explain(self, page: Page | None = None) -> Explanation:
         """Why the ranking is as it is."""
-        return explain(self.kind, self.setup, self.policy, self.state, self.items, page)
+        risk = None if self.kind.worst is None else Risk(self._allowance())
+        return explain(self.kind, self.setup, self.policy, self.state, self.items, page, risk)
+
+    def risk_of_newest(self) -> Risk | None:
+        """What the newest page risks; None for a policy that does not work out the worst case."""
+        return None if self.kind.worst is None else Risk(self._allowance(), self.kind.worst(self.state))
+
+    def _allowance(self) -> int:
+        return whole_allowance(int(self.present.sum()), self.n_positions)
 
     # --- items and production's ranking change ---
 
@@ -348,38 +332,3 @@ class Learner:
     def _replayable(self) -> None:
         if self.kind.rebuild is None:
             raise ValueError(f"policy {self.kind.name} cannot be used here: it has no rebuild (kl-ucb-br has)")
-
-
-class FrozenPage(NamedTuple):
-    """What must be kept of a page until its clicks are learnt, by names."""
-
-    row: tuple[Item, ...]  # by place: the shown items, then the hidden one if there is a challenger
-    group_ends: tuple[int, ...]  # by group of neighbouring places: one past its last place
-    challenger: Item | None
-    round: int
-
-
-def frozen(learner: Learner, impression: Impression) -> FrozenPage:
-    """A page in names, for a log or a token."""
-    places, challenger = int(impression.places[0]), int(impression.challenger[0])
-    return FrozenPage(
-        row=learner.names(impression.ranking[:places]),
-        group_ends=tuple(dict.fromkeys(impression.end[:places].tolist())),
-        challenger=None if challenger == NOBODY else learner.items[challenger],
-        round=int(impression.round[0]),
-    )
-
-
-def thaw(learner: Learner, page: FrozenPage) -> Impression:
-    """The page as ``learn`` needs it."""
-    places = len(page.row)
-    impression = new_impression(learner.n_positions, max(places, learner.kind.places(learner.setup)))
-    impression.round[0], impression.places[0] = page.round, places
-    impression.ranking[:places] = [learner.index[item] for item in page.row]
-    start = 0
-    for end in page.group_ends:
-        impression.start[start:end], impression.end[start:end] = start, end
-        start = end
-    if page.challenger is not None:
-        impression.challenger[0] = learner.index[page.challenger]
-    return impression

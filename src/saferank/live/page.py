@@ -2,10 +2,30 @@
 
 from dataclasses import dataclass, field
 
-from saferank.safety import Budget
 from saferank.verbs import Impression
 
 Item = str | int
+
+
+@dataclass(frozen=True)
+class Risk:
+    """How many wrong pairs a page may have beyond production's ranking."""
+
+    allowance: int  # floor(L - K/2)
+    worst: int | None = None  # of the page, in the worst order that the certificates leave possible; None: no page
+
+    def __str__(self) -> str:
+        if self.worst is None:
+            return f"a page may have at most {_pairs(self.allowance)} more than production's ranking"
+        if self.worst < 0:
+            found = f"this page has at least {_pairs(-self.worst)} fewer than production's ranking"
+        else:
+            found = f"this page has at most {_pairs(self.worst)} more than production's ranking"
+        return f"{found}, whatever the order of undecided pairs; {self.allowance} more are allowed"
+
+
+def _pairs(number: int) -> str:
+    return f"{number} wrong {'pair' if number == 1 else 'pairs'}"
 
 
 @dataclass(frozen=True)
@@ -20,4 +40,4 @@ class Page:
     groups: tuple[tuple[Item, ...], ...]  # items that are compared with one another, best shown first
     issued_by: str = field(repr=False)
     _impression: Impression = field(repr=False, compare=False)
-    budget: Budget | None = field(default=None, repr=False)  # what it may spend, and spends
+    risk: Risk | None = field(default=None, repr=False)  # of a policy that works out the worst case

@@ -12,7 +12,6 @@ import operator
 import secrets
 import threading
 from collections.abc import Hashable, Iterable, Sequence, Set
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ from saferank.live.learner import Learner
 from saferank.live.page import Item, Page
 from saferank.policies import TooManyItemsError, policy_kind
 from saferank.randomness import stream
-from saferank.safety import price_of_page
 from saferank.saved_state import SavedStateError
 from saferank.verbs import NOBODY, Flags, Impression
 
@@ -71,6 +69,7 @@ class Ranker:
             raise RankerError("original is empty: give at least one item, production's ranking")
         items = _distinct([*ranked, *_listed(candidates, "candidates")])
         _check_size(policy, len(items))
+        _check_positions(policy, len(ranked))
         _check_plugin(policy)
         unranked = items[len(ranked) :]
         _check_lifetime(policy, lifetime, len(items))
@@ -220,7 +219,7 @@ class Ranker:
         row = self._learner.names(impression.ranking[:places])
         challenger = int(impression.challenger[0])
         labels = impression.start[:places].tolist()
-        page = Page(
+        return Page(
             items=row[:n_positions],
             hidden=row[n_positions] if challenger != NOBODY else None,
             round=int(impression.round[0]),
@@ -232,19 +231,8 @@ class Ranker:
             ),
             issued_by=self._id,
             _impression=impression,
+            risk=self._learner.risk_of_newest(),
         )
-        return self._with_budget(page)
-
-    def _with_budget(self, page: Page) -> Page:
-        """The page with what it may spend and what it spends, of a policy that keeps a budget."""
-        learner = self._learner
-        if learner.kind.budget is None:
-            return page
-        if learner.kind.price is not None:
-            price = learner.kind.price(learner.state)
-        else:
-            price = price_of_page(page.leader, page.groups, page.challenger, int(learner.present.sum()))
-        return replace(page, budget=replace(learner.kind.budget(learner.state), price=price))
 
     def _clicks(self, page: Page, clicked: Iterable[Item]) -> Any:
         _page(page)
@@ -280,6 +268,13 @@ def _check_size(policy: str, n_items: int) -> None:
         policy_kind(policy).check_size(n_items)
     except TooManyItemsError as problem:
         raise RankerError(str(problem)) from problem
+
+
+def _check_positions(policy: str, n_positions: int) -> None:
+    try:
+        policy_kind(policy).check_positions(n_positions)
+    except ValueError as problem:
+        raise RankerError(f"original has {problem}") from problem
 
 
 def _check_lifetime(policy: str, lifetime: int | None, n_items: int) -> None:

@@ -94,7 +94,7 @@ def _learn(policy: BubbleRank, state: BubbleRankState, impression: Impression, c
     decided = fight(policy, state, impression, clicks)
     if decided:
         state.unsettled[0] = 1
-    moved, _ = promote(policy, state, impression.challenger[0])
+    moved = promote(policy, state, impression.challenger[0])
     if moved == NEW_BOTTOM or decided:
         list_eligible(policy, state)
 

@@ -11,11 +11,11 @@ clicks decide moves up for good.
 H. Shiino, K. Ariu, K. Abe, R. Togashi: Exploration of Unranked Items in Safe Online Learning to Re-Rank. SIGIR 2023.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from saferank._kernel import implements, kernel
+from saferank._kernel import implements
 from saferank.policies.registry import PAPER, Look, Outlook, Presentation, Setup, given_rule, register
 from saferank.policies.shared.bubble import (
     STANDS,
@@ -90,7 +90,7 @@ def _choose(policy: KlUcbBr, state: KlUcbBrState, rng: Words, impression: Impres
     leaders = state.leaders
     issued = leaders.counts[leaders.current[0]]
     leaders.counts[leaders.current[0]] += 1
-    challenger = champion(policy, state.tournament, state.duels, state.standing, state.row[-2], issued)
+    challenger = champion(state.tournament, state.duels, state.standing, state.row[-2], issued)
     if challenger != NOBODY:
         state.row[-1] = challenger
         state.open[-1] = int(not compared_enough(state.duels, policy.lead_needed, state.row[-2], challenger))
@@ -99,24 +99,16 @@ def _choose(policy: KlUcbBr, state: KlUcbBrState, rng: Words, impression: Impres
 
 @implements(learn, KlUcbBr)
 def _learn(policy: KlUcbBr, state: KlUcbBrState, impression: Impression, clicks: Ints) -> None:
-    follow_clicks(policy, state, impression, clicks)
-
-
-@kernel
-def follow_clicks(policy: Any, state: Any, impression: Impression, clicks: Ints) -> int:
-    """Record the duels of a page, move the leader, tell the tournament; returns how many certified swaps moved it."""
     state.learned[0] += 1
     if fight(policy, state, impression, clicks):
         state.unsettled[0] = 1
-    moved, swaps = promote(policy, state, impression.challenger[0])
-    if moved != STANDS:
+    if promote(policy, state, impression.challenger[0]) != STANDS:
         state.moved_in[0] = state.round[0]
         enthrone(state.leaders, state.row[:-1])
     if impression.round[0] <= state.moved_in[0]:
         new_opponent(state.tournament)  # a page from before the move may have compared any pair
     elif impression.challenger[0] != NOBODY:
         new_record(state.tournament, state.duels, state.row[-2], impression.challenger[0])
-    return swaps
 
 
 @implements(advance, KlUcbBr)
@@ -126,18 +118,12 @@ def _advance(policy: KlUcbBr, state: KlUcbBrState) -> None:
 
 @implements(restart, KlUcbBr)
 def _restart(policy: KlUcbBr, state: KlUcbBrState) -> None:
-    begin_again(policy, state)
-
-
-@kernel
-def begin_again(policy: Any, state: Any) -> int:
-    """In a new epoch: derive the leader, count its pages from 0; returns by how much the income has grown."""
-    _, grown = promote(policy, state, NOBODY)
+    """In a new epoch: derive the leader, count its pages from 0."""
+    promote(policy, state, NOBODY)
     forget_leaders(state.leaders)
     enthrone(state.leaders, state.row[:-1])
     state.moved_in[0] = state.round[0]
     new_opponent(state.tournament)
-    return grown
 
 
 @implements(count_issued, KlUcbBr)
@@ -169,19 +155,19 @@ def _start(setup: Setup) -> tuple[KlUcbBr, KlUcbBrState]:
     return KlUcbBr(setup.rule.table(0)), state
 
 
-def regroup_leader(policy: Any, state: Any, present: Flags) -> Any:
+def _regroup(policy: KlUcbBr, state: KlUcbBrState, present: Flags) -> KlUcbBrState:
     """The state for other items: ranks closed, counts by leader kept, a new tournament."""
     state = regroup_row(policy, state, present)._replace(tournament=new_tournament(len(present)))
-    return crowned(state)
+    return _crowned(state)
 
 
 def _rebuild(policy: KlUcbBr, state: KlUcbBrState, base: Items) -> KlUcbBrState:
-    state = crowned(rebuild_row(policy, state, base))
+    state = _crowned(rebuild_row(policy, state, base))
     new_opponent(state.tournament)
     return state
 
 
-def crowned(state: Any) -> Any:
+def _crowned(state: KlUcbBrState) -> KlUcbBrState:
     """The state with its row's leader as the one whose pages are counted."""
     if leaders_full(state.leaders):
         state = state._replace(leaders=with_more_leaders(state.leaders))
@@ -192,7 +178,7 @@ def crowned(state: Any) -> Any:
 
 def _outlook(policy: KlUcbBr, state: KlUcbBrState) -> Outlook:
     bottom, issued = state.row[-2], state.leaders.counts[state.leaders.current[0]]
-    x = champion(policy, state.tournament, state.duels, state.standing, bottom, issued)
+    x = champion(state.tournament, state.duels, state.standing, bottom, issued)
     if x == NOBODY:
         return Outlook("no item is left to challenge")
     index = duel_index(wins_of(state.duels, x, bottom), wins_of(state.duels, bottom, x), issued)
@@ -207,7 +193,7 @@ register(
     certifies=True,
     safe=True,
     rule=given_rule,
-    regroup=regroup_leader,
+    regroup=_regroup,
     outlook=_outlook,
     rebuild=_rebuild,
     caches=("tournament", "open", "row"),

@@ -8,7 +8,6 @@ import numpy as np
 
 from saferank.errors import UsageError
 from saferank.policies.shared.settings import Value, in_name, parse_settings, starting_with
-from saferank.safety import Budget, Price
 from saferank.statistics.decision import DecisionRule, decision_rule
 from saferank.statistics.lifetimes import LARGEST_CATALOGUE
 from saferank.verbs import NOBODY, Flags, Ints, Items
@@ -108,12 +107,11 @@ class PolicyKind:
     compares_all: bool = False  # a page may compare items that are not shown, any number of them
     compared: Callable[[Setup], int] | None = None  # how many places a page may compare; None: as the flags say
     largest_catalogue: int | None = None  # more items than this are refused; None: no limit
+    most_positions: int | None = None  # larger pages than this are refused; None: no limit
     regroup: Callable[[Any, Any, Flags], Any] | None = None  # the state for these items, of which the flagged are here
     outlook: Callable[[Any, Any], Outlook] | None = None  # for explanations
     settled: Callable[[Any, int, int], bool] | None = None  # is the order of two items settled? None: ask the rule
-    budget: Callable[[Any], Budget] | None = None  # what its next page may spend; None: it keeps no budget
-    price: Callable[[Any], Price] | None = None  # of its newest page; None: leader and challenger, shuffled in blocks
-    compares_blocks: bool = False  # a page may compare every shown item and the hidden one with every other
+    worst: Callable[[Any], int] | None = None  # of its newest page: by certificates at most so many more wrong pairs
     rebuild: Callable[[Any, Any, Items], Any] | None = None  # the state with its leader derived from this ranking
     grow: Callable[[Any], Any] | None = None  # the state with room for one more page at least; None: make_room knows
     caches: tuple[str, ...] = ()  # fields of the state that issuing pages changes beyond what ``count_issued`` does
@@ -166,6 +164,14 @@ class PolicyKind:
                 f"{n_items} items: {self.name} compares all pairs and takes at most {self.largest_catalogue}"
             )
 
+    def check_positions(self, n_positions: int) -> None:
+        """ValueError when the policy cannot make pages of so many positions."""
+        if self.most_positions is not None and n_positions > self.most_positions:
+            raise ValueError(
+                f"{n_positions} positions: {self.name} takes at most {self.most_positions}; show fewer, or take a "
+                "policy without that limit, such as kl-ucb-br"
+            )
+
     def check_rule(self, rule: DecisionRule) -> None:
         """WrongRuleError when the policy cannot decide by a rule of this kind."""
         if rule.kind not in self.rules:
@@ -181,11 +187,6 @@ class PolicyKind:
         if self.compared is not None:
             return self.compared(setup)
         return setup.n_items if self.compares_all else setup.n_positions + 1
-
-    def new_pairs(self, setup: Setup) -> int:
-        """How many new pairs a page may compare at most: so much room is made in the table of duels."""
-        places = setup.n_positions + 1
-        return places * (places - 1) // 2 if self.compares_blocks else places
 
 
 _LEVELS = {"paper": "DELTA", "anytime": "ALPHA"}
@@ -229,8 +230,8 @@ def register(name: str, policy: type, **parts: Any) -> PolicyKind:
 
     ``policy`` is the NamedTuple for which ``choose`` and ``learn`` are implemented; ``parts`` are the other fields of
     ``PolicyKind``. ``start`` and ``leader`` are needed. The others give more: ``regroup`` lets items come and go in a
-    live ranker, ``outlook``, ``settled``, ``budget`` and ``price`` let it explain itself, ``rebuild`` and ``caches``
-    make a policy that certifies servable (see ``Servable``), ``shown_as`` is its title and look in figures and reports,
+    live ranker, ``outlook``, ``settled`` and ``worst`` let it explain itself, ``rebuild`` and ``caches`` make
+    a policy that certifies servable (see ``Servable``), ``shown_as`` is its title and look in figures and reports,
     ``lifetimes`` says that it starts from ``setup.lifetime`` and implements ``advance`` and ``restart``,
     ``needs_examination`` that it needs the examination probabilities of the positions, ``setup.examination``,
     ``safe`` what it promises, and ``made_for`` which click model it assumes: the report compares by them.

@@ -1,4 +1,4 @@
-"""The safety constraint of the paper, when a page violates it, and what a page may spend.
+"""The safety constraint of the paper, and when a page violates it.
 
 Better means more attractive, and what certifies are comparisons that are fair coins between equally attractive items.
 They are under PBM, CM, DCM, UBM and CCM. Under DBN with unequal satisfaction they are not, for any policy here: an item
@@ -7,17 +7,6 @@ the bets of safe-draw. There certificates may be wrong at any rate, and the guar
 (docs/algorithms/safety.md).
 """
 
-from saferank.safety.budget import Budget, Price, price_of_page, whole_allowance
-from saferank.safety.constraint import Judge, allowance, judge_of, violates, wrong_pairs
+from saferank.safety.constraint import Judge, allowance, judge_of, violates, whole_allowance, wrong_pairs
 
-__all__ = [
-    "Budget",
-    "Judge",
-    "Price",
-    "allowance",
-    "judge_of",
-    "price_of_page",
-    "violates",
-    "whole_allowance",
-    "wrong_pairs",
-]
+__all__ = ["Judge", "allowance", "judge_of", "violates", "whole_allowance", "wrong_pairs"]

@@ -7,6 +7,7 @@ Better means strictly larger attraction. With ``grade`` the number of strictly b
 V(shown) = sum of the grades of the shown items - number of shown pairs in the right order.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,15 @@ class Judge(NamedTuple):
 def allowance(n_items: int, n_positions: int) -> float:
     """How many wrong pairs a page may have beyond the original's: L - K/2."""
     return n_items - n_positions / 2
+
+
+def whole_allowance(n_items: int, n_positions: int) -> int:
+    """The allowance in whole pairs, floor(L - K/2): a page has a whole number of wrong pairs.
+
+    >>> whole_allowance(10, 5), whole_allowance(10, 4)
+    (7, 8)
+    """
+    return math.floor(allowance(n_items, n_positions))
 
 
 def judge_of(attraction: Floats, original: Items) -> Judge:

@@ -122,7 +122,7 @@ def forget_certainty(possible: Possible) -> None:
         possible.better[seat] = possible.worse[seat] = 0
     possible.version[0] += 1
     possible.version[1] = possible.version[0]
-    if possible.version[0] == _VERSIONS:  # version and page share a word
+    if possible.version[0] >= _VERSIONS:  # version and page share a word; each certificate counts as well
         possible.version[1] = 0
         possible.version[0] = 0
         for slot in range(0, len(possible.memory), 2):

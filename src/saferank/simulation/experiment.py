@@ -242,6 +242,8 @@ def _cell(instance: Instance, kind: PolicyKind, plan: Plan, eras: tuple[Era, ...
             f"instance {instance.id!r} has {n_items} items; {kind.name} compares all pairs and takes at most "
             f"{kind.largest_catalogue}",
         )
+    with argument("positions"):
+        kind.check_positions(plan.n_positions)
     rule = decision_rule(rule_of(kind, plan), plan.rounds)
     with argument("rule"):
         kind.check_rule(rule)

@@ -25,13 +25,18 @@ _CUT = 20
 
 @dataclass(frozen=True)
 class LateFeedback:
-    """When clicks arrive, and which never do. The defaults are those of a world in which all arrive at once."""
+    """When clicks arrive, and which never do. The defaults are those of a world in which all arrive at once.
+
+    A delay that is given as text, as on the command line, and means a number is that number: "0" is no delay.
+    """
 
     delay: int | str = 0  # pages shown in between: a number, or geometric:MEAN
     lost_pages: float = 0.0  # probability that all feedback of a page is lost
     lost_clicks: float = 0.0  # probability that a click is lost, each on its own
 
     def __post_init__(self) -> None:
+        if str(self.delay).partition(":")[0] != "geometric":
+            object.__setattr__(self, "delay", _whole_pages(self.delay))
         self.delays()
         for name in ("lost_pages", "lost_clicks"):
             value = getattr(self, name)
@@ -40,19 +45,21 @@ class LateFeedback:
 
     def delays(self) -> Floats:
         """The probabilities of a delay of at most 0, 1, 2, ... pages, up to 1."""
-        kind, _, mean = str(self.delay).partition(":")
-        if kind == "geometric":
-            return _geometric(mean)
-        try:
-            pages = whole_number(float(kind), "delay", at_least=0, at_most=LONGEST_DELAY)
-        except ValueError as problem:
-            expected = f"expected a whole number of pages up to {LONGEST_DELAY} or geometric:MEAN"
-            raise ArgumentError("delay", f"found {self.delay!r}, {expected}") from problem
-        return np.array([0.0] * pages + [1.0])
+        if isinstance(self.delay, int):
+            return np.array([0.0] * self.delay + [1.0])
+        return _geometric(self.delay.partition(":")[2])
 
     def __str__(self) -> str:
         named = (("delay", self.delay), ("lost-pages", self.lost_pages), ("lost-clicks", self.lost_clicks))
         return ",".join(f"{name}:{value}" for name, value in named if value)
+
+
+def _whole_pages(delay: int | str) -> int:
+    try:
+        return whole_number(float(delay), "delay", at_least=0, at_most=LONGEST_DELAY)
+    except ValueError as problem:
+        expected = f"expected a whole number of pages up to {LONGEST_DELAY} or geometric:MEAN"
+        raise ArgumentError("delay", f"found {delay!r}, {expected}") from problem
 
 
 def _geometric(text: str) -> Floats:

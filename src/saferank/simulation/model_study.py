@@ -24,7 +24,7 @@ from saferank.simulation.results import Result
 from saferank.verbs import Floats
 
 STUDIED = (
-    "cascade-kl-ucb", "pbm-ucb", "pbm-ts", "batch-rank", "top-rank", "uni-rank", "kl-ucb-br", "safe-order", "safe-draw",
+    "cascade-kl-ucb", "pbm-ucb", "pbm-ts", "batch-rank", "top-rank", "uni-rank", "kl-ucb-br", "safe-draw",
     "original",
 )  # fmt: skip
 """The policies of the published study. What each of them is, its registration says."""

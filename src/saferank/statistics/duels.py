@@ -199,12 +199,6 @@ for _kind in (DenseDuels, HashedDuels):
     implements(compared_enough, _kind)(_decided_by_wins)
 
 
-@functools.partial(verb, default=True)
-def epoch_start(duels: Any) -> int:
-    """How many pages were issued before those that count; 0 for duels that are never forgotten."""
-    return 0
-
-
 @verb
 def record(policy: Any, state: Any, winner: int, loser: int, now: int) -> bool:
     """Count a win in round ``now``; True when it changes what the policy believes of the pair."""

@@ -189,11 +189,3 @@ def hopeless_until(wins: int, losses: int, allowed: float) -> float:
     if bound > allowed * 1.0000001:
         return bound
     return entropy(float(wins), float(losses)) + n * math.log(2.0)
-
-
-@kernel
-def may_be_better_at(budgets: Floats, wins: int, losses: int, t: int) -> bool:
-    """The same at time t, with the table ``first_budgets()``: beyond it, its last budget settles nearly every case."""
-    if t < len(budgets):
-        return may_be_better(wins, losses, budgets[t])
-    return may_be_better(wins, losses, budgets[len(budgets) - 1]) or may_be_better(wins, losses, budget(t))

@@ -32,7 +32,6 @@ from saferank.statistics.duels import (
     copy_certificates,
     count_win,
     crowded,
-    epoch_start,
     keep_certificate,
     most_fought,
     new_certificates,
@@ -55,7 +54,6 @@ class LifetimeDuels(NamedTuple):
     epoch: Ints  # [2] pages issued before this epoch began, pages of an epoch
     table: CertificateTable
     changed: Ints  # [1] the table has changed since the leader was derived from it
-    income: Ints  # [1] certified swaps between the reference and the leader
     base: Items  # production's ranking
     reference: Items  # the same without absent items, closed up
     pool: Items  # scratch: present items
@@ -72,7 +70,6 @@ def new_lifetime_duels(n_items: int, n_positions: int, lifetime: int) -> Lifetim
         epoch=np.array([0, lifetime], np.int64),
         table=new_certificate_table(n_items),
         changed=np.zeros(1, np.int64),
-        income=np.zeros(1, np.int64),
         base=ranked,
         reference=ranked.copy(),
         pool=np.zeros(n_items, np.uint32),
@@ -99,11 +96,6 @@ def _wins_of(duels: LifetimeDuels, i: int, j: int) -> int:
 def _count_win(duels: LifetimeDuels, i: int, j: int) -> int:
     duels.wins[i, j] += 1
     return int(duels.wins[j, i])
-
-
-@implements(epoch_start, LifetimeDuels)
-def _epoch_start(duels: LifetimeDuels) -> int:
-    return int(duels.epoch[0])
 
 
 @kernel
@@ -177,7 +169,6 @@ def _with_more_items(duels: LifetimeDuels, n_items: int) -> LifetimeDuels:
         epoch=duels.epoch,
         table=with_more_rows(duels.table, n_items),
         changed=duels.changed,
-        income=duels.income,
         base=duels.base,
         reference=duels.reference,
     )

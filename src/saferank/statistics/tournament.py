@@ -12,16 +12,14 @@ the winner is known to stay the winner:
 
 A duel outdates one path of the tree, a new bottom item outdates the whole of it by counting up ``generation``; what is
 outdated is played again only when the answer depends on it. The result equals the plain argmax over all candidates,
-ties going to the first in candidate order. A policy may leave out candidates by their record against the bottom item
-(``may_challenge``); that record is what a leaf is made of, so the items that are left out are as current as the rest.
+ties going to the first in candidate order.
 """
 
-import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank._kernel import kernel, verb
+from saferank._kernel import kernel
 from saferank.statistics.duels import wins_of
 from saferank.statistics.kl import FIRST_BUDGET, budget, entropy, optimistic, rounds_within
 from saferank.verbs import NOBODY, Floats, Ints
@@ -90,14 +88,8 @@ def new_record(tournament: Tournament, duels: Any, bottom: int, item: int) -> No
     tournament.good_until[0] = 0
 
 
-@functools.partial(verb, default=True)
-def may_challenge(policy: Any, wins: int, losses: int) -> bool:
-    """True when a candidate with this record against the bottom item takes part: everybody, unless a policy objects."""
-    return True
-
-
 @kernel
-def _seat(policy: Any, tournament: Tournament, duels: Any, standing: Ints, bottom: int, item: int) -> None:
+def _seat(tournament: Tournament, duels: Any, standing: Ints, bottom: int, item: int) -> None:
     """Read a candidate's record against the bottom item into its leaf."""
     node = len(tournament.winner) // 2 + item
     tournament.played[node] = tournament.generation[0]
@@ -109,7 +101,7 @@ def _seat(policy: Any, tournament: Tournament, duels: Any, standing: Ints, botto
     tournament.wins[item], tournament.losses[item] = wins, losses
     tournament.plain[item] = entropy(float(wins), float(losses))
     tournament.index_at[item] = -1.0
-    tournament.winner[node] = item if may_challenge(policy, wins, losses) else NOBODY
+    tournament.winner[node] = item
 
 
 @kernel
@@ -177,7 +169,7 @@ def _known(tournament: Tournament, node: int, allowed: float) -> bool:
 
 
 @kernel
-def _play(policy: Any, tournament: Tournament, duels: Any, standing: Ints, bottom: int, allowed: float) -> None:
+def _play(tournament: Tournament, duels: Any, standing: Ints, bottom: int, allowed: float) -> None:
     """Bring the root up to date for this budget, visiting only nodes on which its winner depends.
 
     A walk without recursion, which would copy the whole state at each step: down to the leftmost unknown node, then up,
@@ -188,7 +180,7 @@ def _play(policy: Any, tournament: Tournament, duels: Any, standing: Ints, botto
     while True:
         while not _known(tournament, node, allowed):
             if node >= n_leaves:
-                _seat(policy, tournament, duels, standing, bottom, node - n_leaves)
+                _seat(tournament, duels, standing, bottom, node - n_leaves)
             else:
                 node *= 2
         while node > 1 and node % 2 == 1:
@@ -205,23 +197,21 @@ def _play(policy: Any, tournament: Tournament, duels: Any, standing: Ints, botto
 
 
 @kernel
-def _first_candidate(policy: Any, duels: Any, standing: Ints, bottom: int) -> int:
+def _first_candidate(standing: Ints) -> int:
     for item in range(len(standing)):
-        if standing[item] == CANDIDATE and may_challenge(
-            policy, wins_of(duels, item, bottom), wins_of(duels, bottom, item)
-        ):
+        if standing[item] == CANDIDATE:
             return item
     return NOBODY
 
 
 @kernel
-def champion(policy: Any, tournament: Tournament, duels: Any, standing: Ints, bottom: int, t: int) -> int:
+def champion(tournament: Tournament, duels: Any, standing: Ints, bottom: int, t: int) -> int:
     """The candidate with the largest index against ``bottom`` at time ``t``; NOBODY when nobody takes part."""
     if t < tournament.good_until[0]:
         return int(tournament.winner[1])
     if t < FIRST_BUDGET:
-        return _first_candidate(policy, duels, standing, bottom)
+        return _first_candidate(standing)
     allowed = budget(t)
-    _play(policy, tournament, duels, standing, bottom, allowed)
+    _play(tournament, duels, standing, bottom, allowed)
     tournament.good_until[0] = t + 1 + rounds_within(t, allowed, tournament.until[1])
     return int(tournament.winner[1])

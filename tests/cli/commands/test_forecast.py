@@ -11,7 +11,7 @@ from tests.cli.command_line import call
 
 Capture = pytest.CaptureFixture[str]
 FEW = (
-    "--policies", "safe-order", "--model", "pbm", "--positions", 5, "--replicates", 4, "--iterations", 10,
+    "--policies", "safe-draw", "--model", "pbm", "--positions", 5, "--replicates", 4, "--iterations", 10,
     "--most-pages", 1000,
 )  # fmt: skip
 
@@ -35,7 +35,7 @@ def test_it_writes_page_and_numbers_and_shows_a_table(log: Path, tmp_path: Path,
     code, out, _ = call(capsys, *arguments)
     assert code == 0
     assert out.splitlines()[-2:] == [str(tmp_path / "forecast.json"), str(tmp_path / "forecast.html")]
-    assert "safe-order" in out and "clicks a day after 91 days" in out
+    assert "safe-draw" in out and "clicks a day after 91 days" in out
     assert json.loads((tmp_path / "forecast.json").read_text())["provenance"]["command"].startswith("saferank forecast")
 
 

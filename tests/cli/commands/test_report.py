@@ -73,7 +73,7 @@ def test_figures_as_they_are_wanted(results: Path, tmp_path: Path, capsys: Captu
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--without", "safe-blocks"), "no results of 'safe-blocks' to leave out; there are kl-ucb-br"),
+        (("--without", "safe-draw"), "no results of 'safe-draw' to leave out; there are kl-ucb-br"),
         (("--without", ","), "--without: found ',', expected names with commas between"),
         (("--optimal", "three"), "no results of instance 'three'; there are 'one', 'two'"),
         (("--axes", "cubic"), "--axes: found 'cubic', expected log or linear"),

@@ -8,11 +8,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from saferank import progress
+from saferank import progress, simulate
+from saferank._kernel import specialised
+from saferank.simulation import experiment
 from tests.cli.command_line import SMALL, call, environment, start
 
 Capture = pytest.CaptureFixture[str]
@@ -33,6 +36,28 @@ def test_the_table_has_a_row_for_every_policy_and_model(tmp_path: Path, capsys: 
     for pair in (["pbm", "original"], ["pbm", "bubble-rank"], ["cm", "original"], ["cm", "bubble-rank"]):
         assert pair in rows
     assert "after 100 rounds" in out
+
+
+def test_the_command_and_the_function_play_the_same_loop(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop for late feedback is much slower, and gives the same numbers: only this shows which one is played."""
+    played: list[str] = []
+
+    def noted(loop: Any, *kinds: type) -> Any:
+        played.append(loop.__name__)
+        return specialised(loop, *kinds)
+
+    monkeypatch.setattr(experiment, "specialised", noted)
+    options: Any = {"models": ["pbm"], "queries": 1, "rounds": 100, "repetitions": 2, "jobs": 1, "progress": False}
+    simulate(policies=["original"], **options)
+    by_function = played.copy()
+    played.clear()
+    assert call(capsys, "simulate", *SMALL, "--jobs", 1, "--out", tmp_path / "usual").code == 0
+    assert played == by_function and set(played) == {"play"}
+    played.clear()
+    call(capsys, "simulate", *SMALL, "--jobs", 1, "--delay", 3, "--out", tmp_path / "late")
+    assert set(played) == {"play_late"}
 
 
 def test_the_same_seed_gives_the_same_file_apart_from_provenance(tmp_path: Path, capsys: Capture) -> None:

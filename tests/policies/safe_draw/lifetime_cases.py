@@ -22,7 +22,7 @@ from saferank.policies.safe_draw.lifetime_exact import LifetimeExactState
 from saferank.policies.safe_draw.lifetime_slots import LifetimeSlotState
 from saferank.policies.safe_draw.slots import SlotState
 from saferank.randomness import stream
-from saferank.safety import allowance
+from saferank.safety import allowance, whole_allowance
 from saferank.safety.worst_case import certify_seats, forget_certainty, new_possible, page_code
 from saferank.safety.worst_case import worst_case as worst_case_of
 from saferank.statistics.decision import decision_rule
@@ -35,6 +35,7 @@ from saferank.statistics.lifetime_bets import (
     with_more_pairs,
 )
 from saferank.verbs import Impression, choose, learn, new_impression
+from tests.live.frozen_pages import valid_certificates
 from tests.reference.randomness import Xoshiro
 from tests.reference.safe_draw.lifetime import IssuedPage, LifetimeSafeDraw
 from tests.reference.worst_case import worst_case
@@ -182,7 +183,7 @@ def test_items_come_and_go_as_in_the_transcription() -> None:
             slow.learn_issued(page, clicks)
 
     visit(110)
-    assert learner.valid_certificates()
+    assert valid_certificates(learner)
     present = learner.present.copy()
     present[0] = False  # a leaves production's ranking, x closes up
     learner.regroup(present)
@@ -297,7 +298,7 @@ def test_a_saved_ranker_goes_on_in_its_epoch(n_items: int) -> None:
         page = ranker.rank()
         ranker.feedback(page, [max(page.items)])
     twin = Ranker.load(ranker.save())
-    assert twin._learner.valid_certificates() == ranker._learner.valid_certificates() != []
+    assert valid_certificates(twin._learner) == valid_certificates(ranker._learner) != []
     for _ in range(90):
         page, same = ranker.rank(), twin.rank()
         assert (page.items, page.groups, ranker.leader) == (same.items, same.groups, twin.leader)
@@ -364,9 +365,8 @@ def test_no_page_of_the_slot_form_is_dearer_than_what_holds_allows(size: tuple[i
     for number in range(330):
         advance(policy, state)
         choose(policy, state, words, page)
-        budget, price = KIND.budget(state), KIND.price(state)  # type: ignore[misc]
-        assert price.total <= budget.total
-        incomes.add(budget.income)
+        assert KIND.worst(state) <= whole_allowance(*size)  # type: ignore[misc]
+        incomes.add(int(state.reference.income[0]))
         above = state.duels.table.above
         assert all(KIND.settled(state, i, j) == above[i, j] for i in range(5) for j in range(5))  # type: ignore[misc]
         learn(policy, state, page, np.array(fickle_user(users, mood(size, 1, number // 150), page.shown)))

@@ -229,7 +229,8 @@ def test_it_finds_the_better_items_and_explains_itself() -> None:
     page = ranker.rank()
     text = str(ranker.explain(page))
     assert "decided" in text and "wrong pairs more than production's ranking" in text
-    assert page.budget is not None and page.budget.covered and page.budget.income > 0
+    assert page.risk is not None and page.risk.allowance == 4 and page.risk.worst is not None
+    assert page.risk.worst <= 4
     assert "chance" in text
     ranker.feedback(page, [])
 

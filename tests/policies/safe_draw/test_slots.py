@@ -17,7 +17,6 @@ from saferank.policies.safe_draw.slot_bets import note_exchanges
 from saferank.policies.safe_draw.slots import (
     SlotState,
     arranged_slots,
-    budget_of,
     leader_of,
     outlook,
     settled,
@@ -30,7 +29,6 @@ from saferank.policies.safe_draw.slots import (
 )
 from saferank.policies.shared.draws import odds_of_exchange
 from saferank.randomness import stream
-from saferank.safety import Budget
 from saferank.statistics.bets import with_more_rows
 from saferank.statistics.closure import certify_over, surely, with_more_numbers
 from saferank.verbs import NOBODY, Impression, choose, learn
@@ -223,7 +221,7 @@ def test_an_item_that_beats_all_earns_a_pair_for_each() -> None:
     _, state = started(14, 5)
     certify(state, *((9, item) for item in range(5)))
     assert leader_of(state).tolist() == [9, 0, 1, 2, 3]
-    assert budget_of(state) == Budget(allowance=11, income=5)
+    assert (int(state.limit[0]), int(state.reference.income[0])) == (11, 5)
 
 
 def test_distant_exchanges_count_what_is_between() -> None:

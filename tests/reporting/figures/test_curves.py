@@ -84,7 +84,7 @@ def test_all_numbers_that_are_not_zero_are_inside_the_axes() -> None:
 def test_known_policies_keep_their_colours_whatever_else_is_drawn() -> None:
     looks = looks_of(["mine", "top-rank", "yours"])
     assert looks["top-rank"] == looks_of(["top-rank"])["top-rank"]
-    assert len({looks[name] for name in ("mine", "top-rank", "yours", "safe-blocks")}) == 4
+    assert len({looks[name] for name in ("mine", "top-rank", "yours", "safe-draw")}) == 4
 
 
 def test_every_look_differs_in_colour_line_and_marker() -> None:

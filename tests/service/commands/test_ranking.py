@@ -199,6 +199,22 @@ def test_pages_of_several_sizes(tmp_path: Path) -> None:
     run(test())
 
 
+def test_pages_that_are_too_large_for_the_policy_are_refused_and_open_no_context(tmp_path: Path) -> None:
+    async def test() -> None:
+        many: dict[str, Any] = {"base_ranking": [f"i{number}" for number in range(70)], "candidates": []}
+        async with house(tmp_path, policy="safe-draw", rule="anytime:0.1") as h:
+            for context in ("new", "c"):
+                with pytest.raises(Problem, match="61 positions: safe-draw takes at most 60; show fewer") as caught:
+                    await h.rank(context=context, k=61, **many)
+                assert (caught.value.status, caught.value.field) == (422, "k")
+                if context == "new":
+                    with pytest.raises(Problem, match="new"):
+                        await h.engine.context(T, "new")
+                    assert len((await h.rank(context="c", k=60, **many)).ranking) == 60
+
+    run(test())
+
+
 def test_what_pages_of_ten_prove_moves_the_leader_of_pages_of_four(tmp_path: Path) -> None:
     """Also of a size that nobody has asked for before; the log is replayed, and every page is checked again."""
     call: dict[str, Any] = {"base_ranking": [f"i{number}" for number in range(10)], "candidates": []}

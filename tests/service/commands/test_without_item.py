@@ -36,7 +36,7 @@ def evidence(fold: Fold) -> dict[tuple[str, str], tuple[int, int]]:
     return {(i, j): learner.duel(i, j) for i in OTHERS for j in OTHERS if i < j}
 
 
-@pytest.mark.parametrize("policy", ["kl-ucb-br", "safe-draw", "safe-order"])
+@pytest.mark.parametrize("policy", ["kl-ucb-br", "safe-draw"])
 def test_evidence_of_others_stays_and_nothing_names_the_item(policy: str) -> None:
     fold = learnt(policy)
     fold.watch.bets[ITEM] = [0.0] * 6

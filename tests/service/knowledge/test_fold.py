@@ -264,10 +264,10 @@ def test_new_terms_give_nobody_a_second_vote() -> None:
 
 
 def test_pages_that_the_policy_before_a_reset_drew_teach_nothing() -> None:
-    old, dice = opened("safe-blocks"), random.Random(1)
+    old, dice = opened("kl-ucb-br"), random.Random(1)
     late = [page(old, dice, START + 500 * n, 3, ITEMS[:6]) for n in range(1, 30)]
-    for policy, learns in (("safe-order", False), ("safe-blocks", True)):
-        fold = opened("safe-blocks")
+    for policy, learns in (("safe-draw", False), ("kl-ucb-br", True)):
+        fold = opened("kl-ucb-br")
         fold.reset(7, START, "new terms", {"policy": policy})
         fold.fold(late, late[-1].closes_at)
         assert (fold.learnt > 0) is learns and (fold.knowledge[3].learner.state.round[0] > 0)

@@ -16,7 +16,7 @@ from saferank.store.page_record import unpacked
 from tests.service.knowledge.test_fold import DAY, ITEMS, START, WINDOW, opened, page
 from tests.service.knowledge.worlds import World
 
-POLICIES = ["kl-ucb-br", "bubble-rank", "safe-order", "safe-draw"]
+POLICIES = ["kl-ucb-br", "bubble-rank", "safe-draw"]
 
 
 def test_what_contradicts_own_certificates_is_left_out_however_items_are_numbered() -> None:

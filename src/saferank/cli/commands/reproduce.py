@@ -112,7 +112,7 @@ def command(
     """Reproduce the paper's experiments, or run your own study with its protocol.
 
     Click models are estimated from the pages of the log's most frequent queries. The paper's five algorithms are played
-    against users who click like that, and beside them our own: safe-blocks, safe-order and safe-draw (left out with
+    against users who click like that, and beside them our own safe-draw (left out with
     --without additions, or by naming --policies). Two more parts follow: what the paper left open (decision rules,
     ties, BubbleRank's candidates; --without sensitivity), and the anytime rule beside the paper's under six click
     models (--without study).

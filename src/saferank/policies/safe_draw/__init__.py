@@ -40,7 +40,6 @@ from saferank.policies.shared.epochs import advance
 from saferank.policies.shared.issuing import freeze
 from saferank.policies.shared.room import has_room
 from saferank.randomness import Words
-from saferank.safety import Budget, Price
 from saferank.safety.worst_case import MOST_SEATS
 from saferank.statistics.bets import SLOT_WEIGHTS, BetTable, bet_table
 from saferank.verbs import Flags, Impression, Ints, Items, choose, learn
@@ -49,6 +48,10 @@ State = ExactState | SlotState | LifetimeExactState | LifetimeSlotState
 """The forms of the policy: up to 12 items, and beyond; with certificates that last, or that have a lifetime."""
 
 _FORMS = {ExactState: exact, SlotState: slots, LifetimeExactState: lifetime_exact, LifetimeSlotState: lifetime_slots}
+
+
+MOST_POSITIONS = 63 - RACERS
+"""Which exchanges a page allows is one bit of a word for each place, the hidden ones of a race among them."""
 
 
 class SafeDraw(NamedTuple):
@@ -185,14 +188,8 @@ def _settled(state: State, i: int, j: int) -> bool:
     return bool(_form(state).settled(state, i, j))
 
 
-def _budget(state: State) -> Budget:
-    budget: Budget = _form(state).budget_of(state)
-    return budget
-
-
-def _price(state: State) -> Price:
-    price: Price = _form(state).price_of_newest(state)
-    return price
+def _worst(state: State) -> int:
+    return int(_form(state).worst_of_newest(state))
 
 
 def _outlook(policy: SafeDraw, state: State) -> Outlook:
@@ -214,13 +211,13 @@ KIND = register(
     safe=True,
     rule=given_rule,
     rules=("anytime",),
+    most_positions=MOST_POSITIONS,
     compared=lambda setup: max(min(setup.n_items, MOST_SEATS), setup.n_positions + RACERS),
     regroup=_regroup,
     rebuild=_rebuild,
     outlook=_outlook,
     settled=_settled,
-    budget=_budget,
-    price=_price,
+    worst=_worst,
     grow=_grow,
     caches=("plan", "possible", "race", "renewal"),
     lifetimes=True,

@@ -13,7 +13,7 @@ from saferank.policies.registry import Outlook, Setup
 from saferank.policies.safe_draw.exact_plans import DrawPlan, board_of, improve_reference, make_plan, new_plan
 from saferank.policies.shared.draws import draw_page, fill_tails, odds_of, odds_of_exchange
 from saferank.randomness import Words
-from saferank.safety import Budget, Price, whole_allowance
+from saferank.safety import whole_allowance
 from saferank.safety.exchanges import exchange_is_safe, is_safe, safe_exchanges
 from saferank.safety.worst_case import (
     Possible,
@@ -352,14 +352,9 @@ def settled(state: Any, i: int, j: int) -> bool:
     return ABSENT not in (x, z) and bool(is_certain(state.possible, x, z))
 
 
-def budget_of(state: Any) -> Budget:
-    """The allowance, and as income what certificates have put right for certain: -W(R)."""
-    return Budget(int(state.possible.limit[0]), -int(state.worst[0]))
-
-
-def price_of_newest(state: Any) -> Price:
-    """By how much the worst case of the newest page is above that of R."""
-    return Price(0, 0, int(worst_case(state.possible, page_code(state.plan.page)) - state.worst[0]))
+def worst_of_newest(state: Any) -> int:
+    """W of the newest page."""
+    return int(worst_case(state.possible, page_code(state.plan.page)))
 
 
 def outlook(state: Any) -> Outlook:

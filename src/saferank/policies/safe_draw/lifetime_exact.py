@@ -15,15 +15,14 @@ from saferank.policies.safe_draw.exact import (
     ABSENT,
     STALE,
     base_of,
-    budget_of,
     code_of,
     exact_freeze,
     exchange_odds,
     fill_in,
     leader_of,
     present_items,
-    price_of_newest,
     settled,
+    worst_of_newest,
 )
 from saferank.policies.safe_draw.exact import outlook as exact_outlook
 from saferank.policies.safe_draw.exact_plans import DrawPlan, board_of, improve_reference, new_plan
@@ -57,9 +56,9 @@ from saferank.statistics.rates import Rates, fade_rates, new_rates, note_rates, 
 from saferank.verbs import NOBODY, Flags, Impression, Ints, Items
 
 __all__ = [
-    "KnownInEpochs", "LifetimeExactState", "arranged", "base_of", "begin_exact_epoch", "budget_of", "exact_freeze",
-    "leader_of", "lifetime_has_room", "lifetime_learn", "lifetime_page", "outlook", "present_items", "price_of_newest",
-    "settled", "start", "with_room",
+    "KnownInEpochs", "LifetimeExactState", "arranged", "base_of", "begin_exact_epoch", "exact_freeze",
+    "leader_of", "lifetime_has_room", "lifetime_learn", "lifetime_page", "outlook", "present_items",
+    "settled", "start", "with_room", "worst_of_newest",
 ]  # fmt: skip
 
 EXPOSURE, CALMED_EXPOSURE = 32.0, 4.0

@@ -21,14 +21,13 @@ from saferank.policies.safe_draw.slot_bets import note_exchanges
 from saferank.policies.safe_draw.slot_plans import SlotPlan, new_slot_plan
 from saferank.policies.safe_draw.slots import (
     base_of,
-    budget_of,
     leader_of,
     outlook,
     present_items,
-    price_of_newest,
     settled,
     slot_freeze,
     slot_page,
+    worst_of_newest,
 )
 from saferank.policies.shared.draws import odds_of_exchange
 from saferank.randomness import Words
@@ -50,9 +49,9 @@ from saferank.statistics.rates import new_rates
 from saferank.verbs import Flags, Impression, Ints, Items
 
 __all__ = [
-    "LifetimeSlotState", "arranged", "base_of", "begin_slot_epoch", "budget_of", "leader_of", "lifetime_slot_learn",
-    "lifetime_slot_page", "lifetime_slots_have_room", "outlook", "present_items", "price_of_newest", "settled",
-    "slot_freeze", "start", "with_room",
+    "LifetimeSlotState", "arranged", "base_of", "begin_slot_epoch", "leader_of", "lifetime_slot_learn",
+    "lifetime_slot_page", "lifetime_slots_have_room", "outlook", "present_items", "settled",
+    "slot_freeze", "start", "with_room", "worst_of_newest",
 ]  # fmt: skip
 
 

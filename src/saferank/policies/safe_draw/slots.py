@@ -22,7 +22,7 @@ from saferank.policies.safe_draw.slot_bets import certify_winners, note_exchange
 from saferank.policies.safe_draw.slot_plans import SlotPlan, is_safe, lay_out, make_plan, new_slot_plan, place_of_seat
 from saferank.policies.shared.draws import draw_one
 from saferank.randomness import Words
-from saferank.safety import Budget, Price, whole_allowance
+from saferank.safety import whole_allowance
 from saferank.statistics.bets import HashedBets, as_hashed, new_hashed_bets, with_more_rows
 from saferank.statistics.closure import (
     BITS,
@@ -229,14 +229,9 @@ def settled(state: Any, i: int, j: int) -> bool:
     return bool(surely(state.closure, i, j))
 
 
-def budget_of(state: Any) -> Budget:
-    """What a page may cost against R: the allowance, and what certified moves have earned."""
-    return Budget(int(state.limit[0]), int(state.reference.income[0]))
-
-
-def price_of_newest(state: Any) -> Price:
-    """The price of the newest page against R."""
-    return Price(0, 0, order=int(state.plan.price[0]))
+def worst_of_newest(state: Any) -> int:
+    """The bound of W of the newest page: its price against R, less what certified moves have earned."""
+    return int(state.plan.price[0] - state.reference.income[0])
 
 
 def outlook(state: Any) -> Outlook:

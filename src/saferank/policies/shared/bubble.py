@@ -1,11 +1,9 @@
-"""What BubbleRank, KL-UCB-BR and safe-blocks share: the pass that moves the leader; and the coins of the first two.
+"""What BubbleRank and KL-UCB-BR share: the coins of a page, and the pass that moves the leader.
 
-BubbleRank and KL-UCB-BR differ in one thing only, who challenges for the last position; safe-blocks shuffles blocks
-instead of swapping pairs. Their states hold a *row* of K + 1 places: the leader, and at the hidden place the challenger
-of the newest page.
+They differ in one thing only, who challenges for the last position. Their states hold a *row* of K + 1 places: the
+leader, and at the hidden place the challenger of the newest page.
 """
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -63,31 +61,27 @@ def _place_pair(impression: Impression, upper: int, i: np.uint32, j: np.uint32, 
     impression.end[upper], impression.end[upper + 1] = upper + 2, upper + 2
 
 
-@functools.partial(verb, default=True)
+@kernel
 def mark_open(policy: Any, state: Any) -> None:
-    """Note for every place of the leader whether its item and the next one are still to be compared both ways.
-
-    Asked for when a pair was decided or the leader moved; safe-blocks notes other things.
-    """
+    """Note for every place of the leader whether its item and the next one are still to be compared both ways."""
     for place in range(len(state.row) - 2):
         decided = compared_enough(state.duels, policy.lead_needed, state.row[place], state.row[place + 1])
         state.open[place] = int(not decided)
 
 
 @kernel
-def _bubble_up(policy: Any, state: Any) -> tuple[int, int]:
+def _bubble_up(policy: Any, state: Any) -> int:
     """One pass down the leader, in place: an item that surely beats the one above moves up.
 
-    Returns what it did to the leader, and in how many swaps.
+    Returns what it did to the leader.
     """
-    row, moved, swaps = state.row, STANDS, 0
+    row, moved = state.row, STANDS
     last = len(row) - 2
     for place in range(last):
         if surely_better(state.duels, policy.lead_needed, row[place + 1], row[place]):
             row[place], row[place + 1] = row[place + 1], row[place]
             moved = NEW_BOTTOM if place + 1 == last else max(moved, NEW_ORDER)
-            swaps += 1
-    return moved, swaps
+    return moved
 
 
 @kernel
@@ -99,38 +93,35 @@ def _unseats(policy: Any, state: Any, challenger: int, bottom: int) -> bool:
 
 
 @verb
-def follow_certainty(duels: Any, policy: Any, state: Any, challenger: int) -> tuple[int, int]:
+def follow_certainty(duels: Any, policy: Any, state: Any, challenger: int) -> int:
     """Move the leader to where certainty has it: the body of ``promote``, for every kind of duels."""
     raise NotImplementedError
 
 
 @kernel
-def promote(policy: Any, state: Any, challenger: int) -> tuple[int, int]:
-    """The pass over the leader followed by the challenger.
-
-    Returns STANDS, NEW_ORDER or NEW_BOTTOM, and by how many swaps the leader is further from the reference.
-    """
+def promote(policy: Any, state: Any, challenger: int) -> int:
+    """The pass over the leader followed by the challenger; returns STANDS, NEW_ORDER or NEW_BOTTOM."""
     return follow_certainty(state.duels, policy, state, challenger)
 
 
 @kernel
-def _pass_over_leader(duels: Any, policy: Any, state: Any, challenger: int) -> tuple[int, int]:
+def _pass_over_leader(duels: Any, policy: Any, state: Any, challenger: int) -> int:
     """A pass over a leader that the last pass left alone can only find something new when a pair was decided since.
 
-    That is what ``unsettled`` remembers. The swap with the challenger is one of the swaps.
+    That is what ``unsettled`` remembers.
     """
-    unsettled, moved, swaps = state.unsettled[0], STANDS, 0
+    unsettled, moved = state.unsettled[0], STANDS
     if unsettled:
-        moved, swaps = _bubble_up(policy, state)
+        moved = _bubble_up(policy, state)
     bottom = state.row[-2]
     if _unseats(policy, state, challenger, bottom):
         state.row[-2] = challenger
         state.standing[challenger], state.standing[bottom] = RANKED, CANDIDATE
-        moved, swaps = NEW_BOTTOM, swaps + 1
+        moved = NEW_BOTTOM
     if unsettled or moved:
         mark_open(policy, state)
     state.unsettled[0] = moved
-    return moved, swaps
+    return moved
 
 
 for _kind in (DenseDuels, HashedDuels):
@@ -138,16 +129,16 @@ for _kind in (DenseDuels, HashedDuels):
 
 
 @implements(follow_certainty, LifetimeDuels)
-def _derive_leader(duels: LifetimeDuels, policy: Any, state: Any, challenger: int) -> tuple[int, int]:
+def _derive_leader(duels: LifetimeDuels, policy: Any, state: Any, challenger: int) -> int:
     """With a lifetime: derived again if the certificates have changed."""
     state.unsettled[0] = 0
     if duels.changed[0] == 0:
-        return STANDS, 0
-    bottom, earned, moved = state.row[-2], duels.income[0], STANDS
+        return STANDS
+    bottom, moved = state.row[-2], STANDS
     if derive(duels, policy, state, state.row):
         moved = NEW_ORDER if state.row[-2] == bottom else NEW_BOTTOM
     mark_open(policy, state)
-    return moved, duels.income[0] - earned
+    return moved
 
 
 @kernel
@@ -160,10 +151,9 @@ def settle(policy: Any, state: Any, most: int) -> bool:
     certificates = state.duels.certificates
     state.unsettled[0] = 1
     for _ in range(most):
-        moved, _ = promote(policy, state, NOBODY)
+        moved = promote(policy, state, NOBODY)
         for entry in range(certificates.given[0]):
-            again, _ = promote(policy, state, certificates.better[entry])
-            moved = max(moved, again)
+            moved = max(moved, promote(policy, state, certificates.better[entry]))
         if moved == STANDS:
             return True
     return False
@@ -177,7 +167,7 @@ def rebuild_row(policy: Any, state: Any, base: Items) -> Any:
     """The state with the leader that certified swaps make of ``base``; challengers are as they were."""
     present, size = state.standing != ABSENT, len(base)
     if isinstance(state.duels, LifetimeDuels):
-        return with_leader(policy, state, rebased(policy, state, present, base)[0], present)
+        return with_leader(policy, state, rebased(policy, state, present, base), present)
     state = state._replace(
         row=np.append(base, base[-1:]),
         standing=standing_of(base, present),
@@ -213,7 +203,7 @@ def regroup_row(policy: Any, state: Any, present: Flags) -> Any:
     """The state of a bubble policy for another set of items, apart from what it knows of its challengers."""
     state = state._replace(duels=with_more_items(state.duels, len(present)))
     if isinstance(state.duels, LifetimeDuels):
-        return with_leader(policy, state, rebased(policy, state, present)[0], present)
+        return with_leader(policy, state, rebased(policy, state, present), present)
     return with_leader(policy, state, close_ranks(state.row[:-1], present), present)
 
 

@@ -1,10 +1,8 @@
 """How a leader follows from a reference ranking and what is certain: by swaps, each of which removes a wrong pair.
 
 A *pool* is a row of items of which the first K places are the leader. Neighbours of the leader, and its bottom item
-and any item outside, are swapped while the lower one is surely better. Only when no such swap is left, and only if
-``distant`` swaps are wanted, one pair further apart is exchanged, and neighbours have their turn again. The order
-matters for the account of safe-blocks and safe-order: an item that surely beats all K items of the leader earns 1 by a
-single exchange with the top item, and K on its way up through its neighbours.
+and any item outside, are swapped while the lower one is surely better. Only when no such swap is left one pair further
+apart is exchanged, and neighbours have their turn again.
 """
 
 import itertools
@@ -57,7 +55,7 @@ def most_swaps(n_positions: int, size: int) -> int:
 
 
 @kernel
-def sort_pool(duels: Any, lead_needed: Ints, pool: Items, n_positions: int, size: int, distant: bool) -> int:
+def sort_pool(duels: Any, lead_needed: Ints, pool: Items, n_positions: int, size: int) -> int:
     """Sort the first ``size`` places of the pool as far as it is certain; returns how many swaps, or CONTRADICTION.
 
     After a contradiction the pool is in no particular order.
@@ -65,7 +63,7 @@ def sort_pool(duels: Any, lead_needed: Ints, pool: Items, n_positions: int, size
     swaps = 0
     while swaps <= most_swaps(n_positions, size):
         made = _swap_neighbours(duels, lead_needed, pool, n_positions, size)
-        if made == 0 and distant:
+        if made == 0:
             made = _swap_distant(duels, lead_needed, pool, n_positions, size)
         if made == 0:
             return swaps
@@ -78,17 +76,3 @@ def close_ranks(leader: Ints | Items, present: Flags) -> Items:
     staying = [int(item) for item in leader if present[item]]
     others = (int(item) for item in np.flatnonzero(present) if item not in staying)
     return np.array([*staying, *itertools.islice(others, len(leader) - len(staying))], np.uint32)
-
-
-def derived_leader(policy: Any, state: Any, reference: Items, present: Flags, distant: bool) -> tuple[Items, int]:
-    """The leader that follows from a reference ranking and what is certain of the present items, and its swaps.
-
-    When that contradicts itself nothing is certain: the reference itself, with no swap.
-    """
-    kept = state.duels.certificates
-    winners = dict.fromkeys(kept.better[: kept.given[0]].tolist())
-    ranked = set(reference.tolist())
-    outside = [item for item in winners if present[item] and item not in ranked]
-    pool = np.array([*reference.tolist(), *outside], np.uint32)
-    swaps = int(sort_pool(state.duels, policy.lead_needed, pool, len(reference), len(pool), distant))
-    return (reference, 0) if swaps == CONTRADICTION else (pool[: len(reference)], swaps)

@@ -59,11 +59,11 @@ def _fill_pool(duels: LifetimeDuels, state: Any) -> int:
 def derive(duels: LifetimeDuels, policy: Any, state: Any, leader: Items) -> bool:
     """Derive the leader from the reference and what is certain; True when it is another one than before.
 
-    Standings follow the leader; ``duels.income`` counts the swaps. Distant pairs are exchanged too, for every policy:
-    of an item that rose through its neighbours only the certificate over its present neighbour is earned again.
+    Standings follow the leader. Distant pairs are exchanged too: of an item that rose through its neighbours only the
+    certificate over its present neighbour is earned again.
     """
     n_positions, size, moved = len(duels.reference), _fill_pool(duels, state), False
-    duels.income[0] = sort_pool(duels, policy.lead_needed, duels.pool, n_positions, size, distant=True)
+    sort_pool(duels, policy.lead_needed, duels.pool, n_positions, size)
     duels.changed[0] = 0
     for place in range(size):
         state.standing[duels.pool[place]] = RANKED if place < n_positions else CANDIDATE
@@ -73,8 +73,8 @@ def derive(duels: LifetimeDuels, policy: Any, state: Any, leader: Items) -> bool
     return bool(moved)
 
 
-def rebased(policy: Any, state: Any, present: Flags, base: Items | None = None) -> tuple[Items, int]:
-    """Leader and income for other items, or for another ranking of production's."""
+def rebased(policy: Any, state: Any, present: Flags, base: Items | None = None) -> Items:
+    """The leader for other items, or for another ranking of production's."""
     duels: LifetimeDuels = state.duels
     if base is not None:
         duels.base[:] = base
@@ -82,4 +82,4 @@ def rebased(policy: Any, state: Any, present: Flags, base: Items | None = None) 
     here = state._replace(standing=np.where(present, CANDIDATE, ABSENT).astype(np.int64))
     leader = duels.reference.copy()
     derive(duels, policy, here, leader)
-    return leader, int(duels.income[0])
+    return leader

@@ -40,7 +40,7 @@ def make_room(kind: PolicyKind, setup: Setup, policy: Any, state: Any) -> tuple[
     if kind.grow is not None:
         return policy, kind.grow(state)
     grows = hasattr(state, "duels") and isinstance(state.duels, HashedDuels | LifetimeDuels)
-    while grows and crowded(state.duels, kind.new_pairs(setup)):
+    while grows and crowded(state.duels, setup.n_positions + 1):
         state = state._replace(duels=with_more_slots(state.duels))
     if hasattr(state, "leaders") and leaders_full(state.leaders):
         state = state._replace(leaders=with_more_leaders(state.leaders))

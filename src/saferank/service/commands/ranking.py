@@ -4,7 +4,7 @@ import json
 import logging
 from typing import NamedTuple
 
-from saferank.policies import ContradictionError
+from saferank.policies import ContradictionError, policy_kind
 from saferank.service.commands.serving import answer_of
 from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import EXPLORE, HOLDOUT, OFF, SHADOW
@@ -116,6 +116,7 @@ class Ranking:
         return self._server.views.view(context.number, knowledge, request.digest, request.lists, request.now)
 
     def _check_sizes(self, context: Context, k: int) -> None:
+        _check_positions(context.terms.policy, k)
         sizes = {*context.asked, *context.fold.knowledge}
         if k not in sizes and len(sizes) >= MOST_SIZES:
             detail = f"context {context.row.name} has pages of {MOST_SIZES} sizes, as many as it may; use another name"
@@ -186,6 +187,13 @@ class Ranking:
             return None
 
 
+def _check_positions(policy: str, k: int) -> None:
+    try:
+        policy_kind(policy).check_positions(k)
+    except ValueError as problem:
+        raise Problem(422, "Too many positions", str(problem), "k") from problem
+
+
 def page_row(record: PageRecord, context: int, body: bytes) -> PageRow:
     """The row of a page that was packed."""
     server = record.server.hex() if record.number else ""
@@ -193,8 +201,9 @@ def page_row(record: PageRecord, context: int, body: bytes) -> PageRow:
 
 
 async def open_context(server: Server, tenant: str, name: str, k: int, lists: Catalogue) -> Context:
-    """A context that was not known before; Problem 422 when the tenant has too many."""
+    """A context that was not known before; Problem 422 when the tenant has too many, or the page is too large."""
     settings, digest = server.settings, digest_of(lists)
+    _check_positions(settings.policy, k)
     terms = {
         **terms_by_settings(settings),
         "window_ms": server.window_ms,

@@ -100,11 +100,6 @@ def _bits_in(words: Any) -> Ints:
     return np.asarray(np.bitwise_count(np.asarray(words, np.uint64)), np.int64)
 
 
-def added_pairs(call: CheckedCall, leader: Leader, page: Sequence[int]) -> int:
-    """An upper bound of V(page) - V(leader), pair by pair."""
-    return int(_added(call.certified.below, _seen(leader, call.present), page, call.present))
-
-
 class _Seen(NamedTuple):
     """A leader as sets of items. Sets by item are in a dictionary, or in an array when many pages are checked."""
 

@@ -23,10 +23,6 @@ class Interval(NamedTuple):
     low: float
     high: float
 
-    def covers(self, value: float) -> bool:
-        """True when the interval contains ``value``."""
-        return self.low <= value <= self.high
-
 
 class Leads(NamedTuple):
     """What the served must be ahead, or behind, for a statement; and the sums that are compared."""

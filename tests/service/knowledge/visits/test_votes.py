@@ -136,11 +136,11 @@ def test_in_the_next_epoch_a_visitor_may_vote_again() -> None:
 
 def three(at: int, visitor: bytes, row: str, clicks: int) -> PageRow:
     """A page of one group of three places, one of them hidden."""
-    return recorded(at, visitor, tuple(row), clicks, form="SafeOrderState", policy="safe-order")
+    return recorded(at, visitor, tuple(row), clicks)
 
 
 def opened_in_blocks() -> Fold:
-    terms = Terms("safe-order", "anytime:1e-5", WINDOW, 0, START)
+    terms = Terms("kl-ucb-br", "anytime:1e-5", WINDOW, 0, START)
     return Fold.opened(1, terms, 2, bytes(16), (["a", "b", "c"], []))
 
 
