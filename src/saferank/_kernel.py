@@ -46,8 +46,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 JIT = not getattr(config, "DISABLE_JIT")  # noqa: B009 (numba makes its settings at run time)
 PACKAGE = Path(__file__).parent
 NO_KERNELS = (
-    "cli", "client", "errors.py", "experiments", "forecasting", "progress.py", "reporting", "reproduction",
-    "service", "simulation/cluster", "store",
+    "cli", "client", "errors.py", "experiments", "forecasting", "precompiling.py", "progress.py", "reporting",
+    "reproduction", "service", "simulation/cluster", "store",
 )  # fmt: skip
 """Folders and files that compute nothing: an edit there leaves the compiled code valid."""
 
@@ -136,6 +136,12 @@ def _cache_folder(digest: str) -> Path | None:
         )
         return None
     return folder
+
+
+def cache_folder() -> Path | None:
+    """Where compiled code of the package is kept; None, with a warning, where none can be written."""
+    folder = _cache_folder(package_digest())
+    return None if folder is None else folder.parent
 
 
 _OPTIONS: Any = {
