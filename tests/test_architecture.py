@@ -38,15 +38,6 @@ def test_references_import_nothing_of_ours_and_only_the_standard_library() -> No
     assert [path.name for path in folder.glob("*.py") if imported(path.read_text(encoding="utf-8")) & foreign] == []
 
 
-def test_files_stay_small() -> None:
-    assert {name: n for name, source in SOURCES.items() if (n := source.count("\n")) > 400} == {}
-
-
-def test_no_folder_is_flat() -> None:
-    folders = [folder for folder in PACKAGE.rglob("*") if folder.is_dir()]
-    assert {folder.name: n for folder in folders if (n := len(list(folder.glob("*.py")))) > 16} == {}
-
-
 def test_commands_only_parse_call_and_print() -> None:
     """What computes is imported when a command runs, and commands do not import one another."""
     for name, source in SOURCES.items():

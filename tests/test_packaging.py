@@ -96,19 +96,7 @@ def test_versions_agree() -> None:
     assert citation["version"] == __version__
 
 
-def test_workflows_pin_their_actions_and_know_every_python() -> None:
-    text = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
-    assert re.findall(r"uses: (?!\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+$).*", text, re.MULTILINE) == []
-    pythons = yaml.safe_load(text)["jobs"]["test"]["strategy"]["matrix"]["python"]
-    named = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)]
-    assert pythons == named and PROJECT["requires-python"] == f">={pythons[0]}"
-
-
-def test_the_workflow_skips_nothing_silently(tmp_path: Path) -> None:
-    text = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
-    steps = [step for step in yaml.safe_load(text)["jobs"]["test"]["steps"] if "run" in step]
-    assert [step["run"] for step in steps] == ["make test", "make check"]
-    assert all(step["env"] == {"SAFERANK_NO_SKIPS": "1"} for step in steps)
+def test_a_skipped_test_fails_where_nothing_may_be_skipped(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.conftest", "--rootdir", "."]
     for reason, status in (("needs a browser", 1), ("../shared/data is not here", 0)):
         test = tmp_path / "test_skipped.py"

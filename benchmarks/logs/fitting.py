@@ -15,8 +15,7 @@ import numpy as np
 
 from saferank.fitting import ESTIMATORS
 from saferank.fitting.bootstrap import REPLICATES, standard_errors
-from saferank.logs.records import ClickLog, DistinctPages
-from saferank.logs.summary import LogSummary
+from saferank.logs.records import ClickLog, DistinctPages, LogSummary
 
 QUERIES, ITEMS, POSITIONS, LAPS = 100, 20, 10, 3
 

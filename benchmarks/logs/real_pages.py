@@ -27,9 +27,8 @@ from swapped_pairs import READINGS, Agreement, Swap, agreement_of, click_through
 from saferank import simulate
 from saferank.experiments.results import Results
 from saferank.fitting import ESTIMATORS
-from saferank.fitting.evaluation import evaluate_model
+from saferank.fitting.evaluation import evaluate_model, log_likelihood
 from saferank.fitting.export import instances_of
-from saferank.fitting.likelihood import log_likelihood
 from saferank.instances import Instance, save_instances
 from saferank.logs import ClickLog, DistinctPages, read_log, split
 from saferank.verbs import Floats

@@ -26,7 +26,7 @@ from scipy.optimize import brentq
 from scipy.special import gammaln
 from scipy.stats import binomtest
 
-from saferank.experiments.comparisons.pairs import holm
+from saferank.experiments.comparisons import holm
 from saferank.logs import ClickLog, DistinctPages
 from saferank.verbs import Floats
 

@@ -20,7 +20,6 @@ DIST = ROOT / "dist"
 TRIALS = {
     "": "from saferank import Ranker, simulate, fit",
     "report": "import matplotlib, jinja2; from saferank import report",
-    "logs": "import polars",
     "pandas": "import pandas",
     "cluster": "import distributed, saferank.simulation.cluster",
     "client": "from saferank.client import Client, AsyncClient",

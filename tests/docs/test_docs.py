@@ -64,9 +64,9 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
 def test_functions_and_files_named_in_tables_exist(page: Path) -> None:
-    """A page that names a function or file in backticks must not outlive it."""
+    """A page that names a function or file in backticks must not outlive it; the changelog says what was removed."""
     source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
     named = re.findall(r"`(_?[a-z]+(?:_[a-z]+)+)`", page.read_text(encoding="utf-8"))
     assert [name for name in named if name not in source] == []

@@ -103,21 +103,10 @@ def test_runs_of_other_results_are_refused(results: Results, tmp_path: Path, dam
         Results.load(tmp_path)
 
 
-def test_without_polars_the_runs_are_not_saved_and_a_warning_says_so(
-    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.warns(UserWarning, match=r"runs\.parquet is not written: it needs polars"):
-        assert [file.name for file in results.save(tmp_path)] == ["results.json"]
-
-
-@pytest.mark.parametrize(("module", "extra"), [("polars", "logs"), ("pandas", "pandas")])
-def test_a_missing_library_is_named_with_its_extra(
-    results: Results, monkeypatch: pytest.MonkeyPatch, module: str, extra: str
-) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ModuleNotFoundError, match=rf"needs {module}: pip install 'saferank\[{extra}\]'"):
-        getattr(results, f"to_{module}")()
+def test_a_missing_library_is_named_with_its_extra(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ModuleNotFoundError, match=r"needs pandas: pip install 'saferank\[pandas\]'"):
+        results.to_pandas()
 
 
 def test_the_figure_is_drawn_and_saved(results: Results, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from saferank import Results, RunInterrupted, embedded_instances, simulate
 from saferank.errors import ArgumentError
-from saferank.experiments import pieces as pieces_module
+from saferank.experiments import run_folder as pieces_module
 from saferank.experiments.run_folder import FolderError, RunFolder
 from saferank.simulation import engine
 from tests.cli.command_line import environment
@@ -22,8 +22,7 @@ ASKED: dict[str, Any] = {
 KILLED = """
 import os, signal
 from saferank import embedded_instances, simulate
-from saferank.experiments import pieces
-pieces.KEEP_SECONDS = -1.0
+from saferank.experiments import run_folder as pieces
 keep = pieces.Pieces.add
 def add(self, played):
     keep(self, played)
@@ -47,18 +46,18 @@ def same(one: Results, other: Results) -> bool:
 
 @pytest.fixture
 def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a run that Ctrl-C ended in its third task."""
+    """The folder of a run that Ctrl-C ended in its fifth task, of three for a cell."""
     done: list[object] = []
 
-    def play_two(*arguments: Any, **options: Any) -> Any:
-        if len(done) == 2:
+    def play_four(*arguments: Any, **options: Any) -> Any:
+        if len(done) == 4:
             raise KeyboardInterrupt
         done.append(arguments)
         return play_task(*arguments, **options)
 
     play_task = engine.play_task
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "play_task", play_two)
+        patch.setattr(engine, "play_task", play_four)
         patch.setattr(engine, "TASK_ROUNDS", 300)
         patch.setattr(engine.Threads, "task_rounds", 300)
         with pytest.raises(RunInterrupted, match="to continue, repeat the call with resume=True"):
@@ -67,7 +66,7 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_was_interrupted_goes_on_to_the_same_results(interrupted: Path, whole: Results) -> None:
-    assert RunFolder(interrupted).pieces.stat().st_size > 0
+    assert len(RunFolder(interrupted).piece_files) == 1
     assert not RunFolder(interrupted).results.exists()
     with pytest.raises(ArgumentError, match="holds a run that was not finished; continue it with resume=True"):
         simulate(INSTANCES, **ASKED, out=interrupted)
@@ -123,8 +122,8 @@ def test_other_settings_are_not_gone_on_with(
 
 def test_damaged_files_are_named(interrupted: Path, whole: Results) -> None:
     folder = RunFolder(interrupted)
-    with folder.pieces.open("ab") as file:
-        file.write(b"0123456789abcdef {torn")
+    with folder.piece_files[0].open("ab") as file:
+        file.write(b"torn")
     assert same(simulate(INSTANCES, **ASKED, out=interrupted, resume=True), whole)
     folder.clear()
     folder.experiment.write_text("{", encoding="utf-8")

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank.click_models import CCM, CM, DBN, DCM, PBM, UBM
-from saferank.logs.records import ClickLog, DistinctPages
-from saferank.logs.summary import LogSummary
+from saferank.logs.records import ClickLog, DistinctPages, LogSummary
 from saferank.randomness import stream
 from saferank.verbs import click
 

@@ -9,8 +9,7 @@ import pytest
 
 from saferank.click_models import CM
 from saferank.fitting import ESTIMATORS
-from saferank.fitting.evaluation import evaluate_model
-from saferank.fitting.likelihood import log_likelihood
+from saferank.fitting.evaluation import evaluate_model, log_likelihood
 from tests.fitting.planted_pages import Page, log_of, random_pages
 from tests.fitting.test_likelihood import random_model, transcribed
 

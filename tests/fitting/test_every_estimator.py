@@ -11,7 +11,7 @@ from saferank.click_models import DCM, PBM, UBM
 from saferank.fitting import ESTIMATORS, dcm
 from saferank.fitting.bootstrap import replicates, standard_errors
 from saferank.fitting.coins import coins_of
-from saferank.fitting.likelihood import log_likelihood
+from saferank.fitting.evaluation import log_likelihood
 from saferank.verbs import Floats
 from tests.fitting.planted_pages import Plant, clicked_by, log_of, plants
 from tests.reference.users import click_models as reference

@@ -11,7 +11,7 @@ from saferank.click_models import CLICK_MODELS
 from saferank.click_models.shapes import field_shapes
 from saferank.fitting import ESTIMATORS
 from saferank.fitting.coins import coins_of, model_of, sizes
-from saferank.fitting.likelihood import log_likelihood
+from saferank.fitting.evaluation import log_likelihood
 from tests.fitting.planted_pages import log_of, random_pages
 from tests.reference.users import click_models as reference
 

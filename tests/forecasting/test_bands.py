@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from saferank.forecasting.bands import bands_of
+from saferank.forecasting.outcome import bands_of
 
 
 def test_the_centre_takes_back_what_drawn_logs_promise_too_much() -> None:

@@ -14,8 +14,7 @@ from saferank.cli.commands.forecast import command as forecast_command
 from saferank.errors import ArgumentError, UsageError
 from saferank.forecasting.forecast import CERTIFICATE_DAYS, check_policies
 from saferank.forecasting.playing import jobs_of, played, weekly
-from saferank.forecasting.traffic import Traffic
-from saferank.forecasting.worlds import Worlds
+from saferank.forecasting.worlds import Traffic, Worlds
 from saferank.instances import Instance
 from saferank.logs import write_synthetic_log
 from saferank.logs.synthetic import planted_instances

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from saferank.forecasting.playing import CHANGED, CONFIRMED, OPEN, Job, _fates, jobs_of, played
-from saferank.forecasting.traffic import Traffic, schedule_of
-from saferank.forecasting.worlds import Worlds
+from saferank.forecasting.worlds import Traffic, Worlds, schedule_of
 from saferank.instances import embedded_instances
 from saferank.progress import Meter
 from saferank.statistics.duels import Certificates

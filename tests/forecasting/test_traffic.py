@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from saferank.errors import ArgumentError
-from saferank.forecasting.traffic import WEEKS, check_pages_a_day, lifetime_of, schedule_of
+from saferank.forecasting.worlds import WEEKS, check_pages_a_day, lifetime_of, schedule_of
 from saferank.statistics.lifetimes import LARGEST_CATALOGUE
 
 

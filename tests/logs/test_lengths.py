@@ -3,8 +3,7 @@
 import pytest
 
 from saferank.errors import ArgumentError
-from saferank.logs.errors import LONGEST_PAGE
-from saferank.logs.lengths import check_lengths
+from saferank.logs.records import LONGEST_PAGE, check_lengths
 
 
 def test_lengths_that_pages_and_instances_can_have() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from saferank.experiments.run_files import write_runs
-from saferank.reporting.claims.places import ALL, NONE_OF_BEST, OPTIMAL
+from saferank.experiments.frames import write_runs
+from saferank.reporting.claims import ALL, NONE_OF_BEST, OPTIMAL
 from saferank.simulation.results import Result
 from saferank.simulation.runs import MEASURES, Runs
 

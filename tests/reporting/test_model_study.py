@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from saferank.reporting.figures.model_study import model_study_figure
-from saferank.reporting.figures.options import FigureOptions
-from saferank.reporting.model_study import ModelStudy, findings, model_study_of
+from saferank.reporting.figures.panels import FigureOptions
+from saferank.reporting.figures.study import model_study_figure
 from saferank.reporting.reading import Run, read_run
 from saferank.reporting.report import report
+from saferank.reporting.study import ModelStudy, findings, model_study_of
 from saferank.simulation.results import Result
 from tests.reporting.planted import curve, true_results, write
 

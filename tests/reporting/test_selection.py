@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from saferank.errors import ArgumentError
-from saferank.experiments.run_files import write_runs
-from saferank.reporting.reading import read_run
+from saferank.experiments.frames import write_runs
+from saferank.reporting.reading import Selection, read_run
 from saferank.reporting.report import report
-from saferank.reporting.selection import Selection
-from saferank.reporting.spread.runs import runs_of
+from saferank.reporting.runs import runs_of
 from saferank.simulation.results import Result
 from tests.reporting.planted import curve, runs, write
 

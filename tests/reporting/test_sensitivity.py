@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from saferank.reporting.claims.places import places_of
-from saferank.reporting.ran import seconds_by_policy, what_was_run
+from saferank.reporting.claims import places_of
+from saferank.reporting.data import seconds_by_policy, what_was_run
 from saferank.reporting.reading import Run, read_checked
 from saferank.reporting.sensitivity import sensitivity_rows, sensitivity_tables
 from saferank.reporting.study import study_pairs

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from saferank.experiments.run_folder import FolderError
 from saferank.instances.embedded import embedded_instances
-from saferank.reproduction.folder import Folder, FolderError
+from saferank.reproduction.folder import Folder
 
 INSTANCES = embedded_instances(2, models=("cm",))
 
@@ -17,6 +18,9 @@ def begun(path: Path) -> Folder:
     return folder
 
 
+PIECE = "000001-0123456789abcdef.parquet"
+
+
 def test_what_was_begun_can_be_gone_on_with(tmp_path: Path) -> None:
     instances, log = begun(tmp_path).resumed({"seed": 1})
     assert [instance.id for instance in instances] == [instance.id for instance in INSTANCES]
@@ -25,10 +29,10 @@ def test_what_was_begun_can_be_gone_on_with(tmp_path: Path) -> None:
 
 def test_clearing_removes_every_file_of_a_run_and_no_other(tmp_path: Path) -> None:
     folder = begun(tmp_path)
-    folder.pieces.parent.mkdir()
-    for file in folder.files:
+    folder.pieces.mkdir()
+    for file in (*folder.files, folder.pieces / PIECE):
         file.touch()
-    mine = [tmp_path / "notes.txt", folder.pieces.parent / "mine.txt"]
+    mine = [tmp_path / "notes.txt", folder.pieces / "mine.txt"]
     for file in mine:
         file.write_text("mine")
     folder.clear()
@@ -38,16 +42,17 @@ def test_clearing_removes_every_file_of_a_run_and_no_other(tmp_path: Path) -> No
 
 def test_a_folder_of_pieces_that_is_empty_goes_with_them(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    folder.pieces.parent.mkdir()
-    folder.pieces.touch()
+    folder.pieces.mkdir()
+    (folder.pieces / PIECE).touch()
+    (folder.pieces / f".{PIECE}.0.tmp").touch()
     folder.remove_pieces()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_pieces_that_nobody_began_are_not_gone_on_with(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    folder.pieces.parent.mkdir()
-    folder.pieces.write_text("of a run whose experiment.json is gone")
+    folder.pieces.mkdir()
+    (folder.pieces / PIECE).write_text("of a run whose experiment.json is gone")
     begun(tmp_path)
     assert not folder.pieces.exists()
 

@@ -12,11 +12,11 @@ from saferank.reproduction.parts import (
     candidates_reversed,
     parts_of,
     sensitivity_rules,
+    special_queries,
     study_sets,
     with_items,
 )
 from saferank.reproduction.protocol import PROFILES, Protocol
-from saferank.reproduction.special import special_queries
 
 FIVE = ("kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "original")
 PROTOCOL = Protocol(

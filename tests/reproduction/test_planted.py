@@ -7,9 +7,9 @@ import pytest
 from saferank.fitting import estimator
 from saferank.fitting.export import instances_of
 from saferank.logs import read_log
-from saferank.reproduction.planted import LOG_FORMAT, planted_queries, write_planted_log
+from saferank.reproduction.log import LOG_FORMAT, planted_queries, write_planted_log
+from saferank.reproduction.parts import special_queries
 from saferank.reproduction.protocol import PROFILES
-from saferank.reproduction.special import special_queries
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -8,8 +8,8 @@ from saferank.errors import ArgumentError
 from saferank.logs import write_synthetic_log
 from saferank.logs.synthetic.writing import planted_instances
 from saferank.progress import progress_of
-from saferank.reproduction.query_models import fitted_instances
-from saferank.reproduction.request import ReproductionRequest
+from saferank.reproduction.log import fitted_instances
+from saferank.reproduction.protocol import ReproductionRequest
 
 
 @pytest.fixture(scope="module")

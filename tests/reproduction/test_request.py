@@ -6,7 +6,7 @@ import pytest
 
 from saferank.errors import ArgumentError
 from saferank.policies import policies_of
-from saferank.reproduction.request import ReproductionRequest
+from saferank.reproduction.protocol import ReproductionRequest
 
 PAPER, OURS = policies_of("paper"), policies_of("ours")
 

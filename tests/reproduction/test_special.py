@@ -5,7 +5,7 @@ import pytest
 
 from saferank.click_models import CM, PBM
 from saferank.instances import Instance
-from saferank.reproduction.special import special_queries
+from saferank.reproduction.parts import special_queries
 
 OPTIMAL, REVERSED, NEARLY = [0.6, 0.5, 0.4, 0.3], [0.3, 0.4, 0.5, 0.6], [0.5, 0.6, 0.4, 0.3]
 NONE = [0.1, 0.2, 0.5, 0.4]

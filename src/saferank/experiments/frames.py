@@ -1,20 +1,26 @@
-"""Results as columns in long form, for polars and pandas."""
+"""Results as columns in long form, for polars, pandas and Parquet, and the ends of all curves as tables."""
 
+import html as markup
+import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from saferank.files import replacing
+from saferank.reporting.claims import final_regret, final_violations
+from saferank.reporting.looks import model_name, policy_name
+from saferank.reporting.numbers import Measured, plainly
+from saferank.reporting.pooling import Pooled, pooled
+from saferank.reporting.runs import NAMES
 from saferank.simulation.results import Result
 from saferank.simulation.runs import MEASURES, Runs
 
 if TYPE_CHECKING:
     import pandas
     import polars
-
-NAMES = ("instance", "model", "policy", "rule", "world")
-KEYS = (*NAMES, "positions", "lifetime")
-"""What tells the curves of an experiment apart."""
 
 
 MEANS = (
@@ -67,10 +73,8 @@ def _floats(column: Sequence[float | None] | None, length: int) -> Any:
 
 def polars_frame(columns: dict[str, Any]) -> "polars.DataFrame":
     """The columns as a frame of polars, NaN as null."""
-    try:
-        import polars
-    except ModuleNotFoundError as problem:
-        raise ModuleNotFoundError("to_polars() needs polars: pip install 'saferank[logs]'") from problem
+    import polars
+
     kinds: dict[str, Any] = {name: polars.String for name in columns if name in NAMES}  # also where all are None
     kinds |= {name: polars.Int64 for name in columns if name == "lifetime"}
     return polars.DataFrame(columns, schema_overrides=kinds, nan_to_null=True)
@@ -83,3 +87,129 @@ def pandas_frame(columns: dict[str, Any]) -> "pandas.DataFrame":
     except ModuleNotFoundError as problem:
         raise ModuleNotFoundError("to_pandas() needs pandas: pip install 'saferank[pandas]'") from problem
     return pandas.DataFrame(columns)
+
+
+def write_runs(path: Path, curves: Sequence[Result], runs: Sequence[Runs]) -> None:
+    """Write single runs as Parquet, one row per run and checkpoint."""
+    content = io.BytesIO()
+    polars_frame(run_columns(curves, runs)).write_parquet(content, compression="zstd", statistics=False)
+    with replacing(path) as file:
+        file.write(content.getbuffer())
+
+
+_PARTS = (("rule", "rule"), ("positions", "K"), ("lifetime", "lifetime"), ("world", "world"))
+
+
+def labelled(curves: Sequence[Result]) -> list[Result]:
+    """The curves with labels for policies: what differs among the curves of a policy is added to its name.
+
+    >>> from saferank.simulation.results import Result
+    >>> one = Result("q", "pbm", "kl-ucb-br", "paper:0.1", 5, 10, 1, [1], [0.0], [None], [0.0], [None], None)
+    >>> [curve.policy for curve in labelled([one, replace(one, rule="paper:0.2", positions=3)])]
+    ['kl-ucb-br rule=paper:0.1 K=5', 'kl-ucb-br rule=paper:0.2 K=3']
+    >>> labelled([one])[0].policy
+    'kl-ucb-br'
+    """
+    varying = {policy: _varying(curves, policy) for policy in {curve.policy for curve in curves}}
+    return [replace(curve, policy=_label(curve, varying[curve.policy])) for curve in curves]
+
+
+def _varying(curves: Sequence[Result], policy: str) -> list[tuple[str, str]]:
+    """The parts in which the curves of a policy differ, each with its short name."""
+    own = [curve for curve in curves if curve.policy == policy]
+    return [(part, name) for part, name in _PARTS if len({getattr(curve, part, None) for curve in own}) > 1]
+
+
+def _label(curve: Result, parts: Sequence[tuple[str, str]]) -> str:
+    values = [(name, getattr(curve, part, None)) for part, name in parts]
+    return " ".join([curve.policy, *(f"{name}={'none' if value is None else value}" for name, value in values)])
+
+
+HEADINGS = ("model", "policy", "regret", "violations a run", "wrong certificates")
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+}  # fmt: skip
+
+
+class FinalRow(NamedTuple):
+    """The end of one curve."""
+
+    model: str
+    policy: str
+    regret: Measured
+    violations: Measured
+    wrong_certificates: float | None  # None for policies without certificates
+
+    def cells(self) -> tuple[str, ...]:
+        """The row as text; numbers are written alike in every column."""
+        wrong = "-" if self.wrong_certificates is None else plainly(self.wrong_certificates)
+        return self.model, self.policy, str(self.regret), plainly(self.violations.mean), wrong
+
+
+def final_rows(curves: Sequence[Result]) -> list[FinalRow]:
+    """One row per click model and policy."""
+    return [_row(curve) for curve in pooled(curves)]
+
+
+def _row(curve: Pooled) -> FinalRow:
+    wrong = None if curve.wrong_certificates is None else float(curve.wrong_certificates[-1])
+    return FinalRow(curve.model, curve.policy, final_regret(curve), final_violations(curve), wrong)
+
+
+def title(curves: Sequence[Result]) -> str:
+    """What the table shows."""
+    return f"after {curves[0].rounds[-1]:,} rounds, averaged over instances"
+
+
+def text(curves: Sequence[Result]) -> str:
+    """The table in columns, numbers to the right."""
+    rows = [HEADINGS, *(row.cells() for row in final_rows(curves))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+    return "\n".join("  ".join(_padded(row, widths)).rstrip() for row in rows)
+
+
+def _padded(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    return [cell.ljust(w) if n < 2 else cell.rjust(w) for n, (cell, w) in enumerate(zip(row, widths, strict=True))]
+
+
+def html(curves: Sequence[Result], headline: str) -> str:
+    """The table for a notebook."""
+    head = "".join(f"<th>{heading}</th>" for heading in HEADINGS)
+    rows = ["".join(f"<td>{markup.escape(cell)}</td>" for cell in row.cells()) for row in final_rows(curves)]
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    caption = f"<caption>{markup.escape(headline)}; {title(curves)}</caption>"
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def latex(curves: Sequence[Result]) -> str:
+    """A booktabs table: one row per policy, for each click model its regret and violations with standard errors."""
+    rows = final_rows(curves)
+    models = list(dict.fromkeys(row.model for row in rows))
+    spans = " & ".join(rf"\multicolumn{{2}}{{c}}{{{_escaped(model_name(model))}}}" for model in models)
+    lines = [
+        rf"% {title(curves)}",
+        rf"\begin{{tabular}}{{l{'rr' * len(models)}}}",
+        r"\toprule",
+        rf" & {spans} \\",
+        "policy" + " & regret & violations" * len(models) + r" \\",
+        r"\midrule",
+        *(_latex_row(policy, rows, models) for policy in dict.fromkeys(row.policy for row in rows)),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_row(policy: str, rows: Sequence[FinalRow], models: Sequence[str]) -> str:
+    found = {row.model: row for row in rows if row.policy == policy}
+    cells = [_latex_cells(found[model]) if model in found else " & " for model in models]
+    return " & ".join([_escaped(policy_name(policy)), *cells]) + r" \\"
+
+
+def _latex_cells(row: FinalRow) -> str:
+    return " & ".join(f"${str(measured).replace('±', chr(92) + 'pm').replace(',', '{,}')}$" for measured in row[2:4])
+
+
+def _escaped(name: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in name)

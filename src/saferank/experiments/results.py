@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saferank.errors import ArgumentError, writing
-from saferank.experiments import tables
-from saferank.experiments.comparisons.comparison import Comparison, compared
-from saferank.experiments.comparisons.pairs import Comparisons, adjusted, compared_all
-from saferank.experiments.frames import mean_columns, pandas_frame, polars_frame, run_columns
-from saferank.experiments.labels import labelled
+from saferank.experiments import frames
+from saferank.experiments.comparisons import Comparison, Comparisons, adjusted, compared, compared_all
+from saferank.experiments.frames import labelled, mean_columns, pandas_frame, polars_frame, run_columns, write_runs
 from saferank.experiments.plot import Plot
-from saferank.experiments.run_files import RUNS, read_runs, write_runs
 from saferank.reporting.numbers import counted
+from saferank.reporting.runs import RUNS, read_runs
 from saferank.simulation.results import Result, ResultsError, read_results, write_results
 from saferank.simulation.runs import MEASURES, Runs
 
@@ -108,13 +106,12 @@ class Results:
 
     def to_latex(self) -> str:
         """The ends of all curves as a LaTeX table (booktabs), averaged over instances."""
-        return tables.latex(labelled(self.curves))
+        return frames.latex(labelled(self.curves))
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
         """Write ``results.json`` and, beside it, the single runs as Parquet; returns the files.
 
-        A folder that holds results is refused unless ``overwrite`` is given. Parquet needs polars; without it a warning
-        says that the runs are not saved.
+        A folder that holds results is refused unless ``overwrite`` is given.
         """
         home = Path(folder)
         there = [name for name in (RESULTS, RUNS) if (home / name).exists()]
@@ -127,11 +124,12 @@ class Results:
         with writing(home):
             home.mkdir(parents=True, exist_ok=True)
         path = home / RESULTS
-        with writing(home / RUNS):
-            written = [] if self.runs is None else write_runs(home / RUNS, self.curves, self.runs)
+        if self.runs is not None:
+            with writing(home / RUNS):
+                write_runs(home / RUNS, self.curves, self.runs)
         with writing(path):
             write_results(path, self.curves, self.provenance)
-        return [path, *written]
+        return [path] if self.runs is None else [path, home / RUNS]
 
     @classmethod
     def load(cls, path: str | Path) -> "Results":
@@ -142,10 +140,10 @@ class Results:
 
     def __repr__(self) -> str:
         head = "\n".join([self._headline(), *self.left_out])
-        return f"{head}\n{tables.text(labelled(self.curves))}" if self.curves else head
+        return f"{head}\n{frames.text(labelled(self.curves))}" if self.curves else head
 
     def _repr_html_(self) -> str:
-        return tables.html(labelled(self.curves), self._headline()) if self.curves else f"<p>{self._headline()}</p>"
+        return frames.html(labelled(self.curves), self._headline()) if self.curves else f"<p>{self._headline()}</p>"
 
     def _headline(self) -> str:
         parts = [

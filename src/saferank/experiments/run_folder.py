@@ -1,21 +1,37 @@
 """The folder of a run that can be interrupted: what is in it, whether it can be resumed, what is removed by a restart.
 
-``experiment.json`` says what is run, and is compared when a run is resumed. ``pieces/`` holds what is finished until
-all is. ``results.json`` is written last: where it is and no pieces are, the run is finished.
+``experiment.json`` says what is run, and is compared when a run is resumed. ``pieces/`` holds a file for each finished
+cell until all are. ``results.json`` is written last: where it is and no pieces are, the run is finished.
 """
 
+import hashlib
+import io
 import json
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from saferank._kernel import package_digest
 from saferank._version import __version__
-from saferank.errors import ArgumentError, UsageError
-from saferank.experiments.run_files import RUNS
-from saferank.files import JsonFileError, read_json, write_atomically
+from saferank.errors import ArgumentError, ClusterError, OutputError, UsageError
+from saferank.experiments.frames import polars_frame, run_columns
+from saferank.files import JsonFileError, read_json, replacing, write_atomically
+from saferank.reporting.runs import KEYS, RUNS, run_values
+from saferank.simulation.engine import Gathered
+from saferank.simulation.experiment import Cell, result_of
+from saferank.simulation.runs import MEASURES, Runs
+from saferank.verbs import Floats
+
+if TYPE_CHECKING:
+    import polars
+
+    from saferank.progress import Reporter
+
 
 RESULTS = "results.json"
 LOCK = ".in-use"
@@ -33,6 +49,11 @@ _DIGESTS = {
 """What is compared by a digest, which a reader cannot compare."""
 
 
+def piece_files(folder: Path) -> list[Path]:
+    """The files of finished cells in a folder, which may not exist."""
+    return sorted(folder.glob("[0-9]*-*.parquet"))
+
+
 class FolderError(UsageError):
     """Why a folder cannot be used, in a sentence that says what to do."""
 
@@ -45,23 +66,28 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.experiment = path / "experiment.json"
-        self.pieces = path / "pieces" / "finished.log"
+        self.pieces = path / "pieces"
         self.results = path / RESULTS
 
     @property
     def files(self) -> list[Path]:
-        """Every file that a run writes."""
-        return [self.experiment, self.results, self.pieces, self.path / RUNS, self.path / "regret.png"]
+        """Every file that a run writes, the pieces aside."""
+        return [self.experiment, self.results, self.path / RUNS, self.path / "regret.png"]
 
     @property
     def in_use(self) -> list[Path]:
         """Files that are there of a run, or files of other programs with the same names."""
-        return [file for file in self.files if file.exists()]
+        return [file for file in (*self.files, *self.piece_files) if file.exists()]
+
+    @property
+    def piece_files(self) -> list[Path]:
+        """The files of finished cells of a run that is not finished."""
+        return piece_files(self.pieces)
 
     @property
     def finished(self) -> bool:
         """True when a run was finished here."""
-        return self.results.exists() and not self.pieces.exists()
+        return self.results.exists() and not self.piece_files
 
     def check_use(self, resume: bool, overwrite: bool) -> None:
         """A folder with a run in it is neither resumed nor cleared unless that is asked for."""
@@ -74,7 +100,7 @@ class RunFolder:
     def _state(self) -> str:
         if self.finished:
             return "a finished run"
-        if not self.experiment.exists() and not self.pieces.exists():
+        if not self.experiment.exists() and not self.piece_files:
             return f"{self.in_use[0].name}, which a run would overwrite"
         return "a run that was not finished"
 
@@ -86,9 +112,10 @@ class RunFolder:
 
     def remove_pieces(self) -> None:
         """Once all is written, pieces are of no more use."""
-        self.pieces.unlink(missing_ok=True)
+        for file in (*self.piece_files, *self.pieces.glob(".[0-9]*.tmp")):  # a killed process leaves half a file
+            file.unlink()
         with suppress(OSError):  # never made, or other files are there too
-            self.pieces.parent.rmdir()
+            self.pieces.rmdir()
 
     @contextmanager
     def reserved(self) -> Iterator[None]:
@@ -156,3 +183,103 @@ def _locked(descriptor: int) -> bool:
 
 def _shown(value: object) -> str:
     return "nothing" if value is None else json.dumps(value)
+
+
+KEPT = f"what was finished is kept; {GO_ON}"
+_DIGEST = 16
+
+
+class Pieces(Gathered):
+    """What has come of an experiment so far, kept in a folder; what the folder holds is there from the start."""
+
+    def __init__(self, cells: Sequence[Cell], folder: Path, started: float | None = None) -> None:
+        super().__init__(cells)
+        self.folder = folder
+        self.seconds_before = 0.0  # of earlier processes
+        self.damaged: list[Path] = []  # files that were not taken in, and have been removed
+        self._started = time.monotonic() if started is None else started
+        for path in piece_files(folder):
+            self._restore(path)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the experiment began, those of earlier processes included, as far as they were noted."""
+        return self.seconds_before + time.monotonic() - self._started
+
+    def finish(self, number: int, rows: Floats) -> None:
+        """Keep a cell that is complete in its file."""
+        super().finish(number, rows)
+        cell = self.cells[number]
+        columns = run_columns([self.results[number]], [Runs(cell.checkpoints, rows)])
+        frame = polars_frame({name: columns[name] for name in (*KEYS, "repetition", "round")})
+        measured = {name: rows[:, :, place].ravel() for place, name in enumerate(MEASURES)}  # bit for bit, also NaN
+        _write(self.folder, number, frame, measured, seconds=self.seconds[number], elapsed=self.elapsed)
+
+    def _restore(self, path: Path) -> None:
+        import polars
+
+        number, _, digest = path.stem.partition("-")
+        content = path.read_bytes()
+        if _digest(content) != digest:
+            self.damaged.append(path)
+            path.unlink()
+            return
+        frame = polars.read_parquet(io.BytesIO(content))
+        rows = None if int(number) >= len(self.cells) else _rows(self.cells[int(number)], frame)
+        if rows is None:
+            raise FolderError(f"{path}: was kept by another experiment; {START_AGAIN}")
+        super().finish(int(number), rows)
+        self.seconds[int(number)] = frame["seconds"][0]
+        self.seconds_before = max(self.seconds_before, frame["elapsed"][0])
+
+
+def _write(folder: Path, number: int, frame: "polars.DataFrame", measured: dict[str, Floats], **facts: float) -> None:
+    import polars
+
+    content = io.BytesIO()
+    more = {name: polars.Series(values) for name, values in measured.items()}
+    frame.with_columns(**more, **{name: polars.lit(value) for name, value in facts.items()}).write_parquet(content)
+    path = folder / f"{number:06d}-{_digest(content.getvalue())}.parquet"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            file.write(content.getbuffer())
+    except OSError as problem:
+        reason = problem.strerror or problem
+        raise OutputError(f"{path}: cannot be written: {reason}; {KEPT} when there is room") from problem
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_DIGEST]
+
+
+def _rows(cell: Cell, frame: "polars.DataFrame") -> Floats | None:
+    """The runs of a cell, in the order of their repetitions; None when the frame is of another cell."""
+    shape = (cell.plan.repetitions, len(cell.checkpoints))
+    if len(frame) != shape[0] * shape[1]:
+        return None
+    runs = run_values(frame, cell.plan.repetitions)
+    result = result_of(cell, runs.values)
+    names = {key: frame[key][0] for key in KEYS}
+    same = names == {key: getattr(result, key) for key in KEYS} and np.array_equal(runs.rounds, cell.checkpoints)
+    return runs.values if same else None
+
+
+@contextmanager
+def resumable(folder: Path) -> Iterator[None]:
+    """Say how to resume when a cluster fails after pieces have been kept in the folder."""
+    try:
+        yield
+    except ClusterError as problem:
+        raise (ClusterError(f"{problem}; {KEPT}") if piece_files(folder) else problem) from problem
+
+
+def opened_pieces(cells: Sequence[Cell], folder: Path, started: float, shown: "Reporter") -> Pieces:
+    """The pieces in the folder; what is there already, and what is damaged, is noted."""
+    pieces = Pieces(cells, folder, started)
+    total = sum(cell.plan.repetitions * cell.plan.rounds for cell in cells)
+    for path in pieces.damaged:
+        shown.note(f"{path}: is damaged, and its cell is played again")
+    if pieces.rounds_there:
+        shown.note(f"{pieces.rounds_there:,} of {total:,} rounds are there already")
+    return pieces

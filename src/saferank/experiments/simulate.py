@@ -142,8 +142,8 @@ def _in_folder(
     overwrite: bool,
 ) -> "Results":
     """Play what is missing in the folder and save the results there; those of a finished run are read."""
-    from saferank.experiments.pieces import resumable
     from saferank.experiments.results import Results
+    from saferank.experiments.run_folder import resumable
     from saferank.files import output_folder
 
     started = time.monotonic()
@@ -188,17 +188,16 @@ def _played_in(
     command: list[str],
     started: float,
 ) -> "Results":
-    from saferank.experiments.pieces import opened_pieces
-    from saferank.experiments.run_folder import GO_ON
+    from saferank.experiments.run_folder import GO_ON, opened_pieces
 
-    with opened_pieces(cells, folder.pieces, started, shown) as pieces:
-        try:
-            play(cells, pieces, engine, shown, lambda: GO_ON if pieces.rounds_there else "nothing was written")
-        except BaseException:
-            if not pieces.rounds_there:  # nothing to resume: leave the folder as it was
-                folder.clear()
-            raise
-        return _results(pieces, sources, command, pieces.elapsed)
+    pieces = opened_pieces(cells, folder.pieces, started, shown)
+    try:
+        play(cells, pieces, engine, shown, lambda: GO_ON if pieces.results else "nothing was written")
+    except BaseException:
+        if not pieces.results:  # nothing to resume: leave the folder as it was
+            folder.clear()
+        raise
+    return _results(pieces, sources, command, pieces.elapsed)
 
 
 def _results(gathered: "Gathered", sources: "Sources", command: list[str], seconds: float) -> "Results":

@@ -12,10 +12,9 @@ from one iteration to the next. PyClick mixes up positions in the tail of a page
 
 from saferank._kernel import implements, kernel
 from saferank.click_models.ccm import CCM
-from saferank.fitting.coins import Clicks, CoinCounts, add, count
+from saferank.fitting.coins import Clicks, CoinCounts, add, count, count_tail, fill_quiet, last_click
 from saferank.fitting.estimation import ITERATIONS, Fitted, maximise
-from saferank.fitting.likelihood import foresee, still_looking
-from saferank.fitting.tail import count_tail, fill_quiet, last_click
+from saferank.fitting.evaluation import foresee, still_looking
 from saferank.logs.records import ClickLog
 from saferank.verbs import Floats, Ints
 

@@ -10,7 +10,7 @@ from saferank._kernel import implements
 from saferank.click_models.cm import CM
 from saferank.fitting.coins import Clicks, CoinCounts, add, count
 from saferank.fitting.estimation import ITERATIONS, Fitted, count_once
-from saferank.fitting.likelihood import foresee
+from saferank.fitting.evaluation import foresee
 from saferank.logs.records import ClickLog
 from saferank.verbs import Floats, Ints
 

@@ -10,6 +10,24 @@ a model: the verb ``count``.
 The coins of a model stand in one row, field after field as its class declares them, so that EM, the bootstrap and their
 tests need no cases: attraction first, one coin per pair of query and item; then what else belongs to pairs, to
 positions, or to everybody. ``model_of`` and ``coins_of`` lead from the row to the model and back.
+
+Below the last click: did the user leave, or look on and find nothing? Shared by DBN and CCM.
+
+Position k is examined with posterior probability reach[k]: 1 down to the last click, and below it, with attraction a
+and the continuation c of a position without a click,
+
+    quiet[k] = (1 - a[k]) * (c * quiet[k+1] + 1 - c),  quiet[end] = 1     no click from k on, if k is examined
+    reach[k+1] = reach[k] * c * quiet[k+1] / (c * quiet[k+1] + 1 - c)     k + 1 is examined, given that nothing comes
+
+The first is the backward pass of forward-backward, the second the forward pass; above the last click both are trivial,
+because a click below proves that the user went on. The coins that would be tossed after the last position decide about
+nothing and are left out: they would fall as they always do, and only slow EM down.
+
+A click needs two heads: the position was examined and the item attracts. PBM and UBM share this E-step.
+
+With attraction a and examination e, a click shows both coins. Without one, the coins fell in one of three ways, of
+total probability 1 - a e, so the expected heads are a (1 - e) / (1 - a e) of attraction and e (1 - a) / (1 - a e) of
+examination. Both coins are tossed at every position: clicks are independent given the examination probabilities.
 """
 
 from typing import Any, NamedTuple, get_type_hints
@@ -101,3 +119,45 @@ def _square(triangle: Floats) -> Floats:
     square = np.zeros((n_rows, n_rows))
     square[np.tril_indices(n_rows)] = triangle
     return square
+
+
+@kernel
+def last_click(clicks: Clicks) -> int:
+    """The position (from 0) of the last click, -1 if there is none."""
+    for k in range(len(clicks) - 1, -1, -1):
+        if clicks[k] == 1:
+            return k
+    return -1
+
+
+@kernel
+def fill_quiet(attraction: Floats, continuation: float, items: Ints, start: int, quiet: Floats) -> None:
+    """The probability of no click from each position on, if it is examined, for the positions from ``start`` on."""
+    quiet[len(items)] = 1.0
+    for k in range(len(items) - 1, start - 1, -1):
+        goes_on = continuation * quiet[k + 1] + 1.0 - continuation
+        quiet[k] = (1.0 - attraction[items[k]]) * goes_on
+
+
+@kernel
+def count_tail(items: Ints, start: int, coin: int, continuation: float, weight: float, tally: CoinCounts) -> None:
+    """Count from ``start``, examined with posterior weight ``weight``, to the end of the page; no click is there."""
+    reach = weight
+    for k in range(start, len(items)):
+        add(tally, items[k], 0.0, reach)
+        if k + 1 < len(items):
+            on = continuation * tally.quiet[k + 1]
+            still = reach * on / (on + 1.0 - continuation)
+            add(tally, coin, still, reach)
+            reach = still
+
+
+@kernel
+def toss_both(
+    tally: CoinCounts, coins: tuple[int, int], chances: tuple[float, float], clicked: bool, weight: float
+) -> None:
+    """Count the coins of attraction and examination, which fall on heads with ``chances`` (a, e)."""
+    (pair, position), (a, e) = coins, chances
+    missed = 1.0 - a * e
+    add(tally, pair, weight if clicked else weight * (a * (1.0 - e) / missed), weight)
+    add(tally, position, weight if clicked else weight * (e * (1.0 - a) / missed), weight)

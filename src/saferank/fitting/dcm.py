@@ -11,10 +11,9 @@ with belief = P(position k is examined | clicks above), P(click at k | clicks ab
 
 from saferank._kernel import implements
 from saferank.click_models.dcm import DCM
-from saferank.fitting.coins import Clicks, CoinCounts, add, count
+from saferank.fitting.coins import Clicks, CoinCounts, add, count, last_click
 from saferank.fitting.estimation import ITERATIONS, Fitted, count_once
-from saferank.fitting.likelihood import foresee, still_looking
-from saferank.fitting.tail import last_click
+from saferank.fitting.evaluation import foresee, still_looking
 from saferank.logs.records import ClickLog
 from saferank.verbs import Floats, Ints
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from saferank._kernel import kernel
 from saferank.fitting.coins import CoinCounts, count, model_of, new_tally, sizes
-from saferank.fitting.likelihood import log_likelihood, page_length
+from saferank.fitting.evaluation import log_likelihood, page_length
 from saferank.logs.records import ClickLog, DistinctPages
 from saferank.verbs import Floats
 

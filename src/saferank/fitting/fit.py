@@ -15,8 +15,8 @@ from saferank.fitting.evaluation import Evaluation, evaluate_model
 from saferank.fitting.export import instances_of, save_errors
 from saferank.instances import Instance, save_instances
 from saferank.logs import FORMATS, ClickLog, LogSummary, read_log, split
-from saferank.logs.lengths import check_lengths
-from saferank.logs.tables.collecting import pages_by_length
+from saferank.logs.records import check_lengths
+from saferank.logs.tables.passes import pages_by_length
 from saferank.progress import MEGABYTES, Reporter, progress_of
 
 

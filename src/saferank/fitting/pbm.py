@@ -8,10 +8,9 @@ examination can be known from clicks; their common scale is where EM comes to re
 
 from saferank._kernel import implements
 from saferank.click_models.pbm import PBM
-from saferank.fitting.coins import Clicks, CoinCounts, count
+from saferank.fitting.coins import Clicks, CoinCounts, count, toss_both
 from saferank.fitting.estimation import ITERATIONS, Fitted, maximise
-from saferank.fitting.examination import toss_both
-from saferank.fitting.likelihood import foresee
+from saferank.fitting.evaluation import foresee
 from saferank.logs.records import ClickLog
 from saferank.verbs import Floats, Ints
 

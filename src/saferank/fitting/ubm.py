@@ -8,10 +8,9 @@ attraction and examination share a scale that clicks cannot tell.
 
 from saferank._kernel import implements
 from saferank.click_models.ubm import UBM
-from saferank.fitting.coins import Clicks, CoinCounts, count
+from saferank.fitting.coins import Clicks, CoinCounts, count, toss_both
 from saferank.fitting.estimation import ITERATIONS, Fitted, maximise
-from saferank.fitting.examination import toss_both
-from saferank.fitting.likelihood import foresee
+from saferank.fitting.evaluation import foresee
 from saferank.logs.records import ClickLog
 from saferank.verbs import Floats, Ints
 

@@ -59,9 +59,14 @@ def forecast(
     from saferank.experiments.engines import MOST_JOBS, cores, explain_compilation
     from saferank.fitting import estimator
     from saferank.forecasting.playing import jobs_of, played
-    from saferank.forecasting.traffic import check_certificate_days, check_pages_a_day, traffic_of
-    from saferank.forecasting.worlds import usable_pages, worlds_of
-    from saferank.logs.lengths import check_lengths
+    from saferank.forecasting.worlds import (
+        check_certificate_days,
+        check_pages_a_day,
+        traffic_of,
+        usable_pages,
+        worlds_of,
+    )
+    from saferank.logs.records import check_lengths
     from saferank.progress import progress_of
 
     check_pages_a_day(pages_a_day)

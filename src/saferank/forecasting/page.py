@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from saferank.files import write_atomically
 from saferank.forecasting.playing import FATES
-from saferank.forecasting.traffic import DAYS, DEADLINES
-from saferank.reporting.figures.files import inline_svg
+from saferank.forecasting.worlds import DAYS, DEADLINES
 from saferank.reporting.figures.forecast import decided_figure, queries_figure, weeks_figure
+from saferank.reporting.figures.panels import inline_svg
 from saferank.reporting.looks import model_name, policy_name
 from saferank.reporting.numbers import plainly
 from saferank.reporting.page import render
@@ -16,8 +16,7 @@ from saferank.reporting.sections import Picture, Section, write_figure_files
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from saferank.forecasting.bands import Band
-    from saferank.forecasting.outcome import Forecast, PolicyForecast
+    from saferank.forecasting.outcome import Band, Forecast, PolicyForecast
 
 MOST_QUERIES = 25
 """So many queries have a row of their own: those with the largest effect, in either direction."""

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from saferank._kernel import prepare_thread
-from saferank.forecasting.traffic import DEADLINES, WEEKS, Schedule, Traffic, lifetime_of, schedule_of
-from saferank.forecasting.worlds import Worlds
+from saferank.forecasting.worlds import DEADLINES, WEEKS, Schedule, Traffic, Worlds, lifetime_of, schedule_of
 from saferank.progress import Meter
 from saferank.simulation.experiment import Cell, OnRounds, Plan, cells_of, compile_loops, run
 from saferank.simulation.runs import MEASURES

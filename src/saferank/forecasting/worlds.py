@@ -1,4 +1,4 @@
-"""The users of a forecast: the click model that foresees held-out pages best, and its refits to drawn logs."""
+"""The users of a forecast: pages a day by query, the click model that foresees held-out pages best, and its refits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +16,92 @@ from saferank.fitting.fit import estimate, read_pages
 from saferank.instances import Instance
 from saferank.logs import ClickLog, split
 from saferank.progress import Reporter
+from saferank.statistics.lifetimes import LARGEST_CATALOGUE
+from saferank.verbs import Floats
+
+WEEKS = 13
+DAYS = 7 * WEEKS
+DEADLINES = (7, 30, 90)
+"""Within so many days a query counts as decided or not."""
+
+
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """Pages a day by query id, and the share of all pages that these queries have."""
+
+    pages_a_day: float
+    by_query: dict[str, float]
+
+    @property
+    def covered(self) -> float:
+        """The share of all pages that belongs to the queries of the forecast."""
+        return sum(self.by_query.values()) / self.pages_a_day
+
+
+def traffic_of(log: ClickLog, pages_a_day: float) -> Traffic:
+    """The pages a day of every query that has a ranking of two items or more: its share of *all* pages of the log."""
+    counts = np.bincount(log.pages.query, weights=log.pages.weight, minlength=len(log.queries))
+    ranked = [query for query, ranking in enumerate(log.rankings) if ranking and len(ranking) > 1 and counts[query]]
+    share = {log.queries[query]: float(counts[query]) / log.summary.pages for query in ranked}
+    return Traffic(pages_a_day, {query: part * pages_a_day for query, part in share.items()})
+
+
+def check_pages_a_day(pages_a_day: float) -> None:
+    """An ``ArgumentError`` for traffic that nothing can be learnt from."""
+    if not 1 <= pages_a_day <= 1e12:
+        reason = f"found {pages_a_day:g}, expected the pages that all queries of the site have in a day, at least 1"
+        raise ArgumentError("pages_a_day", reason)
+
+
+def lifetime_of(certificate_days: float, pages_a_day: float, n_items: int) -> int | None:
+    """Pages of an epoch of certificates, as the service counts epochs of days; None: certificates never end.
+
+    Like in the service they never end where there are more items than certificates with a lifetime are kept for.
+    """
+    if not certificate_days or n_items > LARGEST_CATALOGUE:
+        return None
+    return max(1, round(certificate_days * pages_a_day))
+
+
+def check_certificate_days(days: float) -> None:
+    """An ``ArgumentError`` for a lifetime that the service would refuse."""
+    if not 0 <= days <= 3650:
+        reason = f"found {days:g}, expected days from 0 (certificates never end) to 3650, for example 14"
+        raise ArgumentError("certificate_days", reason)
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """The pages of one query: how many a run plays, and at which of them results are read."""
+
+    pages_a_day: float
+    rounds: int
+    checkpoints: tuple[int, ...]
+
+    def cumulated(self, values: Floats) -> Floats:
+        """``values`` [..., checkpoint], which grow from 0, at the ends of all weeks: [..., week].
+
+        Weeks beyond the last page that is played go on as the last tenth of the run does.
+        """
+        pages = np.array([0, *self.checkpoints], float)
+        known = np.concatenate([np.zeros((*values.shape[:-1], 1)), values], axis=-1)
+        ends = 7 * np.arange(1, WEEKS + 1) * self.pages_a_day
+        within = np.minimum(ends, pages[-1])
+        after = np.searchsorted(pages, within).clip(1)
+        share = (within - pages[after - 1]) / (pages[after] - pages[after - 1])
+        inside = known[..., after - 1] * (1 - share) + known[..., after] * share
+        slope = (known[..., -1] - known[..., -2]) / (pages[-1] - pages[-2])
+        result: Floats = inside + slope[..., None] * (ends - within)
+        return result
+
+
+def schedule_of(pages_a_day: float, most_pages: int) -> Schedule:
+    """The pages of a query until the last day, at most ``most_pages`` of them."""
+    rounds = int(min(max(1, np.ceil(DAYS * pages_a_day)), most_pages))
+    ends = np.ceil(7 * np.arange(1, WEEKS + 1) * pages_a_day)
+    wanted = {int(end) for end in ends if 1 <= end < rounds} | {max(1, int(0.9 * rounds)), rounds}
+    return Schedule(pages_a_day, rounds, tuple(sorted(wanted)))
+
 
 HELD_OUT = 0.25
 

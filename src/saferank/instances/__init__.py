@@ -4,8 +4,7 @@
 some of either. May import click models.
 """
 
-from saferank.instances.choosing import choose_instances
-from saferank.instances.embedded import embedded_instances
+from saferank.instances.embedded import choose_instances, embedded_instances
 from saferank.instances.instance_files import (
     Instance,
     InstanceError,

@@ -4,10 +4,8 @@
 a file, ``split`` holds some pages out for evaluation, ``write_synthetic_log`` makes a log whose truth is known.
 """
 
-from saferank.logs.errors import LogError
 from saferank.logs.reading import FORMATS, read_log, summarize_log
-from saferank.logs.records import ClickLog, DistinctPages, split
-from saferank.logs.summary import BadLines, LogSummary
+from saferank.logs.records import BadLines, ClickLog, DistinctPages, LogError, LogSummary, split
 from saferank.logs.synthetic.writing import write_synthetic_log
 
 __all__ = [

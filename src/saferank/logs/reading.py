@@ -13,23 +13,26 @@ from typing import Protocol
 import numpy as np
 
 from saferank.files import on_one_line
-from saferank.logs.errors import LONGEST_PAGE, LogError
 from saferank.logs.formats.byte_chunks import CHUNK, Damaged, Progress
 from saferank.logs.formats.event_tables import GA4, SEGMENT, TableReader
 from saferank.logs.formats.fields import Ids
 from saferank.logs.formats.sessions import SessionsReader
 from saferank.logs.formats.sniffing import EXPECTED, check_format
 from saferank.logs.formats.ubi import UbiReader
-from saferank.logs.formats.yandex import YandexReader
-from saferank.logs.formats.yandex_personalized import Personalized
-from saferank.logs.formats.yandex_relevance import Relevance
-from saferank.logs.records import RANKING_LENGTH, ClickLog
-from saferank.logs.summary import LogSummary
-from saferank.logs.tables.batch import PageBatch
-from saferank.logs.tables.collecting import Collection, collected, distinct_pages, frequent_rankings, new_collection
-from saferank.logs.tables.counting import Counts, counted, new_counts
+from saferank.logs.formats.yandex import Personalized, Relevance, YandexReader
+from saferank.logs.records import LONGEST_PAGE, RANKING_LENGTH, ClickLog, LogError, LogSummary
+from saferank.logs.tables.batch import PageBatch, ReaderCounts, bad_lines
 from saferank.logs.tables.hashed_rows import heaviest
-from saferank.logs.tables.reader_counts import ReaderCounts, bad_lines
+from saferank.logs.tables.passes import (
+    Collection,
+    Counts,
+    collected,
+    counted,
+    distinct_pages,
+    frequent_rankings,
+    new_collection,
+    new_counts,
+)
 from saferank.verbs import Ints
 
 MAX_BAD = 0.01

@@ -1,4 +1,4 @@
-"""The record that everything else uses: distinct pages with weights, and what their numbers stand for.
+"""What is read of a log: distinct pages with weights, counts of what was read, and what can be wrong with a line.
 
 A log repeats itself: the same page with the same clicks comes again and again. So estimation works on distinct pages,
 each with the number of times it was seen, and its cost depends on their number rather than on the size of the log.
@@ -10,9 +10,90 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.logs.summary import LogSummary
+from saferank.errors import ArgumentError, UsageError, whole_number
 from saferank.randomness import stream
 from saferank.verbs import Ints
+
+LONGEST_PAGE = 100
+"""Items on a page; click models cover as many positions."""
+LONGEST_SESSION = 4096
+"""Pages that can wait for their clicks: all of one session."""
+
+GOOD, FIELDS, NUMBER, RECORD, ORPHAN, LONG_PAGE, LONG_SESSION, TWICE, NOT_JSON, SHAPE, FULL = range(11)
+"""What became of a line. ``FULL`` is no fault of the line: it must be read again when the batch is emptied."""
+
+KINDS = {
+    FIELDS: "wrong number of fields",
+    NUMBER: "not a number",
+    RECORD: "unknown record type",
+    ORPHAN: "click without its page",
+    LONG_PAGE: f"page of more than {LONGEST_PAGE} items",
+    LONG_SESSION: f"session of more than {LONGEST_SESSION} pages",
+    TWICE: "item twice on its page",
+    NOT_JSON: "not JSON",
+    SHAPE: "not an object with query, items and clicked",
+}
+"""Bad lines by what is wrong with them, the first thing from the left."""
+
+
+class LogError(UsageError):
+    """Why a log cannot be used, in one line that begins with its name."""
+
+
+def check_lengths(page_length: int | None, items: int | None) -> None:
+    """An ``ArgumentError`` for lengths that no page and no instance can have."""
+    if page_length is not None:
+        whole_number(page_length, "page_length", at_most=LONGEST_PAGE)
+    if items is not None:
+        whole_number(items, "items")
+        if page_length is not None and items < page_length:
+            raise ArgumentError("items", f"found {items}, expected at least {page_length}, the page length")
+
+
+@dataclass(frozen=True)
+class BadLines:
+    """Lines (rows of a Parquet file) that were left out for the same reason."""
+
+    kind: str
+    count: int
+    first: tuple[int, ...]  # numbers of the first few, from 1
+    text: str  # how the very first one begins
+
+    def __str__(self) -> str:
+        lines = ", ".join(map(str, self.first)) + (", ..." if self.count > len(self.first) else "")
+        return f"{self.kind}: {self.count:,} (line {lines})"
+
+
+@dataclass(frozen=True)
+class LogSummary:
+    """A whole log in numbers. Pages, queries and clicks are those of Q records; T records have counts of their own."""
+
+    source: str
+    format: str
+    lines: int
+    sessions: int | None  # None where a format does not tell
+    pages: int
+    test_pages: int
+    queries: int
+    clicks: int  # clicked items; several clicks on the same item of a page are one
+    shown_by_position: tuple[int, ...]  # pages that are at least so long
+    clicks_by_position: tuple[int, ...]
+    pages_without_click: int
+    stray_clicks: int  # on items that their page did not show
+    test_clicks: int  # on pages of T records
+    bad_lines: tuple[BadLines, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def abandonment(self) -> float:
+        """The share of pages without a click."""
+        return self.pages_without_click / self.pages
+
+    @property
+    def bad(self) -> int:
+        """How many lines were left out."""
+        return sum(bad.count for bad in self.bad_lines)
+
 
 RANKING_LENGTH = 10
 """The paper's protocol: for each query its most frequent ranking of so many items, where it has one."""

@@ -9,15 +9,13 @@ from typing import Any
 from saferank.errors import ArgumentError
 from saferank.files import write_atomically
 from saferank.reporting import latex, page
-from saferank.reporting.claims.places import ALL, Place, places_of
-from saferank.reporting.claims.questions import SAFE, Claim, NotRun, judge_claims
-from saferank.reporting.claims.readings import OtherReading, explain, readings_of
-from saferank.reporting.claims.summary import headline
+from saferank.reporting.claims import ALL, SAFE, Claim, NotRun, Place, judge_claims, places_of
 from saferank.reporting.data import data_of
-from saferank.reporting.figures.options import USUAL, FigureOptions
+from saferank.reporting.figures.panels import USUAL, FigureOptions
 from saferank.reporting.looks import PAPER_MODELS, labels, policy_name
-from saferank.reporting.model_study import findings, model_study_of
-from saferank.reporting.reading import Run, read_checked, read_run
+from saferank.reporting.reading import ALL_ALIKE, Run, Selection, read_checked, read_run
+from saferank.reporting.readings import OtherReading, explain, headline, readings_of
+from saferank.reporting.runs import Key, runs_of
 from saferank.reporting.sections import (
     FIGURES,
     Studio,
@@ -27,12 +25,9 @@ from saferank.reporting.sections import (
     model_study_section,
     study_section,
 )
-from saferank.reporting.selection import ALL_ALIKE, Selection
 from saferank.reporting.sensitivity import sensitivity_tables
-from saferank.reporting.spread.by_query import ORIGINAL, finding, spreads
-from saferank.reporting.spread.clicks import click_tables
-from saferank.reporting.spread.runs import Key, runs_of
-from saferank.reporting.study import StudyPair, study_pairs
+from saferank.reporting.spread import ORIGINAL, click_tables, finding, spreads
+from saferank.reporting.study import StudyPair, findings, model_study_of, study_pairs
 from saferank.simulation.runs import Runs
 
 PAGE = "report.html"

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from saferank.files import write_atomically
-from saferank.reporting.claims.questions import Claim, NotRun
-from saferank.reporting.claims.summary import claim_tables
+from saferank.reporting.claims import Claim, NotRun
 from saferank.reporting.looks import model_name
-from saferank.reporting.spread.by_query import Spread
-from saferank.reporting.spread.clicks import ClickTable
+from saferank.reporting.readings import claim_tables
+from saferank.reporting.spread import ClickTable, Spread
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",

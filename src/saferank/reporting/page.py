@@ -7,17 +7,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from saferank.reporting.claims.places import Place
-from saferank.reporting.claims.questions import Claim, NotRun, final_regret, final_violations
-from saferank.reporting.claims.readings import OtherReading, in_short
-from saferank.reporting.claims.summary import claim_tables, headline, in_standard_errors
-from saferank.reporting.claims.verdicts import FAILS, HOLDS, UNDECIDED
-from saferank.reporting.data import Data
-from saferank.reporting.figures.files import colour_variable
+from saferank.reporting.claims import FAILS, HOLDS, UNDECIDED, Claim, NotRun, Place, final_regret, final_violations
+from saferank.reporting.data import Data, seconds_by_policy, what_was_run
+from saferank.reporting.figures.panels import colour_variable
 from saferank.reporting.looks import PAPER_MODELS, dark_colours, model_name, policy_name
 from saferank.reporting.numbers import counted
-from saferank.reporting.ran import seconds_by_policy, what_was_run
 from saferank.reporting.reading import Run
+from saferank.reporting.readings import OtherReading, claim_tables, headline, in_short, in_standard_errors
 from saferank.reporting.sections import link
 
 

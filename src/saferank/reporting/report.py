@@ -10,7 +10,7 @@ from saferank.errors import ArgumentError, OutputError, UsageError, whole_number
 
 if TYPE_CHECKING:
     from saferank.reporting.build import Report
-    from saferank.reporting.figures.options import FigureOptions
+    from saferank.reporting.figures.panels import FigureOptions
 
 RESULTS = "results.json"
 
@@ -54,7 +54,7 @@ def report(
     if missing:
         raise UsageError(f"a report needs {' and '.join(missing)}; to get them: pip install 'saferank[report]'")
     from saferank.reporting.build import Choices, build_report
-    from saferank.reporting.selection import Selection
+    from saferank.reporting.reading import Selection
 
     file = _results_file(results, out)
     special = {"optimal": optimal, "none_of_best": none_of_best}
@@ -71,7 +71,7 @@ def report(
 
 def figure_options(axes: str, columns: int | None, first_round: int | None) -> "FigureOptions":
     """How figures are drawn; an ``ArgumentError`` for what cannot be."""
-    from saferank.reporting.figures.options import FigureOptions
+    from saferank.reporting.figures.panels import FigureOptions
 
     if axes not in ("log", "linear"):
         raise ArgumentError("axes", f"found {axes!r}, expected log or linear")

@@ -8,19 +8,15 @@ from urllib.parse import quote
 
 from matplotlib.figure import Figure
 
-from saferank.reporting.claims.places import ALL, NONE_OF_BEST, OPTIMAL, Place
-from saferank.reporting.claims.questions import final_regret, final_violations
+from saferank.reporting.claims import ALL, NONE_OF_BEST, OPTIMAL, Place, final_regret, final_violations
 from saferank.reporting.figures.by_query import by_query_figure
 from saferank.reporting.figures.curves import curves_figure
-from saferank.reporting.figures.files import inline_svg, write_formats
-from saferank.reporting.figures.model_study import model_study_figure
-from saferank.reporting.figures.options import USUAL, FigureOptions
-from saferank.reporting.figures.study import study_figure
+from saferank.reporting.figures.panels import USUAL, FigureOptions, inline_svg, write_formats
+from saferank.reporting.figures.study import model_study_figure, study_figure
 from saferank.reporting.looks import model_name, policy_name
-from saferank.reporting.model_study import ModelStudy
 from saferank.reporting.pooling import Pooled
-from saferank.reporting.spread.by_query import ORIGINAL, Spread
-from saferank.reporting.study import StudyPair
+from saferank.reporting.spread import ORIGINAL, Spread
+from saferank.reporting.study import ModelStudy, StudyPair
 
 FIGURES = "figures"
 _STEMS = {ALL: "all-queries", OPTIMAL: "optimal-original", NONE_OF_BEST: "none-of-best"}

@@ -7,13 +7,12 @@ behind an instance is another order for ties, and any rule other than the run's 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from saferank.reporting.claims.places import ALL, PHRASES, Place
-from saferank.reporting.claims.questions import final_regret, final_violations
-from saferank.reporting.claims.readings import WORDS
+from saferank.reporting.claims import ALL, PHRASES, Place, final_regret, final_violations
 from saferank.reporting.looks import policy_name
 from saferank.reporting.numbers import Measured, ratio
 from saferank.reporting.pooling import Pooled, pooled
 from saferank.reporting.reading import Run
+from saferank.reporting.readings import WORDS
 from saferank.simulation.results import Result
 
 REVERSED = " (candidates reversed)"

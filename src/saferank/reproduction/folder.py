@@ -1,20 +1,25 @@
-"""The folder of a reproduction: beside what every run keeps there are the log and the click models.
+"""The folder of a reproduction: beside what every run keeps, the log and the click models; in the end the results.
 
 ``experiment.json`` is written when the click models are there. Beside it are ``log.gz`` (the synthetic log, where no
 other was given), ``instances.json`` (the click models), and in the end ``sensitivity.json`` and ``study.json``.
 """
 
 import hashlib
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from saferank.errors import ArgumentError
-from saferank.experiments.run_files import RUNS
+from saferank.experiments.frames import write_runs
 from saferank.experiments.run_folder import RESULTS, START_AGAIN, FolderError, RunFolder
 from saferank.instances import Instance, load_instances, save_instances
-from saferank.reproduction.planted import LOG_NAME
-
-__all__ = ["RESULTS", "SENSITIVITY", "STUDY", "Folder", "FolderError"]
+from saferank.reporting.runs import RUNS
+from saferank.reproduction.log import LOG_NAME
+from saferank.reproduction.parts import Parts, Special
+from saferank.reproduction.protocol import Protocol
+from saferank.simulation.engine import Gathered
+from saferank.simulation.results import write_results
 
 SENSITIVITY, STUDY = "sensitivity.json", "study.json"
 
@@ -30,9 +35,9 @@ class Folder(RunFolder):
 
     @property
     def files(self) -> list[Path]:
-        """Every file that a run writes, the report aside."""
+        """Every file that a run writes, the pieces and the report aside."""
         others = [self.path / name for name in (LOG_NAME, SENSITIVITY, STUDY, RUNS)]
-        return [self.experiment, self.results, self.pieces, self.instances, *others]
+        return [self.experiment, self.results, self.instances, *others]
 
     def check_use(self, resume: bool, overwrite: bool) -> None:
         """A folder with a run in it is neither resumed nor cleared unless that is asked for."""
@@ -57,3 +62,70 @@ class Folder(RunFolder):
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file of any size."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def reproduction_facts(
+    protocol: Protocol,
+    log: dict[str, Any],
+    instances: Sequence[Instance],
+    special: Special,
+    sets: Mapping[str, Sequence[Instance]],
+) -> dict[str, Any]:
+    """What was run, for the provenance of results."""
+    parts = protocol.parts
+    return {
+        "profile": protocol.profile,
+        "log": log,
+        "queries": len({instance.id for instance in instances}),
+        "special": special.facts(),
+        "rule": protocol.rule,
+        "rounds": protocol.rounds,
+        "repetitions": protocol.sizes.repetitions,
+        "positions": protocol.positions,
+        "items": protocol.items,
+        "models": list(protocol.models),
+        "iterations": protocol.iterations,
+        "sensitivity": SENSITIVITY if "sensitivity" in parts else None,
+        "study": STUDY if "study" in parts else None,
+        "study_sets": {name: list(dict.fromkeys(each.id for each in some)) for name, some in sets.items()},
+    }
+
+
+def measured(parts: Parts, gathered: Gathered) -> dict[str, Any]:
+    """The seconds of threads that each policy took in the paper's experiment, and the most memory of this process."""
+    seconds: dict[str, float] = {}
+    for number, cell in enumerate(parts.paper):
+        seconds[cell.kind.name] = seconds.get(cell.kind.name, 0.0) + gathered.seconds.get(number, 0.0)
+    return {
+        "seconds_by_policy": {policy: round(each, 3) for policy, each in seconds.items()},
+        "peak_memory_mb": peak_memory_mb(),
+    }
+
+
+def peak_memory_mb() -> float | None:
+    """The most memory that this process has had; None where the system does not tell."""
+    try:
+        import resource
+    except ModuleNotFoundError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (1 << 20 if sys.platform == "darwin" else 1 << 10), 1)
+
+
+def write_outcome(folder: Path, parts: Parts, gathered: Gathered, source: dict[str, Any]) -> None:
+    """Write the files; results.json last: where it is, the others are complete."""
+    results = gathered.in_order()
+    first = len(parts.paper)
+    second = first + len(parts.sensitivity)
+    if parts.sensitivity:
+        write_results(folder / SENSITIVITY, results[first:second], source)
+    if parts.study:
+        write_results(folder / STUDY, results[second:], source)
+    write_runs(folder / RUNS, results[:first], gathered.runs_in_order()[:first])
+    write_results(folder / RESULTS, results[:first], source)

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from saferank.reporting.build import Report
     from saferank.reproduction.folder import Folder
     from saferank.reproduction.parts import Parts
-    from saferank.reproduction.protocol import Protocol
-    from saferank.reproduction.request import ReproductionRequest
+    from saferank.reproduction.protocol import Protocol, ReproductionRequest
     from saferank.simulation.engine import SimulationEngine
 
 
@@ -94,7 +93,7 @@ def reproduce(
     keeps what is finished: after an interrupt or a crash the same call with ``resume=True`` continues the run and
     gives the same results. Nothing long is started before every argument has been checked.
     """
-    from saferank.reproduction.request import ReproductionRequest
+    from saferank.reproduction.protocol import ReproductionRequest
 
     request = ReproductionRequest(
         profile=profile,
@@ -133,7 +132,7 @@ def _reproduce(
 ) -> Reproduction:
     from saferank.checks.plugin import as_argument_error, check_plugin_policy
     from saferank.experiments.engines import engine_of
-    from saferank.experiments.pieces import resumable
+    from saferank.experiments.run_folder import resumable
     from saferank.files import output_folder
     from saferank.policies import policy_kind
     from saferank.progress import progress_of
@@ -171,9 +170,8 @@ def _begin(
     folder: "Folder", protocol: "Protocol", asked: dict[str, Any], request: "ReproductionRequest", shown: "Reporter"
 ) -> None:
     """Log and click models; not kept in pieces, for they take minutes at most."""
-    from saferank.reproduction.outcome import file_digest
-    from saferank.reproduction.planted import LOG_NAME
-    from saferank.reproduction.query_models import fitted_instances
+    from saferank.reproduction.folder import file_digest
+    from saferank.reproduction.log import LOG_NAME, fitted_instances
 
     try:
         instances, about, log = fitted_instances(request, protocol, folder.path, shown)
@@ -190,9 +188,8 @@ def _experiment(
     protocol: "Protocol", instances: list[Any], log: dict[str, Any], others: dict[str, list[Any]]
 ) -> tuple["Parts", dict[str, Any]]:
     """Everything that is played, and the facts about it."""
-    from saferank.reproduction.outcome import reproduction_facts
-    from saferank.reproduction.parts import parts_of, study_sets
-    from saferank.reproduction.special import special_queries
+    from saferank.reproduction.folder import reproduction_facts
+    from saferank.reproduction.parts import parts_of, special_queries, study_sets
 
     sets = study_sets(protocol, others) if "study" in protocol.parts else {}
     special = special_queries(instances, protocol.positions)
@@ -210,18 +207,17 @@ def _run(
     command: list[str],
 ) -> None:
     """Play what is missing and write the results."""
-    from saferank.experiments.pieces import opened_pieces
-    from saferank.experiments.run_folder import GO_ON
+    from saferank.experiments.run_folder import GO_ON, opened_pieces
     from saferank.experiments.simulate import play
     from saferank.experiments.sources import read_facts
-    from saferank.reproduction.outcome import measured, write_outcome
+    from saferank.reproduction.folder import measured, write_outcome
     from saferank.simulation.results import provenance
 
-    with opened_pieces(parts.cells, folder.pieces, started, shown) as pieces:
-        play(parts.cells, pieces, engine, shown, lambda: GO_ON)
-        source = {**provenance(command, protocol.seed, pieces.elapsed), **read_facts(folder.instances, parts.paper)}
-        with writing(folder.results):
-            write_outcome(folder.path, parts, pieces, {**source, "reproduction": {**facts, **measured(parts, pieces)}})
+    pieces = opened_pieces(parts.cells, folder.pieces, started, shown)
+    play(parts.cells, pieces, engine, shown, lambda: GO_ON)
+    source = {**provenance(command, protocol.seed, pieces.elapsed), **read_facts(folder.instances, parts.paper)}
+    with writing(folder.results):
+        write_outcome(folder.path, parts, pieces, {**source, "reproduction": {**facts, **measured(parts, pieces)}})
     folder.remove_pieces()
 
 

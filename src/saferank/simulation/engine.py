@@ -116,9 +116,13 @@ class Gathered:
         runs = self.runs.setdefault(number, {})
         runs |= dict(zip(played.task.repetitions, played.rows, strict=True))
         if len(runs) == cell.plan.repetitions:
-            rows = np.array([runs[repetition] for repetition in sorted(runs)])
-            self.results[number], self.kept[number] = result_of(cell, rows), kept(cell.checkpoints, rows)
+            self.finish(number, np.array([runs[repetition] for repetition in sorted(runs)]))
             del self.runs[number]
+
+    def finish(self, number: int, rows: Floats) -> None:
+        """Take in all runs of a cell, in the order of their repetitions."""
+        cell = self.cells[number]
+        self.results[number], self.kept[number] = result_of(cell, rows), kept(cell.checkpoints, rows)
 
     def tasks(self, task_rounds: int) -> list[Task]:
         """What is still to be played, in tasks of about so many rounds."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from saferank.errors import ClusterError
-from saferank.experiments.pieces import Pieces
+from saferank.experiments.run_folder import Pieces
 from saferank.instances import load_instances
 from saferank.policies import policies_of
 from saferank.simulation.results import read_results
@@ -333,31 +333,32 @@ def test_overwriting_begins_anew(tmp_path: Path, capsys: Capture) -> None:
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
+def full(descriptor: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 @pytest.mark.usefixtures("without_report")
 def test_a_full_disk_is_an_error_that_can_be_gone_on_from(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call(capsys, "reproduce", *PLAIN, "--out", tmp_path / "whole")
-    kept = Pieces._append
-    written: list[int] = []
-
-    def full_after_two(self: Pieces, record: dict[str, Any]) -> None:
-        written.append(1)
-        if len(written) > 2:
-            from saferank.experiments.pieces import PiecesError
-
-            raise PiecesError(os.strerror(errno.ENOSPC))
-        kept(self, record)
+    finish = Pieces.finish
 
     with monkeypatch.context() as patch:
-        patch.setattr(Pieces, "_append", full_after_two)
+
+        def full_after_two(self: Pieces, number: int, rows: Any) -> None:
+            if len(self.results) == 2:
+                patch.setattr("saferank.files.os.fsync", full)
+            finish(self, number, rows)
+
+        patch.setattr(Pieces, "finish", full_after_two)
         code, _, err = call(capsys, "reproduce", *PLAIN, "--out", tmp_path / "full")
     assert code == 1
-    assert "finished.log: cannot be written: No space left on device; what was finished is kept; to continue" in err
+    assert ".parquet: cannot be written: No space left on device; what was finished is kept; to continue" in err
     assert not (tmp_path / "full" / "results.json").exists()
     code, _, err = call(capsys, "reproduce", *PLAIN, "--resume", "--out", tmp_path / "full")
     assert code == 0
-    assert "600 of 2,400 rounds are there already" in err or "1,200 of 2,400 rounds are there already" in err
+    assert "1,200 of 2,400 rounds are there already" in err
     assert results_in(tmp_path / "full") == results_in(tmp_path / "whole")
 
 
@@ -365,10 +366,7 @@ def test_a_full_disk_is_an_error_that_can_be_gone_on_from(
 def test_a_disk_that_is_full_when_results_are_written_leaves_no_half_file(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    from saferank.reproduction.outcome import write_outcome
+    from saferank.reproduction.folder import write_outcome
 
     with monkeypatch.context() as patch:
 
@@ -376,7 +374,7 @@ def test_a_disk_that_is_full_when_results_are_written_leaves_no_half_file(
             patch.setattr("saferank.files.os.fsync", full)
             return write_outcome(*arguments)
 
-        patch.setattr("saferank.reproduction.outcome.write_outcome", begin_and_fill)
+        patch.setattr("saferank.reproduction.folder.write_outcome", begin_and_fill)
         code, _, err = call(capsys, "reproduce", *PLAIN, "--out", tmp_path)
     assert (code, "results.json: cannot be written: No space left" in err) == (1, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["experiment.json", "instances.json", "log.gz", "pieces"]
@@ -388,8 +386,7 @@ def test_without_the_report_extra_it_says_how_to_get_it(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.warns(UserWarning, match=r"runs.parquet is not written: it needs polars"):
-        code, out, err = call(capsys, "reproduce", *PLAIN, "--out", tmp_path)
+    code, out, err = call(capsys, "reproduce", *PLAIN, "--out", tmp_path)
     assert code == 0
     assert out.splitlines()[-1] == str(tmp_path / "results.json")
     assert err.splitlines()[-1].endswith("pip install 'saferank[report]'")

@@ -21,13 +21,12 @@ OPTIONS = (
 UNHURRIED = """
 import sys, time
 from saferank.cli import main
-from saferank.experiments import pieces
+from saferank.experiments import run_folder as pieces
 keep = pieces.Pieces.add
 def slowly(self, played):
     keep(self, played)
     time.sleep(0.05)
 pieces.Pieces.add = slowly
-pieces.KEEP_SECONDS = 0.2
 sys.exit(main(sys.argv[1:]))
 """
 """The command, with time to be killed in."""
@@ -38,10 +37,10 @@ def started(folder: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment())
 
 
-def wait_for_pieces(running: "subprocess.Popen[str]", folder: Path, lines: int) -> None:
-    """Until so many records are there."""
-    file, end = Folder(folder).pieces, time.monotonic() + SECONDS
-    while not file.exists() or file.read_bytes().count(b"\n") < lines:
+def wait_for_pieces(running: "subprocess.Popen[str]", folder: Path, number: int) -> None:
+    """Until so many cells are there."""
+    end = time.monotonic() + SECONDS
+    while len(Folder(folder).piece_files) < number:
         assert running.poll() is None, running.stderr and running.stderr.read()
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -62,26 +61,26 @@ def _without_report(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_killed_twice_it_gives_the_same_files_as_without(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     with started(killed) as running:
-        wait_for_pieces(running, killed, 5)
+        wait_for_pieces(running, killed, 3)
         running.kill()
     assert running.returncode == -signal.SIGKILL
     assert not (killed / "results.json").exists()
-    with Folder(killed).pieces.open("ab") as file:
-        file.write(b"0123456789abcdef {torn")  # what a second kill might leave
+    Folder(killed).piece_files[1].write_bytes(b"damaged")
+    (Folder(killed).pieces / ".000009-0.parquet.0.tmp").write_bytes(b"half a file")  # what a second kill might leave
     code, _, err = call(capsys, "reproduce", *OPTIONS, "--out", killed)
     assert (code, "holds a run that was not finished; continue it with --resume, start again" in err) == (2, True)
     code, _, err = call(capsys, "reproduce", *OPTIONS, "--jobs", "1", "--resume", "--out", killed)
     assert code == 0
-    assert "rounds are there already; a torn record of " in err
-    assert not err.startswith("0 of")
+    assert "rounds are there already" in err
+    assert "is damaged, and its cell is played again" in err
     assert call(capsys, "reproduce", *OPTIONS, "--out", whole).code == 0
     assert files_of(killed) == files_of(whole)
-    assert not Folder(killed).pieces.parent.exists()
+    assert not Folder(killed).pieces.exists()
 
 
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with started(tmp_path) as running:
-        wait_for_pieces(running, tmp_path, 2)
+        wait_for_pieces(running, tmp_path, 1)
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=SECONDS)
     assert running.returncode == 130

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import wilcoxon
 
 from saferank.errors import ArgumentError
-from saferank.experiments.comparisons.comparison import compared
+from saferank.experiments.comparisons import compared
 from saferank.experiments.results import Results
 from saferank.simulation.results import Result
 from saferank.simulation.runs import Runs

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from saferank.errors import ArgumentError
-from saferank.experiments.comparisons.pairs import holm
-from saferank.experiments.comparisons.tails import tails_of
+from saferank.experiments.comparisons import holm, tails_of
 from saferank.experiments.results import Results
 from saferank.simulation.results import Result
 from saferank.simulation.runs import MEASURES, Runs

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from saferank.logs import LogError, read_log, summarize_log
-from saferank.logs.formats import parquet_rows
+from saferank.logs.formats import sessions
 from tests.logs.log_writing import same
 
 PAGES = [
@@ -60,7 +59,7 @@ def test_json_gzip_and_parquet_are_equal(tmp_path: Path, monkeypatch: pytest.Mon
     plain = write_lines(tmp_path / "plain", pages)
     (tmp_path / "packed").write_bytes(gzip.compress(plain.read_bytes()))
     polars.DataFrame(pages).write_parquet(tmp_path / "table")
-    monkeypatch.setattr(parquet_rows, "_SLICE", 777)
+    monkeypatch.setattr(sessions, "_SLICE", 777)
     log = read_log(plain, "sessions", queries=3)
     assert same(log, read_log(tmp_path / "packed", "sessions", queries=3, chunk=100))
     told: list[int] = []
@@ -119,13 +118,6 @@ def test_a_missing_column_and_damaged_parquet(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(LogError, match=rf"^{path}: cannot be read as Parquet: "):
         summarize_log(path, "sessions")
-
-
-def test_without_polars_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    polars.DataFrame(PAGES).write_parquet(tmp_path / "table")
-    monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(LogError, match=r"is Parquet, which needs polars; to get it: pip install 'saferank\[logs\]'"):
-        summarize_log(tmp_path / "table", "sessions")
 
 
 def test_more_pages_than_a_batch_holds(tmp_path: Path) -> None:

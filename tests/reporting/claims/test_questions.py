@@ -5,13 +5,29 @@ from pathlib import Path
 
 import pytest
 
-from saferank.reporting.claims.places import ALL, NONE_OF_BEST, OPTIMAL, places_of
-from saferank.reporting.claims.questions import PAPER, Claim, NotRun, Question, judge_claims
-from saferank.reporting.claims.summary import headline
-from saferank.reporting.claims.verdicts import FAILS, HOLDS, UNDECIDED, ends_below, never, some, stays_above, zero
+from saferank.reporting.claims import (
+    ALL,
+    FAILS,
+    HOLDS,
+    NONE_OF_BEST,
+    OPTIMAL,
+    PAPER,
+    UNDECIDED,
+    Claim,
+    NotRun,
+    Question,
+    ends_below,
+    judge_claims,
+    never,
+    places_of,
+    some,
+    stays_above,
+    zero,
+)
 from saferank.reporting.looks import PAPER_MODELS
 from saferank.reporting.numbers import Measured
 from saferank.reporting.reading import Run
+from saferank.reporting.readings import headline
 from saferank.simulation.results import Result
 from tests.reporting.planted import QUERIES, SPECIAL, true_results
 

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from saferank.reporting.claims.places import Place, places_of
-from saferank.reporting.claims.questions import Claim, judge_claims
-from saferank.reporting.claims.readings import OtherReading, explain, in_short, readings_of
+from saferank.reporting.claims import Claim, Place, judge_claims, places_of
 from saferank.reporting.reading import Run
+from saferank.reporting.readings import OtherReading, explain, in_short, readings_of
 from saferank.simulation.results import Result
 from tests.reporting.planted import SPECIAL, curve, true_results
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from saferank.reporting.figures.curves import curves_figure, regret_figure
-from saferank.reporting.figures.files import inline_svg, write_formats
-from saferank.reporting.figures.panels import spread
+from saferank.reporting.figures.curves import curves_figure
+from saferank.reporting.figures.panels import inline_svg, spread, write_figure, write_formats
 from saferank.reporting.looks import dark_colours, looks_of
 from saferank.reporting.pooling import pooled
 from saferank.simulation.results import Result
@@ -40,7 +39,7 @@ PAPER = list(true_results().values())
     ],
 )  # fmt: skip
 def test_the_figure_is_a_png(results: list[Result], tmp_path: Path) -> None:
-    regret_figure(results, tmp_path / "regret.png")
+    write_figure(curves_figure(pooled(results)), tmp_path / "regret.png")
     assert (tmp_path / "regret.png").read_bytes().startswith(PNG)
     assert [path.name for path in tmp_path.iterdir()] == ["regret.png"]
 
@@ -152,5 +151,5 @@ def test_a_full_disk_leaves_the_old_picture(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "regret.png").write_text("old")
     monkeypatch.setattr(Figure, "savefig", half)
     with pytest.raises(OSError, match="No space left"):
-        regret_figure([curve("original")], tmp_path / "regret.png")
+        write_figure(curves_figure(pooled([curve("original")])), tmp_path / "regret.png")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("regret.png", "old")]

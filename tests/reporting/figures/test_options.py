@@ -7,7 +7,7 @@ import pytest
 
 from saferank.errors import ArgumentError
 from saferank.reporting.figures.curves import curves_figure
-from saferank.reporting.figures.options import FigureOptions
+from saferank.reporting.figures.panels import FigureOptions
 from saferank.reporting.looks import labels, policy_name
 from saferank.reporting.pooling import Pooled, pooled
 from saferank.reporting.report import report

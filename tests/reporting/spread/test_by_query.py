@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from saferank.reporting.figures.by_query import by_query_figure
-from saferank.reporting.reading import ReportError, Run
-from saferank.reporting.spread.by_query import BETTER, EQUAL, WORSE, finding, share_of, spreads
-from saferank.reporting.spread.runs import runs_of
+from saferank.reporting.reading import Run
+from saferank.reporting.runs import runs_of
+from saferank.reporting.spread import BETTER, EQUAL, WORSE, finding, share_of, spreads
+from saferank.simulation.results import ResultsError
 from tests.reporting.planted import curve, reproduction, runs, true_results, write
 
 
@@ -71,7 +72,7 @@ def test_runs_are_read_or_the_reason_is_told(tmp_path: Path) -> None:
     read = runs_of(Run(path, results, {}))
     assert isinstance(read, dict) and len(read) == len(results)
     assert (read["worst", "cm", "kl-ucb-br"].values == runs(true_results()["worst", "cm", "kl-ucb-br"]).values).all()
-    with pytest.raises(ReportError, match=r"runs\.parquet: does not hold the runs of the results beside it"):
+    with pytest.raises(ResultsError, match=r"runs\.parquet: does not hold the runs of the results beside it"):
         runs_of(Run(path, [curve("kl-ucb-br", instance="another")], {}))
     alone = Run(write(tmp_path / "new.json", results).rename(tmp_path.parent / "results.json"), results, {})
     assert "runs.parquet is not beside results.json" in str(runs_of(alone))

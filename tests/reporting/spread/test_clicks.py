@@ -2,7 +2,7 @@
 
 import pytest
 
-from saferank.reporting.spread.clicks import click_tables
+from saferank.reporting.spread import click_tables
 from tests.reporting.planted import runs, true_results
 
 

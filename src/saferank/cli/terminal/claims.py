@@ -10,10 +10,9 @@ from rich.table import Table
 
 from saferank.cli.terminal.console import STDOUT
 from saferank.reporting.build import Report
-from saferank.reporting.claims.questions import Claim, NotRun
-from saferank.reporting.claims.summary import ClaimRow, claim_tables, headline, in_standard_errors
-from saferank.reporting.claims.verdicts import FAILS, HOLDS, UNDECIDED
+from saferank.reporting.claims import FAILS, HOLDS, UNDECIDED, Claim, NotRun
 from saferank.reporting.looks import model_name
+from saferank.reporting.readings import ClaimRow, claim_tables, headline, in_standard_errors
 
 _COLOURS = {HOLDS: "green", FAILS: "bold red", UNDECIDED: "yellow"}
 

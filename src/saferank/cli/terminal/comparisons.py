@@ -8,9 +8,7 @@ from rich.table import Table
 
 from saferank.cli.terminal.console import STDOUT
 from saferank.cli.terminal.tables import add_names, in_lines
-from saferank.experiments.comparisons.comparison import Comparison, ModelDifference
-from saferank.experiments.comparisons.pairs import Comparisons
-from saferank.experiments.comparisons.tails import LEVELS, Tail
+from saferank.experiments.comparisons import LEVELS, Comparison, Comparisons, ModelDifference, Tail
 from saferank.experiments.sources import in_words
 from saferank.reporting.numbers import Measured, plainly
 

@@ -8,10 +8,9 @@ from rich import box
 from rich.table import Table
 
 from saferank.cli.terminal.console import STDOUT
-from saferank.forecasting.bands import Band
-from saferank.forecasting.outcome import Forecast
+from saferank.forecasting.outcome import Band, Forecast
 from saferank.forecasting.playing import CHANGED, CONFIRMED
-from saferank.forecasting.traffic import DEADLINES
+from saferank.forecasting.worlds import DEADLINES
 
 
 def show_forecast(found: Forecast, files: Sequence[Path]) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from saferank.cli.terminal.console import STDOUT
 from saferank.cli.terminal.tables import results_table
-from saferank.experiments.labels import labelled
+from saferank.experiments.frames import labelled
 from saferank.experiments.results import Results
 from saferank.experiments.sources import in_words
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rich import box
 from rich.table import Table
 
-from saferank.experiments.tables import HEADINGS, final_rows, title
+from saferank.experiments.frames import HEADINGS, final_rows, title
 from saferank.simulation.bench import Timing
 from saferank.simulation.results import Result
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from saferank._kernel import kernel
 from saferank.files import on_one_line
-from saferank.logs.errors import LogError
 from saferank.logs.formats.fields import Bytes
+from saferank.logs.records import LogError
 
 CHUNK = 1 << 24
 LONGEST_LINE = 1 << 24

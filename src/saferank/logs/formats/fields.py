@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank._kernel import kernel
-from saferank.logs.errors import FIELDS, GOOD, NUMBER
+from saferank.logs.records import FIELDS, GOOD, NUMBER
 
 Bytes = NDArray[np.uint8]
 Ids = NDArray[np.uint64]

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from saferank.files import on_one_line
-from saferank.logs.errors import LogError
 from saferank.logs.formats.byte_chunks import open_bytes, unreadable
+from saferank.logs.records import LogError
 
 EXPECTED = {
     "yandex-personalized": "tab-separated records like 'SessionID M Day USERID', "

@@ -13,10 +13,10 @@ without hits is no page. Events with other actions than ``click`` are skipped.
 from collections.abc import Mapping
 from pathlib import Path
 
-from saferank.logs.errors import GOOD, SHAPE
 from saferank.logs.formats.byte_chunks import CHUNK, Progress
-from saferank.logs.formats.joining import JoinedPage, JoiningReader
+from saferank.logs.formats.event_tables import JoinedPage, JoiningReader
 from saferank.logs.formats.sessions import name_of
+from saferank.logs.records import GOOD, SHAPE
 from saferank.logs.tables.batch import PageBatch
 
 CLICK = "click"

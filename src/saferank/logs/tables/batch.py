@@ -1,7 +1,6 @@
-"""Pages on their way from a reader to the tables: the closed sessions, then the one whose clicks may still come.
+"""Pages on their way from a reader to the tables, and what the reader counts: lines, sessions, bad lines by kind.
 
-A batch is all the memory a reader needs. It holds at most ``LONGEST_SESSION`` pages, of which the first ``closed`` are
-complete; a consumer takes them, ``forget_closed`` makes room, and the reader continues where it had stopped.
+A batch holds the closed sessions, then the one whose clicks may still come.
 """
 
 from typing import NamedTuple
@@ -10,10 +9,65 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank._kernel import kernel
-from saferank.logs.errors import FULL, GOOD, LONG_SESSION, LONGEST_PAGE, LONGEST_SESSION, ORPHAN
-from saferank.logs.formats.fields import Ids
-from saferank.logs.tables.reader_counts import ReaderCounts, new_reader_counts
+from saferank.logs.formats.fields import Bytes, Ids
+from saferank.logs.records import FULL, GOOD, KINDS, LONG_SESSION, LONGEST_PAGE, LONGEST_SESSION, ORPHAN, BadLines
 from saferank.verbs import Flags, Ints
+
+_KEPT_LINES = 5
+_KEPT_BYTES = 60
+
+
+class ReaderCounts(NamedTuple):
+    """Counts, and of each kind of bad line the numbers of the first ones and how the very first begins."""
+
+    lines: Ints  # [1]
+    sessions: Ints  # [1]
+    stray_clicks: Ints  # [1] on items that their page did not show
+    test_clicks: Ints  # [1] on pages of T records
+    bad: Ints  # [kinds]
+    first: Ints  # [kinds, _KEPT_LINES] numbers of lines, from 1
+    text: Bytes  # [kinds, _KEPT_BYTES]
+
+
+def new_reader_counts() -> ReaderCounts:
+    """Nothing read yet."""
+    lines, sessions, stray_clicks, test_clicks = np.zeros((4, 1), np.int64)
+    first = np.zeros((FULL, _KEPT_LINES), np.int64)
+    text = np.zeros((FULL, _KEPT_BYTES), np.uint8)
+    return ReaderCounts(lines, sessions, stray_clicks, test_clicks, np.zeros(FULL, np.int64), first, text)
+
+
+@kernel
+def note_bad(tally: ReaderCounts, kind: int, data: Bytes, start: int, end: int) -> None:
+    """Count the line that was counted last, ``data[start:end]``, as a bad one."""
+    seen = tally.bad[kind]
+    if seen == 0:
+        for k in range(min(end - start, tally.text.shape[1])):
+            tally.text[kind, k] = data[start + k]
+    if seen < tally.first.shape[1]:
+        tally.first[kind, seen] = tally.lines[0]
+    tally.bad[kind] += 1
+
+
+def bad_lines(tally: ReaderCounts) -> tuple[BadLines, ...]:
+    """The kinds that occurred, in the order of their first lines."""
+    found = [
+        BadLines(
+            kind=name,
+            count=int(tally.bad[kind]),
+            first=tuple(tally.first[kind, : tally.bad[kind]].tolist()),
+            text=_printable(tally.text[kind].tobytes().rstrip(b"\0\r\n")),
+        )
+        for kind, name in KINDS.items()
+        if tally.bad[kind]
+    ]
+    return tuple(sorted(found, key=lambda bad: bad.first))
+
+
+def _printable(line: bytes) -> str:
+    text = line.decode("utf-8", "replace").expandtabs(1)
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
 
 NO_SERP = np.uint64(0)
 """Where a format has no ids of pages, clicks go to the latest page of the session."""

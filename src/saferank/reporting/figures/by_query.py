@@ -9,10 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from saferank.policies import Look
-from saferank.reporting.figures.files import arranged, drawing
-from saferank.reporting.figures.options import USUAL, FigureOptions
+from saferank.reporting.figures.panels import USUAL, FigureOptions, arranged, drawing
 from saferank.reporting.looks import FAINT, INK, ZERO, looks_of, model_name, policy_name
-from saferank.reporting.spread.by_query import ORIGINAL, Spread
+from saferank.reporting.spread import ORIGINAL, Spread
 
 _LANE = 0.36
 """Half of the height within which the dots of a policy climb."""

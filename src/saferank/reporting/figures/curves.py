@@ -2,27 +2,18 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from saferank.policies import Look
-from saferank.reporting.figures.files import arranged, drawing, write_figure
-from saferank.reporting.figures.options import USUAL, FigureOptions
-from saferank.reporting.figures.panels import Line, draw_panel, legend_entry
+from saferank.reporting.figures.panels import USUAL, FigureOptions, Line, arranged, draw_panel, drawing, legend_entry
 from saferank.reporting.looks import INK, looks_of, model_name, policy_name
-from saferank.reporting.pooling import Pooled, pooled
-from saferank.simulation.results import Result
+from saferank.reporting.pooling import Pooled
 
 _LEGEND_ROW = 0.17
 """Inches of a row of the legend."""
-
-
-def regret_figure(results: Sequence[Result], path: Path) -> None:
-    """Draw the results and write them to ``path`` (PNG), at once."""
-    write_figure(curves_figure(pooled(results)), path)
 
 
 def curves_figure(curves: Sequence[Pooled], options: FigureOptions = USUAL) -> Figure:

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from saferank.reporting.figures.files import arranged, drawing
+from saferank.reporting.figures.panels import arranged, drawing
 from saferank.reporting.looks import FAINT, INK, looks_of, policy_name, shortened
 
 Interval = tuple[float, float, float]

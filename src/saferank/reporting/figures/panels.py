@@ -1,24 +1,164 @@
-"""One panel of a figure: curves on logarithmic or linear axes, a strip for those that are zero, names at their ends.
+"""What every figure is made of: options, one panel with its curves and names, and files (PNG, SVG, PDF)."""
 
-A logarithmic axis has no zero, and zero is what a safe algorithm promises. So curves that stay at zero get a strip of
-their own under the axis, each on its own lane: all of them are seen, and none is taken for a small number.
-"""
-
-from collections.abc import Sequence
+import io
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
+import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.markers import TICKDOWN, TICKLEFT
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator, NullLocator
 
+from saferank.files import replacing
 from saferank.policies import Look
-from saferank.reporting.figures.options import USUAL, FigureOptions
-from saferank.reporting.looks import FAINT, INK, ZERO
+from saferank.reporting.looks import FAINT, INK, ZERO, dark_colours
 from saferank.verbs import Floats, Ints
+
+COLUMN_INCHES = 3.4
+"""The width of one column of a two-column paper; type is set for this width and is not to be scaled."""
+PAGE_INCHES = 3.75
+"""The width of a panel where no paper is asked for."""
+MOST_NAMES = 9
+"""More curves than this have their names in a legend below the figure instead of beside their ends."""
+LONGEST_NAME = 16
+"""Characters of a name for which a panel has room beside it."""
+_CHARACTER_INCHES = 0.075
+
+Scale = Literal["log", "linear"]
+
+
+@dataclass(frozen=True)
+class FigureOptions:
+    """What a reader may choose; the defaults are those of the page."""
+
+    axes: Scale = "log"
+    columns: int | None = None  # of a paper; None: as many panels side by side as there are click models
+    first_round: int | None = None  # None: the last three powers of ten on logarithmic axes, all on linear ones
+
+    def panels_beside(self, models: int) -> int:
+        """How many click models stand side by side."""
+        return models if self.columns is None else min(self.columns, models)
+
+    @property
+    def panel_inches(self) -> float:
+        """The width of a panel with the names beside it."""
+        return PAGE_INCHES if self.columns is None else COLUMN_INCHES
+
+    def names_beside(self, names: Sequence[str]) -> bool:
+        """True when names stand beside the ends of the curves; otherwise they are in a legend below the figure.
+
+        The width of a column of a paper is fixed, so that long names would leave no room for the curves.
+        """
+        fixed = self.columns is not None
+        return len(names) <= MOST_NAMES and not (fixed and max(map(len, names)) > LONGEST_NAME)
+
+    def inches_with_names(self, names: Sequence[str]) -> float:
+        """The width of a panel with these names, which are beside it or in a legend below."""
+        if self.columns is not None or not self.names_beside(names):
+            return self.panel_inches
+        return self.panel_inches + _CHARACTER_INCHES * max(0, max(map(len, names)) - LONGEST_NAME)
+
+    def legend_columns(self, names: Sequence[str], inches: float) -> int:
+        """How many names of a legend fit side by side into a figure of this width."""
+        return max(1, int(inches / (0.55 + _CHARACTER_INCHES * max(map(len, names)))))
+
+    @property
+    def pair_inches(self) -> float:
+        """The height of two panels, one above the other; two click models above each other fit a page."""
+        return 4.2 if self.columns == 1 else 5.1
+
+    @property
+    def words(self) -> str:
+        """The axes in a sentence of a caption."""
+        return "Axes are logarithmic" if self.axes == "log" else "Axes are linear"
+
+
+USUAL = FigureOptions()
+
+
+FORMATS = ("png", "svg", "pdf")
+_STYLE: Any = {
+    "font.family": "sans-serif",
+    "font.size": 8.5,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.labelsize": 9,
+    "svg.hashsalt": "saferank",  # the same figure is the same file
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "savefig.dpi": 220,
+}
+_NO_DATE: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """The style in which figures are drawn and saved."""
+    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # a name in another script: boxes do
+        yield
+
+
+def arranged(figure: Figure) -> Figure:
+    """A figure whose parts have found their places, once and for all formats."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+    figure.set_layout_engine("none")
+    return figure
+
+
+def write_figure(figure: Figure, path: Path) -> None:
+    """Write a figure in the format of the file's ending."""
+    form = path.suffix.removeprefix(".")
+    with replacing(path) as file, drawing():
+        figure.savefig(file, format=form, metadata=_NO_DATE[form])
+
+
+def png(figure: Figure) -> bytes:
+    """A figure as the bytes of a PNG file."""
+    content = io.BytesIO()
+    with drawing():
+        figure.savefig(content, format="png", metadata=_NO_DATE["png"])
+    return content.getvalue()
+
+
+def write_formats(figure: Figure, folder: Path, stem: str) -> list[Path]:
+    """Write a figure in every format; returns the files."""
+    paths = [folder / f"{stem}.{form}" for form in FORMATS]
+    for path in paths:
+        write_figure(figure, path)
+    return paths
+
+
+def inline_svg(figure: Figure, identity: str) -> str:
+    """A figure for the middle of a page: no background, the page's colours, ids that no other figure has."""
+    text = io.StringIO()
+    with drawing():
+        figure.savefig(text, format="svg", transparent=True, metadata=_NO_DATE["svg"])
+    svg = text.getvalue()
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    svg = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{identity}-", svg)
+    svg = re.sub(r'<svg [^>]*?viewBox="([^"]+)"[^>]*>', r'<svg viewBox="\1" aria-hidden="true" focusable="false">', svg)
+    for colour in dark_colours():
+        svg = svg.replace(colour, f"var(--{colour_variable(colour)})")
+    return svg.replace("xlink:href", "href")
+
+
+def colour_variable(colour: str) -> str:
+    """The name of a colour in the page's style sheet."""
+    return f"figure-{colour.removeprefix('#')}"
+
 
 _MARKERS_A_CURVE = 6
 _DECADES = 3

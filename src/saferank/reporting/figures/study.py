@@ -1,16 +1,16 @@
-"""The study's figure: for every click model two points, the regret under either rule, and what one saves."""
+"""The figures of the two studies: regret under either rule, and regret and violations under the wrong click model."""
 
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import EngFormatter
+from matplotlib.ticker import EngFormatter, FuncFormatter
 
-from saferank.reporting.figures.files import arranged, drawing
-from saferank.reporting.looks import FAINT, INK, looks_of, shortened
+from saferank.reporting.figures.panels import USUAL, FigureOptions, arranged, drawing
+from saferank.reporting.looks import FAINT, INK, looks_of, model_name, policy_name, shortened
 from saferank.reporting.numbers import Measured
-from saferank.reporting.study import StudyOutcome, StudyPair
+from saferank.reporting.study import ModelStudy, StudyOutcome, StudyPair
 
 _PAPER, _ANYTIME = looks_of([])["original"], looks_of([])["kl-ucb-br"]
 _ERRORS = 2.0
@@ -42,7 +42,7 @@ def _draw_set(panel: Axes, pairs: Sequence[StudyPair]) -> None:
     panel.set_yticks(range(len(pairs)), names, parse_math=False)
     panel.set_ylim(len(pairs) - 0.4, -0.6)
     panel.set_xlim(0, 1.08 * max(max(pair.paper.regret.mean, pair.anytime.regret.mean, 1e-9) for pair in pairs))
-    _finish(panel)
+    _finish_study(panel)
 
 
 def _draw_point(panel: Axes, row: int, outcome: StudyOutcome, *, filled: bool) -> None:
@@ -69,7 +69,7 @@ def _saving(share: Measured | None) -> str:
     return f"{100 * (share.mean - 1):+.0f}{error} %".replace("-", "\N{MINUS SIGN}")
 
 
-def _finish(panel: Axes) -> None:
+def _finish_study(panel: Axes) -> None:
     panel.set_xlabel("cumulative expected regret", color=INK)
     panel.xaxis.set_major_formatter(EngFormatter(sep=""))
     panel.grid(axis="x", color=FAINT, linewidth=0.5)
@@ -84,3 +84,64 @@ def _explain(figure: Figure) -> None:
     paper = Line2D([], [], color=_PAPER.colour, marker="D", linestyle="", markerfacecolor="none", label="paper rule")
     anytime = Line2D([], [], color=_ANYTIME.colour, marker="o", linestyle="", label="anytime rule")
     figure.legend(handles=[paper, anytime], loc="outside lower center", ncols=2, frameon=False, labelcolor=INK)
+
+
+_TITLES = {"regret": "regret at {rounds:,} rounds", "violations": "violations a run"}
+_WIDTH = 0.8
+"""Of a click model, as a share of the distance to the next."""
+
+
+def model_study_figure(
+    study: ModelStudy, options: FigureOptions = USUAL, measures: Sequence[str] = ("regret", "violations")
+) -> Figure:
+    """A panel for each measure, one above the other."""
+    narrow = options.columns == 1 or len(measures) == 1
+    with drawing():
+        size = (options.panel_inches * (1 if narrow else 2), (2.3 if narrow else 2.5) * len(measures) + 0.9)
+        figure = Figure(figsize=size, layout="constrained")
+        panels = figure.subplots(len(measures), 1, sharex=True, squeeze=False)[:, 0]
+        for panel, measure in zip(panels, measures, strict=True):
+            _draw(panel, study, measure)
+            panel.set_ylabel(_TITLES[measure].format(rounds=study.rounds), color=INK)
+        panels[-1].set_xticks(range(len(study.models)), [model_name(m) for m in study.models], parse_math=False)
+        handles, names = panels[0].get_legend_handles_labels()
+        columns = 3 if narrow else 5
+        figure.legend(
+            handles, names, loc="outside lower center", ncols=columns, frameon=False, labelcolor=INK, columnspacing=1.0,
+            handletextpad=0.2,
+        )  # fmt: skip
+        return arranged(figure)
+
+
+def _draw(panel: Axes, study: ModelStudy, measure: str) -> None:
+    looks = looks_of(study.policies)
+    step = _WIDTH / max(1, len(study.policies))
+    for place, policy in enumerate(study.policies):
+        lines = [study.lines.get((policy, model)) for model in study.models]
+        points = [(at, line) for at, line in enumerate(lines) if line is not None]
+        x = [at + (place - (len(study.policies) - 1) / 2) * step for at, _ in points]
+        found = [getattr(line, measure) for _, line in points]
+        errors = [each.across or each.within or 0.0 for each in found]
+        look = looks[policy]
+        panel.errorbar(
+            x, [each.mean for each in found], yerr=errors, linestyle="", marker=look.marker, color=look.colour,
+            markersize=5, elinewidth=1.0, label=policy_name(policy), zorder=3,
+        )  # fmt: skip
+        for at, (_, line) in zip(x, points, strict=True):
+            if line.role == "matching":
+                panel.plot(at, getattr(line, measure).mean, "o", markersize=11, markerfacecolor="none",
+                           markeredgecolor=look.colour, markeredgewidth=1.0)  # fmt: skip
+    _finish(panel, measure)
+
+
+def _finish(panel: Axes, measure: str) -> None:
+    """Violations may be zero, which a logarithmic axis does not have."""
+    panel.set_yscale("log" if measure == "regret" else "symlog", **({} if measure == "regret" else {"linthresh": 1.0}))
+    if measure == "violations":
+        panel.set_ylim(bottom=-0.3)
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    panel.grid(axis="y", color=FAINT, linewidth=0.5)
+    panel.set_axisbelow(True)
+    panel.tick_params(color=INK, labelcolor=INK, width=0.6)
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.spines[["left", "bottom"]].set(color=INK, linewidth=0.7)

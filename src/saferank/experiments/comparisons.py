@@ -1,4 +1,4 @@
-"""One policy beside another on the same queries: differences with standard errors, wins and losses, a paired test.
+"""Policies beside one another on the same queries: differences, paired tests, all pairs, and the tails of single runs.
 
 For every query the difference is the mean over its runs of (a - b) at the last checkpoint. Runs are paired by
 repetition: in each, both policies meet the same users. Two standard errors are given for the mean over queries:
@@ -6,17 +6,30 @@ repetition: in each, both policies meet the same users. Two standard errors are 
 included). The test is Wilcoxon's signed-rank test over queries. It is exact up to 50 queries without ties, and it does
 not assume normal differences, which regret with its heavy tails does not have. With a single query the test is over its
 runs.
+
+All pairs of policies side by side: paired tests with their multiplicity controlled, and the tails of each policy.
+
+Every pair under every click model is one test. Holm's step-down procedure adjusts the p-values: the probability that
+any pair without a difference gets an adjusted p-value of at most alpha is at most alpha, however the tests depend on
+each other.
+
+The ends of single runs beyond their mean: quantiles over all runs of a policy, and its worst run.
+
+Quantiles are values of runs (the smallest value that at least so many of the runs do not exceed): below 1,000 runs the
+99.9 % quantile is the worst run itself. For the clicks relative to the original, where less is worse, they are counted
+from the other end.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from saferank.errors import ArgumentError
-from saferank.experiments.comparisons.tails import LESS_IS_WORSE
 from saferank.experiments.frames import polars_frame
 from saferank.reporting.numbers import Measured, counted
 from saferank.simulation.results import Result
@@ -25,6 +38,9 @@ from saferank.verbs import Floats
 
 if TYPE_CHECKING:
     import polars
+
+    from saferank.experiments.plot import Scatter
+
 
 CLEAR = 1.96
 """A query is won or lost when its difference exceeds so many of its own standard errors; else it is a tie."""
@@ -165,3 +181,128 @@ def _signed_rank(differences: Floats) -> float | None:
     if not np.any(differences):
         return 1.0
     return float(wilcoxon(differences).pvalue)
+
+
+LEVELS = (0.5, 0.9, 0.99, 0.999)
+LESS_IS_WORSE = ("clicks_relative", "worst_page")
+
+
+@dataclass(frozen=True)
+class Tail:
+    """All runs of one policy under one click model at the last checkpoint."""
+
+    model: str
+    policy: str
+    runs: int
+    mean: float
+    quantiles: tuple[float, ...]  # parallel to LEVELS
+    worst: float
+    worst_instance: str
+    worst_repetition: int  # from 0
+
+
+def tails_of(curves: Sequence[Result], runs: Sequence[Runs], measure: str) -> list[Tail]:
+    """One row per click model and policy, in the order of the curves."""
+    groups: dict[tuple[str, str], list[tuple[str, Floats]]] = {}
+    for curve, each in zip(curves, runs, strict=True):
+        groups.setdefault((curve.model, curve.policy), []).append(
+            (curve.instance, each.finals[:, MEASURES.index(measure)])
+        )
+    sign = -1.0 if measure in LESS_IS_WORSE else 1.0
+    return [_tail(model, policy, parts, sign) for (model, policy), parts in groups.items()]
+
+
+def _tail(model: str, policy: str, parts: Sequence[tuple[str, Floats]], sign: float) -> Tail:
+    values = sign * np.concatenate([finals for _, finals in parts])
+    owners = [(instance, repetition) for instance, finals in parts for repetition in range(len(finals))]
+    worst = int(np.argmax(values))
+    quantiles = np.quantile(values, LEVELS, method="inverted_cdf")
+    return Tail(
+        model=model,
+        policy=policy,
+        runs=len(values),
+        mean=float(sign * values.mean()),
+        quantiles=tuple((sign * quantiles).tolist()),
+        worst=float(sign * values[worst]),
+        worst_instance=owners[worst][0],
+        worst_repetition=owners[worst][1],
+    )
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """What ``Results.compare_all`` gives; in every pair (a, b) differences are a - b."""
+
+    measure: str
+    pairs: list[Comparison]
+    tails: list[Tail]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per pair and click model."""
+        return [{"a": pair.a, "b": pair.b, **asdict(each)} for pair in self.pairs for each in pair.by_model]
+
+    def to_polars(self) -> "polars.DataFrame":
+        """The rows as a frame."""
+        rows = self.rows()
+        return polars_frame({name: [row[name] for row in rows] for name in rows[0]} if rows else {})
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, for a JSON file."""
+        tails = [
+            {**asdict(tail), "quantiles": dict(zip(map(str, LEVELS), tail.quantiles, strict=True))}
+            for tail in self.tails
+        ]
+        by_query = [
+            {"a": pair.a, "b": pair.b, **asdict(each), "outcome": each.outcome}
+            for pair in self.pairs
+            for each in pair.by_query
+        ]
+        return {"measure": self.measure, "pairs": self.rows(), "by_query": by_query, "tails": tails}
+
+    def plot(self) -> "Scatter":
+        """Every query as a point, one panel per pair and click model. Needs matplotlib."""
+        from saferank.experiments.plot import Scatter
+
+        return Scatter(self)
+
+    def save_plot(self, path: str | Path) -> Path:
+        """Write the figure; the ending of the name is the format."""
+        return self.plot().save(path)
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self.pairs))
+
+
+def compared_all(curves: Sequence[Result], runs: Sequence[Runs], policies: Sequence[str], measure: str) -> Comparisons:
+    """Every pair of these policies, p-values adjusted over all pairs and click models together."""
+    if len(policies) < 2:
+        raise ArgumentError("policies", f"found {', '.join(policies) or 'none'}, expected two or more to compare")
+    pairs = [compared(curves, runs, a, b, measure) for a, b in itertools.combinations(policies, 2)]
+    chosen = [(curve, each) for curve, each in zip(curves, runs, strict=True) if curve.policy in policies]
+    tails = tails_of([curve for curve, _ in chosen], [each for _, each in chosen], measure)
+    return Comparisons(measure, adjusted(pairs), tails)
+
+
+def adjusted(pairs: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons with Holm's p-values over all of them together."""
+    found = [each.p_value for pair in pairs for each in pair.by_model]
+    tested = iter(holm([p for p in found if p is not None]))
+
+    def with_p(each: ModelDifference) -> ModelDifference:
+        return each if each.p_value is None else replace(each, p_holm=next(tested))
+
+    return [replace(pair, by_model=[with_p(each) for each in pair.by_model]) for pair in pairs]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjusted p-values, in the order of the given ones.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    result, highest = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(order):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        result[place] = highest
+    return result

@@ -1,1 +1,0 @@
-"""The claims of the paper as data, and the verdict of the results on each."""

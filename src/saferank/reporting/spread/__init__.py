@@ -1,1 +1,0 @@
-"""What means hide: single queries, single runs, single pages."""
