@@ -19,7 +19,7 @@ SERVED = ("safe-draw",)
 """What the service serves by default."""
 
 
-class Job(NamedTuple):
+class CompileJob(NamedTuple):
     """What one process compiles at a time."""
 
     policy: str
@@ -30,7 +30,7 @@ class Job(NamedTuple):
         return f"{self.policy} for " + (f"{self.size} served items" if self.size else ", ".join(self.models))
 
 
-def jobs_for(purpose: str, policies: Sequence[str] | None = None) -> list[Job]:
+def jobs_for(purpose: str, policies: Sequence[str] | None = None) -> list[CompileJob]:
     """The jobs of a purpose, the longest first; ``policies`` instead of those that belong to it."""
     from saferank.click_models import CLICK_MODELS
     from saferank.policies import POLICIES
@@ -41,13 +41,13 @@ def jobs_for(purpose: str, policies: Sequence[str] | None = None) -> list[Job]:
     with argument("policies"):
         for name in policies or ():
             policy_kind(name)  # or it says what is known
-    served = [Job(policy, size=size) for policy in policies or SERVED for size in _sizes()]
+    served = [CompileJob(policy, size=size) for policy in policies or SERVED for size in _sizes()]
     if purpose == SERVICE:
         return served
     models = ("pbm", "cm") if purpose == PAPER_PROFILE else tuple(CLICK_MODELS)
     usual = (*policies_of(PAPER), *SERVED) if purpose == PAPER_PROFILE else tuple(POLICIES)
     chosen = sorted(policies or dict.fromkeys(usual), key=lambda name: name not in SERVED)
-    played = [Job(policy, models) for policy in chosen]
+    played = [CompileJob(policy, models) for policy in chosen]
     return played if purpose == PAPER_PROFILE else [*served, *played]
 
 
@@ -59,7 +59,7 @@ def _sizes() -> tuple[int, ...]:
     return SIZES
 
 
-def precompile(jobs: Sequence[Job], on_done: Callable[[int], None], processes: int | None = None) -> None:
+def precompile(jobs: Sequence[CompileJob], on_done: Callable[[int], None], processes: int | None = None) -> None:
     """Do the jobs in processes; ``on_done`` is called with 1 after each. The first failure ends everything."""
     if not JIT:
         raise RunError("nothing is compiled while NUMBA_DISABLE_JIT is set")
@@ -80,7 +80,7 @@ def precompile(jobs: Sequence[Job], on_done: Callable[[int], None], processes: i
             raise
 
 
-def run_job(job: Job) -> None:
+def run_job(job: CompileJob) -> None:
     """Compile, or load, in this process."""
     if job.size:
         _serve(job)
@@ -88,14 +88,14 @@ def run_job(job: Job) -> None:
         _play(job)
 
 
-def _serve(job: Job) -> None:
+def _serve(job: CompileJob) -> None:
     from saferank.policies.registry import policy_kind
     from saferank.service.knowledge.warm_up import warm_up
 
     warm_up(job.policy, policy_kind(job.policy).default_rule(), (job.size,))
 
 
-def _play(job: Job) -> None:
+def _play(job: CompileJob) -> None:
     from saferank.instances import embedded_instances
     from saferank.simulation.experiment import Plan, cells_of, compile_loops
 
