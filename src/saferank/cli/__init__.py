@@ -21,7 +21,6 @@ from saferank.cli.commands import (
     instances,
     keys,
     logs,
-    migrate,
     policies,
     replay,
     report,
@@ -55,7 +54,7 @@ _COMMANDS = {
     DATA: {"fit": fit, "forecast": forecast, "instances": instances},
     SERVICE: {"serve": serve, "compile": compile},
     STORES: {
-        "replay": replay, "export": export, "backup": backup, "restore": restore, "forget": forget, "migrate": migrate,
+        "replay": replay, "export": export, "backup": backup, "restore": restore, "forget": forget,
     },
 }  # fmt: skip
 for _panel, _named in _COMMANDS.items():

@@ -1,7 +1,6 @@
 """``saferank replay``: checks whether a store holds what its pages give."""
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def command(
-    store: Annotated[str, typer.Argument(metavar="STORE", help="Folder of a service's store, or postgresql://...")],
+    store: Annotated[
+        str, typer.Argument(metavar="STORE", help="Folder of a service's store, a backup, or postgresql://...")
+    ],
     every: Annotated[
         int,
         typer.Option(
@@ -40,14 +41,8 @@ def command(
     from saferank.checks.plugin import load_checked_plugins
 
     load_checked_plugins(plugin or ())
-    for sentence in _verified(_folder(store), every).sentences():
+    for sentence in _verified(store, every).sentences():
         typer.echo(sentence)
-
-
-def _folder(store: str) -> str:
-    """The folder of a store; its file may be named as well."""
-    path = Path(store)
-    return str(path.parent) if path.is_file() else store
 
 
 def _verified(store: str, every: int) -> "ReplayReport":

@@ -15,16 +15,16 @@ def command(
 ) -> None:
     """Copy a store as of one moment, with its keys, into one file. Its service may be running.
 
-    Whoever has the file can sign tokens: it is readable by its owner alone, keep it so. The file is in a form of its
-    own and can be restored into a folder or into PostgreSQL, wherever it came from. Every row is compared with its
-    checksum on the way.
+    Whoever has the file can sign tokens: it is readable by its owner alone, keep it so. The file is itself a store, in
+    SQLite, wherever it came from: `saferank replay` checks it, and it is restored into a folder or into PostgreSQL. The
+    database's own check and the checksum of every page are compared on the way.
 
     **Example**: `saferank backup saferank-store saferank.backup`
 
     **What comes out**: the file, complete or not at all, and a sentence about what is in it.
     """
-    from saferank.store.backup.copying import backup
     from saferank.store.contract import DamagedStoreError, StoreError, StoreUnavailableError
+    from saferank.store.copying import backup
     from saferank.store.opening import open_store
 
     try:

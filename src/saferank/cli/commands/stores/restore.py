@@ -23,8 +23,8 @@ def command(
 
     **What comes out**: a sentence about what was restored. `saferank replay` checks it.
     """
-    from saferank.store.backup.copying import restore
     from saferank.store.contract import StoreError, StoreUnavailableError
+    from saferank.store.copying import restore
     from saferank.store.opening import open_store
 
     try:
