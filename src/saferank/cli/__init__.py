@@ -14,6 +14,7 @@ from saferank._version import __version__
 from saferank.cli.commands import (
     bench,
     compare,
+    compile,
     export,
     fit,
     forecast,
@@ -51,7 +52,7 @@ _COMMANDS = {
         "bench": bench,
     },
     DATA: {"fit": fit, "forecast": forecast, "instances": instances},
-    SERVICE: {"serve": serve},
+    SERVICE: {"serve": serve, "compile": compile},
     STORES: {
         "replay": replay, "export": export, "backup": backup, "restore": restore, "forget": forget,
     },
