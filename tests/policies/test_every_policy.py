@@ -141,7 +141,7 @@ class DrawnLiteral:
     """safe-draw's transcription, asked as the others are."""
 
     def __init__(self, size: tuple[int, int], alpha: float, rng: Xoshiro) -> None:
-        self.slow, self.rng = SafeDraw(*size, alpha, rng), rng
+        self.slow, self.rng = SafeDraw(*size, alpha, rng, trust=0.977), rng
 
     def show(self) -> LiteralPage:
         self.page = self.slow.choose()
