@@ -11,23 +11,7 @@ from typing import Annotated
 import typer
 
 from saferank._version import __version__
-from saferank.cli.commands import (
-    bench,
-    compare,
-    export,
-    fit,
-    forecast,
-    instances,
-    keys,
-    logs,
-    migrate,
-    policies,
-    replay,
-    report,
-    reproduce,
-    serve,
-    simulate,
-)
+from saferank.cli.commands import data, experiments, export, keys, migrate, replay, serve, studies
 from saferank.cli.commands.stores import backup, forget, restore
 from saferank.cli.terminal.errors import CommandError, as_command_error, interruptible
 from saferank.cli.terminal.help import DATA, EXPERIMENTS, SERVICE, STORES, PlainCommand, PlainGroup
@@ -48,19 +32,20 @@ app = typer.Typer(
 )
 _COMMANDS = {
     EXPERIMENTS: {
-        "simulate": simulate, "compare": compare, "reproduce": reproduce, "report": report, "policies": policies,
-        "bench": bench,
+        "simulate": experiments.simulate, "compare": experiments.compare, "reproduce": studies.reproduce,
+        "report": studies.report, "policies": experiments.policies, "bench": experiments.bench,
     },
-    DATA: {"fit": fit, "forecast": forecast, "instances": instances},
-    SERVICE: {"serve": serve},
+    DATA: {"fit": data.fit, "forecast": data.forecast, "instances": data.instances},
+    SERVICE: {"serve": serve.command},
     STORES: {
-        "replay": replay, "export": export, "backup": backup, "restore": restore, "forget": forget, "migrate": migrate,
+        "replay": replay.command, "export": export.command, "backup": backup.command, "restore": restore.command,
+        "forget": forget.command, "migrate": migrate.command,
     },
 }  # fmt: skip
 for _panel, _named in _COMMANDS.items():
-    for _name, _module in _named.items():
-        app.command(_name, cls=PlainCommand, rich_help_panel=_panel)(interruptible(_module.command))
-app.add_typer(logs.app, name="logs", cls=PlainGroup, rich_help_panel=DATA)
+    for _name, _command in _named.items():
+        app.command(_name, cls=PlainCommand, rich_help_panel=_panel)(interruptible(_command))
+app.add_typer(data.logs, name="logs", cls=PlainGroup, rich_help_panel=DATA)
 app.add_typer(keys.app, name="keys", cls=PlainGroup, rich_help_panel=SERVICE)
 
 

@@ -7,58 +7,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from saferank.cli.terminal.errors import CommandError, InputError
-from saferank.cli.terminal.options import Plugins
+from saferank.cli.terminal.options import Plugins, flag, option
 
 if TYPE_CHECKING:
     from saferank.service.settings_sources import EffectiveSettings
 
 
 def command(
-    config: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Settings in TOML; see docs/engineers/service.md.", show_default=False),
-    ] = None,
-    host: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Address to listen on.", show_default="127.0.0.1"),
-    ] = None,
-    port: Annotated[
-        int | None, typer.Option(metavar="PORT", help="Port; 0 takes a free one and prints it.", show_default="8080")
-    ] = None,
+    config: Annotated[Path | None, option("FILE", "Settings in TOML; see docs/engineers/service.md.", False)] = None,
+    host: Annotated[str | None, option("ADDRESS", "Address to listen on.", "127.0.0.1")] = None,
+    port: Annotated[int | None, option("PORT", "Port; 0 takes a free one and prints it.", "8080")] = None,
     store: Annotated[
-        str | None,
-        typer.Option(
-            metavar="STORE",
-            help="Folder of the store, or postgresql://... for several servers.",
-            show_default="saferank-store",
-        ),
+        str | None, option("STORE", "Folder of the store, or postgresql://... for several servers.", "saferank-store")
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Processes that serve the port; needs PostgreSQL.", show_default="1"),
-    ] = None,
-    policy: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Policy of new contexts.", show_default="safe-draw")
-    ] = None,
-    rule: Annotated[
-        str | None, typer.Option(metavar="RULE", help="Decision rule of new contexts.", show_default="anytime:1e-5")
-    ] = None,
-    mode: Annotated[str | None, typer.Option(metavar="MODE", help="live, shadow or off.", show_default="live")] = None,
-    window_seconds: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="How long clicks are collected.", show_default="1800")
-    ] = None,
+    workers: Annotated[int | None, option("N", "Processes that serve the port; needs PostgreSQL.", "1")] = None,
+    policy: Annotated[str | None, option("NAME", "Policy of new contexts.", "safe-draw")] = None,
+    rule: Annotated[str | None, option("RULE", "Decision rule of new contexts.", "anytime:1e-5")] = None,
+    mode: Annotated[str | None, option("MODE", "live, shadow or off.", "live")] = None,
+    window_seconds: Annotated[float | None, option("SECONDS", "How long clicks are collected.", "1800")] = None,
     setting: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any other setting; may be given several times."),
+        list[str] | None, option("NAME=VALUE", "Any other setting; may be given several times.", True, "--set")
     ] = None,
     demo: Annotated[
         bool,
-        typer.Option(
-            "--demo", help="Simulated visitors click; open the dashboard and watch. Without --store, nothing is kept."
-        ),
+        flag("--demo", "Simulated visitors click; open the dashboard and watch. Without --store, nothing is kept."),
     ] = False,
     show_settings: Annotated[
-        bool, typer.Option("--show-settings", help="Print every setting and where it comes from, and exit.")
+        bool, flag("--show-settings", "Print every setting and where it comes from, and exit.")
     ] = False,
     plugin: Plugins = None,
 ) -> None:
