@@ -35,7 +35,7 @@ types: .venv/.ready  ## the type checker, strict
 
 kernels: .venv/.ready
 	@echo "== kernels: compiled once for all tests and kept for later runs"
-	@$(BIN)/python -m tests.compile_kernels
+	@$(BIN)/saferank compile --for service --policies safe-draw,kl-ucb-br
 
 unit: .venv/.ready  ## the tests of `make test` alone
 	@echo "== tests: pytest"

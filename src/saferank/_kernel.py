@@ -1,9 +1,11 @@
-"""How a kernel is compiled, cached and dispatched. Only this file and ``_bound_kernel.py`` import numba.
+"""How a kernel is compiled, cached and dispatched.
+
+Only this file, ``_inner_code.py`` (what is private to numba) and ``_bound_kernel.py`` import numba.
 
 Three things are offered to the rest of the package:
 
-* ``@kernel`` compiles a function on first use, releases the GIL while it runs, and keeps the machine code on disk;
-  ``@seldom`` does the same for work that is not part of every round.
+* ``@kernel`` compiles a function on first use, releases the GIL while it runs, and keeps the machine code on disk, with
+  all kernels that it calls in one piece; ``@seldom`` does the same for work that is not part of every round.
 * ``verb(stub)`` makes a function that dispatches on the *type* of its first argument, in Python and in compiled code
   alike; ``@implements(verb, SomeNamedTuple)`` adds a case. (Passing kernels as arguments would defeat the disk cache,
   because their address becomes part of the type.)
@@ -34,22 +36,24 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numba import config, njit
+from numba import config
 from numba.core import errors, event, options
-from numba.extending import overload
+
+from saferank._inner_code import Kernel, VerbType
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 JIT = not getattr(config, "DISABLE_JIT")  # noqa: B009 (numba makes its settings at run time)
 PACKAGE = Path(__file__).parent
 NO_KERNELS = (
-    "cli", "client", "errors.py", "experiments", "forecasting", "progress.py", "reporting", "reproduction",
-    "service", "simulation/cluster", "store",
+    "cli", "client", "errors.py", "experiments", "forecasting", "precompiling.py", "progress.py", "reporting",
+    "reproduction", "service", "simulation/cluster", "store",
 )  # fmt: skip
 """Folders and files that compute nothing: an edit there leaves the compiled code valid."""
 
 CORE = (
-    "_bound_kernel.py", "_kernel.py", "click_models", "policies", "randomness.py", "safety", "statistics", "verbs.py",
+    "_bound_kernel.py", "_inner_code.py", "_kernel.py", "click_models", "policies", "randomness.py", "safety",
+    "statistics", "verbs.py",
 )  # fmt: skip
 """Folders and files that import nothing from the rest of the package: their compiled code outlives edits elsewhere."""
 
@@ -134,6 +138,12 @@ def _cache_folder(digest: str) -> Path | None:
     return folder
 
 
+def cache_folder() -> Path | None:
+    """Where compiled code of the package is kept; None, with a warning, where none can be written."""
+    folder = _cache_folder(package_digest())
+    return None if folder is None else folder.parent
+
+
 _OPTIONS: Any = {
     "nogil": True,
     "error_model": "numpy",
@@ -155,7 +165,9 @@ def _compiled(function: Callable[..., Any], digest: str | None, **changed: bool)
     settings: Any = config  # global, and other packages have theirs
     before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder or "")
     try:
-        dispatcher: Any = njit(cache=folder is not None, **{**_OPTIONS, **changed})(function)
+        dispatcher: Any = Kernel(function, {**_OPTIONS, **changed})
+        if folder is not None:
+            dispatcher.enable_caching()
     finally:
         settings.CACHE_DIR = before
     if digest in {package_digest(), _core_digest()}:
@@ -224,11 +236,7 @@ def verb(stub: F, *, default: bool = False) -> F:
 
     _CASES[dispatch], _DEFAULTS[dispatch] = cases, fallback
     if JIT:
-
-        @overload(dispatch, strict=False, jit_options=_OPTIONS)
-        def typed(*arguments: Any) -> Callable[..., Any] | None:
-            case = cases.get(getattr(arguments[0], "instance_class", object), fallback)
-            return getattr(case, "py_func", case)
+        dispatch._numba_type_ = VerbType(stub.__qualname__, lambda kind: cases.get(kind, fallback))  # type: ignore[attr-defined]
 
     return cast(F, dispatch)
 

@@ -29,8 +29,9 @@ class Unit(NamedTuple):
 ROUNDS = Unit("rounds", 1.0)
 MEGABYTES = Unit("MB", 1e6)
 SESSIONS = Unit("sessions", 1.0)
+KERNELS = Unit("parts compiled", 1.0)
 
-UNCOUNTED = {ROUNDS: 1, MEGABYTES: 2, SESSIONS: 2}
+UNCOUNTED = {ROUNDS: 1, MEGABYTES: 2, SESSIONS: 2, KERNELS: 1}
 """The first calls say nothing about the speed: kernels are compiled before them, or between them."""
 
 
@@ -101,9 +102,11 @@ class _Rate(TextColumn):
 def speed(rate: float, unit: Unit) -> str:
     """A speed in the words of its unit.
 
-    >>> speed(12_340_000, ROUNDS), speed(2e6, MEGABYTES)
-    ('12.3 million rounds/s', '2 MB/s')
+    >>> speed(12_340_000, ROUNDS), speed(2e6, MEGABYTES), speed(0.05, KERNELS)
+    ('12.3 million rounds/s', '2 MB/s', '3.0 a minute')
     """
+    if unit is KERNELS:
+        return f"{rate * 60:.1f} a minute"
     return f"{rate / 1e6:.3g} million rounds/s" if unit is ROUNDS else f"{rate / unit.size:,.0f} {unit.name}/s"
 
 

@@ -5,7 +5,7 @@
 The body is a JSON header, which lists the arrays with type and shape, followed by their contents. Tables of pairs are
 mostly 0. So a large array is cut into cells of 64 bytes, and only the cells that are not 0 are saved: their numbers
 (uint32, ascending), the cells, and what is left at the end of the array. Saving costs one pass that looks for them, and
-the rest in proportion to what was learnt. Format 1 saved every array as a whole; it can be loaded.
+the rest in proportion to what was learnt.
 
 The digest detects damage, not malice: load only what you saved yourself.
 """
@@ -159,9 +159,9 @@ def _checked_body(data: bytes) -> bytes:
     if len(data) < head + _DIGEST_SIZE:
         raise SavedStateError(f"the saved ranker is cut off after {len(data)} bytes")
     (version,) = struct.unpack_from("<H", data, len(MAGIC))
-    if version > FORMAT_VERSION:
+    if version != FORMAT_VERSION:
         raise SavedStateError(
-            f"the ranker was saved in format {version}; this saferank reads formats up to {FORMAT_VERSION}: upgrade it"
+            f"the ranker was saved in format {version}; this saferank reads format {FORMAT_VERSION} only"
         )
     if hashlib.sha256(data[:-_DIGEST_SIZE]).digest() != data[-_DIGEST_SIZE:]:
         raise SavedStateError("the saved ranker is damaged or cut off: its checksum does not match")

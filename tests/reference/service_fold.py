@@ -33,7 +33,7 @@ class ModelAnswer:
 class ServiceFold:
     def __init__(self) -> None:
         self.pages: dict[str, ModelPage] = {}
-        self.event_ids: dict[str, tuple[str, frozenset[str]]] = {}
+        self.event_ids: dict[tuple[str, str], frozenset[str]] = {}  # by page and id
         self.wins: dict[tuple[str, str, str], int] = {}
         self.learnt: list[str] = []
         self.had_a_page: set[tuple[str, str, int]] = set()
@@ -69,8 +69,8 @@ class ServiceFold:
         page = self.pages[name]
         if any(item not in page.shown for item in clicks) or len(set(clicks)) < len(clicks):
             return ModelAnswer(422)
-        if event_id is not None and event_id in self.event_ids:
-            same = self.event_ids[event_id] == (name, frozenset(clicks))
+        if event_id is not None and (name, event_id) in self.event_ids:
+            same = self.event_ids[name, event_id] == frozenset(clicks)
             return ModelAnswer(200, accepted=True, duplicate=True) if same else ModelAnswer(409)
         if page.closes_at <= now:
             return ModelAnswer(200, late=True)
@@ -78,7 +78,7 @@ class ServiceFold:
         if event_id is None and nothing_new:
             return ModelAnswer(200, accepted=True, duplicate=True)
         if event_id is not None:
-            self.event_ids[event_id] = (name, frozenset(clicks))
+            self.event_ids[name, event_id] = frozenset(clicks)
         page.clicks.update(clicks)
         page.reports += 1
         return ModelAnswer(200, accepted=True)

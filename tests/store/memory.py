@@ -21,7 +21,6 @@ from saferank.store.contract import (
     ClickReport,
     ContextRow,
     Deleted,
-    Fault,
     Group,
     Heartbeat,
     Lease,
@@ -33,12 +32,11 @@ from saferank.store.contract import (
     Publication,
     ServerRow,
     StaleLeaseError,
+    Store,
     VersionRow,
     Written,
 )
-from saferank.store.faults import time_faults
 from saferank.store.page_record import CATALOGUE_PLACE, TIME_BYTES
-from saferank.store.rewriting import RewritableStore
 
 META = {"session_key": bytes(range(32)), "token_keys": json.dumps({"k1": "5a" * 32}).encode()}
 
@@ -371,43 +369,6 @@ class MemoryStore:
             del self.used_at[digest], self.bodies[digest]
         return len(gone)
 
-    # --- deletion of an item ---
-
-    async def all_catalogues(self) -> AsyncIterator[CatalogueRow]:
-        for digest in sorted(self.bodies):
-            yield CatalogueRow(digest, self.bodies[digest])
-
-    async def delete_catalogues(self, digests: Sequence[bytes]) -> int:
-        gone = [digest for digest in digests if self.bodies.pop(digest, None) is not None]
-        for digest in gone:
-            self.used_at.pop(digest, None)
-        return len(gone)
-
-    async def rewrite(
-        self,
-        lease: Lease,
-        row: ContextRow,
-        publication: Publication | None,
-        versions: Sequence[VersionRow],
-        alarms: Mapping[str, str],
-    ) -> None:
-        self._fence(lease, row.id)
-        if publication is not None:
-            await self.publish(lease, publication, (), (), True)
-            self._stand_for(row.id, Mark(publication.number, publication.through, publication.operation))
-        known = self.of_id[row.id]
-        known.row = row
-        by_number = {version.version: version for version in (*known.versions, *versions)}
-        known.versions = [by_number[number] for number in sorted(by_number)]
-        known.alarms = [alarm._replace(detail=alarms.get(alarm.detail, alarm.detail)) for alarm in known.alarms]
-        self.alarm_rows = [
-            alarm._replace(detail=alarms.get(alarm.detail, alarm.detail)) if alarm.context == row.id else alarm
-            for alarm in self.alarm_rows
-        ]
-
-    async def scrub(self) -> None:
-        """Nothing is left of what was deleted."""
-
     # --- operations ---
 
     async def add_operation(self, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:
@@ -459,18 +420,13 @@ class MemoryStore:
     async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
         return self.alarm_rows[::-1][:most]
 
-    async def faults(self) -> Sequence[Fault]:
-        rows = [(number, known, known.publication) for number, known in self.of_id.items()]
-        times = [
-            (number, known.closed_through, known.pruned_through, newest.through if newest else 0, 1)
-            for number, known, newest in rows
-        ]
-        return time_faults("memory", times, self.clock())
+    async def damage(self) -> Sequence[str]:
+        return []
 
     async def meta(self, name: str) -> bytes | None:
         return self._meta.get(name)
 
 
-def _keeps_the_contract(store: MemoryStore) -> RewritableStore:
+def _keeps_the_contract(store: MemoryStore) -> Store:
     """For the type checker: every method of the contract is there, with its types."""
     return store

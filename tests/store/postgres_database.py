@@ -3,7 +3,6 @@
 import psycopg
 
 from saferank.store.postgres.store import PostgresStore
-from saferank.store.rewriting import RewritableStore
 
 _TABLES = [
     "context",
@@ -17,7 +16,6 @@ _TABLES = [
     "version",
     "operation",
     "alarm",
-    "tally",
 ]
 
 
@@ -27,7 +25,7 @@ class Postgres:
     def __init__(self, address: str) -> None:
         self.address = address
 
-    async def connect(self) -> RewritableStore:
+    async def connect(self) -> PostgresStore:
         store = PostgresStore(self.address)
         await store.open()
         return store
@@ -38,7 +36,6 @@ def emptied(address: str) -> str:
     with psycopg.connect(address, autocommit=True) as connection:
         if connection.execute("SELECT to_regclass('saferank.alarm') IS NOT NULL").fetchone() == (True,):
             connection.execute(f"TRUNCATE {', '.join(f'saferank.{table}' for table in _TABLES)}")
-            connection.execute("UPDATE saferank.operation_tally SET operations = 0")
             connection.execute("UPDATE saferank.shard SET epoch = 0, holder = '', until = 0")
     return address
 

@@ -11,7 +11,6 @@ from typing import Protocol
 from saferank.store.contract import ClickReport, Group, Lease, Outcome, PageRow, Publication, Store, VersionRow
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.page_record import RANDOM_BYTES, TIME_BYTES
-from saferank.store.rewriting import RewritableStore
 from tests.store.memory import MemoryStore
 
 WINDOW = 600_000
@@ -24,7 +23,7 @@ class Kind(Protocol):
     name: str
     several: bool
 
-    async def connect(self) -> RewritableStore: ...
+    async def connect(self) -> Store: ...
 
 
 class Memory:
@@ -33,7 +32,7 @@ class Memory:
     def __init__(self) -> None:
         self._store = MemoryStore()
 
-    async def connect(self) -> RewritableStore:
+    async def connect(self) -> Store:
         return self._store
 
 
@@ -45,7 +44,7 @@ class Embedded:
     def __init__(self, folder: Path) -> None:
         self._store, self._opened = SqliteStore(folder), False
 
-    async def connect(self) -> RewritableStore:
+    async def connect(self) -> Store:
         if not self._opened:
             await self._store.open()
             self._opened = True
@@ -53,7 +52,7 @@ class Embedded:
 
 
 @asynccontextmanager
-async def connected(kind: Kind, count: int = 1) -> AsyncIterator[list[RewritableStore]]:
+async def connected(kind: Kind, count: int = 1) -> AsyncIterator[list[Store]]:
     """So many servers' views of one store."""
     stores = [await kind.connect() for _ in range(count)]
     try:
@@ -63,7 +62,7 @@ async def connected(kind: Kind, count: int = 1) -> AsyncIterator[list[Rewritable
             await store.close()
 
 
-def over_store(test: Callable[[RewritableStore], Awaitable[None]]) -> Callable[[Kind], None]:
+def over_store(test: Callable[[Store], Awaitable[None]]) -> Callable[[Kind], None]:
     """A test of one server."""
 
     @functools.wraps(test)

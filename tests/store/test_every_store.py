@@ -20,7 +20,6 @@ from saferank.store.contract import (
     Store,
 )
 from saferank.store.page_record import CATALOGUE_PLACE
-from saferank.store.rewriting import RewritableStore
 from tests.store.stores import (
     Kind,
     connected,
@@ -622,53 +621,6 @@ async def test_single_pages_go_with_their_event_ids_and_others_stay(store: Store
     with pytest.raises(StaleLeaseError):
         await store.delete_pages(lease._replace(epoch=lease.epoch - 1), context, mark, [rows[0].impression], [])
     assert await store.page(rows[0].impression) is not None
-
-
-@over_store
-async def test_a_context_is_rewritten_at_once(store: RewritableStore) -> None:
-    context, other, now = await opened(store), await opened(store, "other"), await now_of(store)
-    await store.write(Group(pages=[page(context, now)]))
-    lease = await lease_of(store, context)
-    versions = [version(context, number) for number in (1, 2)]
-    alarms = [
-        AlarmRow(now, number, "kind", detail) for number, detail in ((context, "x"), (other, "x"), (context, "y"))
-    ]
-    for number in (1, 2):
-        await store.publish(lease, publication(context, number, now), versions[number - 1 : number], (), keep=True)
-    for alarm in alarms:
-        await store.add_alarm(alarm)
-    row = await store.context(context)
-    assert row is not None
-    changed, newest = row._replace(terms='{"k": 7}'), publication(context, 3, now)
-    new = [versions[0]._replace(leader='["b"]', evidence="{}", impression=None), version(context, 3)]
-    stale = [(lease, publication(context, 2, now)), (lease, publication(context, 4, now))]
-    for refused, known in [*stale, (lease._replace(epoch=lease.epoch - 1), newest)]:
-        with pytest.raises(StaleLeaseError):
-            await store.rewrite(refused, changed, known._replace(body=b"new"), new, {"x": "z"})
-    assert await store.context(context) == row and await store.versions(context) == versions
-    await store.rewrite(lease, changed, newest, new, {"x": "z"})
-    assert await store.context(context) == changed == await store.find_context("t", row.name)
-    assert await store.publication(context) == newest and await store.snapshots(context) == [newest]
-    assert (await store.pruned_through(context), await store.pruned_through(other)) == (now, 0)
-    assert await store.versions(context) == [new[0], versions[1], new[1]]
-    assert [alarm.detail for alarm in reversed(await store.newest_alarms(9))] == ["z", "x", "y"]
-    assert [alarm.detail for alarm in await store.alarms(context)] == ["z", "y"]
-    await store.rewrite(lease, row, None, (), {})
-    assert await store.context(context) == row and await store.publication(context) == newest
-    with pytest.raises(StaleLeaseError):
-        await store.rewrite(lease._replace(epoch=lease.epoch - 1), row, None, (), {})
-
-
-@over_store
-async def test_catalogues_are_listed_and_deleted(store: RewritableStore) -> None:
-    rows = [CatalogueRow(number.to_bytes(16, "big"), b"body %d" % number) for number in range(1200)]
-    await store.write(Group(catalogues=rows))
-    assert [row async for row in store.all_catalogues()] == rows
-    assert await store.delete_catalogues([row.digest for row in rows[10:]]) == 1190
-    assert await store.delete_catalogues([rows[0].digest, rows[20].digest]) == 1
-    assert await store.delete_catalogues([]) == 0
-    await store.scrub()
-    assert [row async for row in store.all_catalogues()] == rows[1:10]
 
 
 @over_store

@@ -1,4 +1,4 @@
-"""The command line: one file per command; here they are registered and their errors are turned into exit codes.
+"""The command line: one file per subject; here the commands are registered and their errors are turned into exit codes.
 
 Every error ends in one line on stderr and an exit code: 2 for input that cannot be used, 1 when the machine could not
 do it (a full disk, no memory), 130 after Ctrl-C. A traceback is a bug. Commands import the compiled parts of the
@@ -11,8 +11,7 @@ from typing import Annotated
 import typer
 
 from saferank._version import __version__
-from saferank.cli.commands import data, experiments, export, keys, migrate, replay, serve, studies
-from saferank.cli.commands.stores import backup, forget, restore
+from saferank.cli.commands import compile, data, experiments, keys, serve, stores, studies
 from saferank.cli.terminal.errors import CommandError, as_command_error, interruptible
 from saferank.cli.terminal.help import DATA, EXPERIMENTS, SERVICE, STORES, PlainCommand, PlainGroup
 from saferank.errors import RunError, UsageError
@@ -36,10 +35,10 @@ _COMMANDS = {
         "report": studies.report, "policies": experiments.policies, "bench": experiments.bench,
     },
     DATA: {"fit": data.fit, "forecast": data.forecast, "instances": data.instances},
-    SERVICE: {"serve": serve.command},
+    SERVICE: {"serve": serve.command, "compile": compile.command},
     STORES: {
-        "replay": replay.command, "export": export.command, "backup": backup.command, "restore": restore.command,
-        "forget": forget.command, "migrate": migrate.command,
+        "replay": stores.replay, "export": stores.export, "backup": stores.backup, "restore": stores.restore,
+        "forget": stores.forget,
     },
 }  # fmt: skip
 for _panel, _named in _COMMANDS.items():

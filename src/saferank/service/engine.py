@@ -85,10 +85,6 @@ class Engine:
 
     # --- the two calls ---
 
-    def rank_at_once(self, tenant: str, call: RankCall) -> RankAnswer | None:
-        """The page to show, if nothing has to be waited for."""
-        return self._ranking.at_once(tenant, call)
-
     async def rank(self, tenant: str, call: RankCall) -> RankAnswer:
         """The page to show."""
         return await self._ranking.rank(tenant, call)

@@ -22,9 +22,6 @@ class EngineInterface(Protocol):
     def not_ready(self) -> str | None:
         """Why the service cannot keep its promises at present (a disk that does not write), or None."""
 
-    def rank_at_once(self, tenant: str, call: RankCall) -> RankAnswer | None:
-        """The page to show, if nothing has to be waited for: its context was used lately. Otherwise None."""
-
     async def rank(self, tenant: str, call: RankCall) -> RankAnswer:
         """The page to show."""
 

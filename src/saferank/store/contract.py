@@ -10,12 +10,15 @@ has an epoch; a write under an epoch that is no longer the newest is refused (``
 the knowledge of a context, the fold of all its pages through a time.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 SHARDS = 64
 """Context number ``id`` belongs to shard ``id % SHARDS``."""
+
+SCHEMA_VERSION = 8
+"""Of the tables of both stores. A store of another version is refused."""
 
 
 class StoreError(ValueError):
@@ -23,7 +26,7 @@ class StoreError(ValueError):
 
 
 class DamagedStoreError(StoreError):
-    """A row is not as it was written; the sentence names it. Any call that reads may raise this."""
+    """The store is not as it was written; the sentence names what is wrong. Any call that reads may raise this."""
 
 
 class StoreUnavailableError(RuntimeError):
@@ -134,7 +137,7 @@ class Publication(NamedTuple):
     number: int  # grows by one with every publication of the context
     through: int
     operation: int  # the newest operation that is in it
-    body: bytes
+    body: bytes  # ends with its CRC-32
 
 
 class Mark(NamedTuple):
@@ -203,13 +206,6 @@ class AlarmRow(NamedTuple):
     detail: str
 
 
-class Fault(NamedTuple):
-    """Damage that no single row shows."""
-
-    context: int  # 0: the store as a whole
-    detail: str
-
-
 class Heartbeat(NamedTuple):
     """What a server learns from a heartbeat."""
 
@@ -224,7 +220,10 @@ class Store(Protocol):
     """The contract. All calls raise StoreUnavailableError when the store does not answer; then nothing was promised."""
 
     async def open(self) -> None:
-        """Connect, check the schema and bring it up to date; StoreError says why not."""
+        """Connect, and make the tables of a new store; StoreError says why it cannot be used.
+
+        After a crash a SQLite store is checked first. PostgreSQL recovers by itself.
+        """
 
     async def close(self) -> None:
         """Let go of everything."""
@@ -359,10 +358,10 @@ class Store(Protocol):
     # --- operations ---
 
     async def add_operation(self, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:
-        """Write an operation; it is durable when this returns. DamagedStoreError when an earlier one is missing."""
+        """Write an operation; it is durable when this returns."""
 
     async def operations(self, after: int) -> Sequence[OperationRow]:
-        """Operations with larger numbers, in order; DamagedStoreError when one that was written is missing."""
+        """Operations with larger numbers, in order."""
 
     async def add_alarm(self, alarm: AlarmRow) -> None:
         """Note something that should not happen."""
@@ -390,8 +389,49 @@ class Store(Protocol):
     async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
         """Alarms of all contexts, newest first, at most so many."""
 
-    async def faults(self) -> Sequence[Fault]:
-        """Look for damage that no single row shows: missing pages and operations, and impossible times of contexts."""
+    async def damage(self) -> Sequence[str]:
+        """What the database's own check finds wrong, in sentences. It reads all of a SQLite file."""
 
     async def meta(self, name: str) -> bytes | None:
         """A fact about the store: ``session_key`` and ``token_keys`` are made when it is."""
+
+
+RESTORED = "restored"
+"""The fact about a store that says when it was made from a backup."""
+
+CHUNK = 1000
+"""Rows that are copied in one go."""
+
+COPIED = (
+    "meta",
+    "context",
+    "catalogue",
+    "page",
+    "delivery",
+    "publication",
+    "snapshot",
+    "version",
+    "operation",
+    "alarm",
+)
+"""The tables that a copy holds, in the order in which they are written. Servers, leases and waiting contexts are of the
+moment: they are left out."""
+
+
+class Chunk(NamedTuple):
+    """Some rows of a table: tuples of numbers, texts, bytes and None, the same for both kinds of stores."""
+
+    table: str
+    rows: list[tuple[Any, ...]]
+
+
+class CopiedStore(Store, Protocol):
+    """A store whose whole content can be taken out and put in."""
+
+    name: str
+
+    def dump(self) -> AsyncIterator[Chunk]:
+        """All rows of the tables ``COPIED`` as of one moment, in their order; servers may keep writing."""
+
+    async def fill(self, chunks: AsyncIterable[Chunk]) -> None:
+        """Write all rows, or none; StoreError unless the store is empty and no server uses it."""

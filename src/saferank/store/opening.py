@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from saferank.store.contract import StoreError
-from saferank.store.tables import CopiedStore
+from saferank.store.contract import CopiedStore, StoreError
 
 _SCHEMES = ("postgresql://", "postgres://")
 

@@ -25,6 +25,8 @@ FORMAT = 3
 _HEAD = struct.Struct("<BBB16sIQIBBB8sId8s16s32s")
 _SHARE, _CHECKSUM = struct.Struct("<d"), struct.Struct("<I")
 CHECKSUM_SIZE = _CHECKSUM.size
+WHOLE = 0x2144DF1C
+"""The CRC-32 of any bytes with their own CRC-32 behind them."""
 VISITOR, DRAWN, BASE, SOURCE = 1, 2, 4, 8
 NOBODY = 0xFF
 TARGET_BIT = 62  # TARGET of policies/safe_draw/renewals.py
@@ -159,9 +161,14 @@ def _check_format(data: bytes) -> None:
         raise DamagedRecordError(f"a page record of the unknown format {data[0] if data else None}")
 
 
+def is_whole(data: bytes) -> bool:
+    """True when packed bytes have the checksum that they were written with."""
+    return zlib.crc32(data) == WHOLE
+
+
 def _check(data: bytes) -> None:
     _check_format(data)
-    if zlib.crc32(data[: -_CHECKSUM.size]) != _CHECKSUM.unpack(data[-_CHECKSUM.size :])[0]:
+    if not is_whole(data):
         raise DamagedRecordError("the checksum of a page record is wrong: it is not as it was written")
 
 

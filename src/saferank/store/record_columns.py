@@ -25,6 +25,7 @@ from saferank.store.page_record import (
     SOURCE_SIZE,
     TARGET_BIT,
     VISITOR,
+    WHOLE,
     DamagedRecordError,
     unpacked,
 )  # fmt: skip
@@ -39,9 +40,6 @@ _HEAD = np.dtype([
     ("share", "<f8"), ("visitor", "V8"), ("catalogue", "V16"), ("coins", "V32"),
 ])  # fmt: skip
 """As ``_HEAD`` of page_record.py."""
-
-_WHOLE = 0x2144DF1C
-"""The CRC-32 of any bytes with their own CRC-32 behind them."""
 
 TENANT, CONTEXT, POLICY, FORM, _REQUEST = range(5)
 """The texts before the names of items."""
@@ -266,12 +264,16 @@ class RecordColumns:
 
     # --- checks ---
 
-    def check(self) -> None:
-        """Raise DamagedRecordError if ``unpacked`` would raise it for one of the records."""
+    def check_sums(self) -> None:
+        """Raise DamagedRecordError if the checksum of one of the records is wrong."""
         sums = list(map(zlib.crc32, self.records))
-        if sums.count(_WHOLE) != len(sums):
+        if sums.count(WHOLE) != len(sums):
             for record in self.records:
                 unpacked(record)  # raises for one of them
+
+    def check(self) -> None:
+        """Raise DamagedRecordError if ``unpacked`` would raise it for one of the records."""
+        self.check_sums()
         try:
             damaged = ~(self._heads_fit() & self._laws_fit())
         except UnicodeDecodeError:

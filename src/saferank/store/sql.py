@@ -1,10 +1,11 @@
-"""The SQL of a store: named statements in ``statements.sql``, numbered scripts in ``migrations/``, one folder each."""
+"""The SQL of a store, one folder each: the tables in ``schema.sql``, named statements in ``statements.sql``."""
 
 import functools
+import json
+import secrets
 from importlib import resources
-from importlib.resources.abc import Traversable
 
-from saferank.store.contract import StoreError
+from saferank.store.contract import SCHEMA_VERSION, StoreError
 
 _MARK = "-- name: "
 
@@ -13,34 +14,32 @@ _MARK = "-- name: "
 def statements(store: str) -> dict[str, str]:
     """Name -> statement, of the store of this name (``embedded`` or ``postgres``)."""
     found: dict[str, str] = {}
-    text = (_folder(store) / "statements.sql").read_text(encoding="utf-8")
-    for part in text.split(_MARK)[1:]:
+    for part in _text(store, "statements.sql").split(_MARK)[1:]:
         name, _, statement = part.partition("\n")
         lines = [line for line in statement.splitlines() if not line.startswith("--")]
         found[name.strip()] = " ".join(" ".join(lines).split())
     return found
 
 
-@functools.cache
-def migrations(store: str) -> dict[int, str]:
-    """Schema version -> the script that leads to it from the version before."""
-    scripts = [entry for entry in (_folder(store) / "migrations").iterdir() if entry.name.endswith(".sql")]
-    return {_number(script): script.read_text(encoding="utf-8") for script in sorted(scripts, key=_number)}
+def schema(store: str) -> str:
+    """The script that makes the tables of a new store, for one transaction."""
+    return _text(store, "schema.sql")
 
 
-def migration(store: str, version: int, name: str) -> str:
-    """The script that brings a schema up to date, for one transaction; empty when it is; StoreError if it is newer."""
-    scripts = migrations(store)
-    if version > max(scripts):
+def check_version(found: int, name: str) -> None:
+    """StoreError unless a store has the schema of this saferank."""
+    if found != SCHEMA_VERSION:
         raise StoreError(
-            f"{name}: has schema version {version}; this saferank knows versions up to {max(scripts)}: upgrade it"
+            f"{name}: has schema version {found}; this saferank reads version {SCHEMA_VERSION} only: "
+            "use the saferank that wrote it, or name another store"
         )
-    return "\n".join(script for number, script in scripts.items() if number > version)
 
 
-def _folder(store: str) -> Traversable:
-    return resources.files(f"saferank.store.{store}")
+def new_facts() -> list[tuple[str, bytes]]:
+    """The first rows of table meta: the secrets of a new store."""
+    keys = json.dumps({f"k{secrets.token_hex(4)}": secrets.token_hex(32)})
+    return [("session_key", secrets.token_bytes(32)), ("token_keys", keys.encode())]
 
 
-def _number(script: Traversable) -> int:
-    return int(script.name.removesuffix(".sql"))
+def _text(store: str, name: str) -> str:
+    return (resources.files(f"saferank.store.{store}") / name).read_text(encoding="utf-8")

@@ -120,25 +120,25 @@ class EventsForgottenAtClosing(SharedStore):
 
 
 class Mutant(NamedTuple):
-    """A mutant, and the seeds within which it must be noticed."""
+    """A mutant, and the first seed that notices it."""
 
     server: type[ModelServer]
     store: type[SharedStore]
-    seeds: int
+    seed: int
 
 
 MUTANTS = {
-    "freshness lease not checked": Mutant(NoFreshnessCheck, SharedStore, 100),
-    "lease counted from the reply": Mutant(LeaseFromReply, SharedStore, 500),
-    "lease used before obeying": Mutant(LeaseBeforeObeying, SharedStore, 500),
-    "kill switch does not wait": Mutant(KillDoesNotWait, SharedStore, 100),
-    "clock jump not noticed": Mutant(JumpUnnoticed, SharedStore, 500),
-    "no margin for small jumps": Mutant(NoMargin, SharedStore, 500),
-    "acknowledged before the commit": Mutant(AnswersBeforeTheCommit, SharedStore, 100),
-    "no fence": Mutant(ModelServer, NoFence, 500),
-    "number of a publication not compared": Mutant(ModelServer, NumberNotCompared, 500),
-    "closed_through not checked": Mutant(ModelServer, NoClosedCheck, 500),
-    "no lock between check and commit": Mutant(ModelServer, NoLockWhileWriting, 500),
-    "event_id without digest": Mutant(ModelServer, NoEventDigest, 100),
-    "event_id forgotten at closing": Mutant(ModelServer, EventsForgottenAtClosing, 500),
+    "freshness lease not checked": Mutant(NoFreshnessCheck, SharedStore, 4),
+    "lease counted from the reply": Mutant(LeaseFromReply, SharedStore, 120),
+    "lease used before obeying": Mutant(LeaseBeforeObeying, SharedStore, 4),
+    "kill switch does not wait": Mutant(KillDoesNotWait, SharedStore, 25),
+    "clock jump not noticed": Mutant(JumpUnnoticed, SharedStore, 4),
+    "no margin for small jumps": Mutant(NoMargin, SharedStore, 197),
+    "acknowledged before the commit": Mutant(AnswersBeforeTheCommit, SharedStore, 0),
+    "no fence": Mutant(ModelServer, NoFence, 8),
+    "number of a publication not compared": Mutant(ModelServer, NumberNotCompared, 211),
+    "closed_through not checked": Mutant(ModelServer, NoClosedCheck, 2),
+    "no lock between check and commit": Mutant(ModelServer, NoLockWhileWriting, 0),
+    "event_id without digest": Mutant(ModelServer, NoEventDigest, 4),
+    "event_id forgotten at closing": Mutant(ModelServer, EventsForgottenAtClosing, 6),
 }

@@ -21,7 +21,7 @@ from tests.acceptance.service.ledger import Pairs, pairs_of
 from tests.acceptance.service.stories import check_the_service, closed_view, stories_of
 from tests.postgres_process import PostgresProcess
 
-FAULTS = int(os.environ.get("SAFERANK_FAULTS", "20"))
+FAULTS = int(os.environ.get("SAFERANK_FAULTS", "1"))
 SEED = int(os.environ.get("SAFERANK_FAULT_SEED", str(FAULTS)))
 WINDOW, VISITORS = 5.0, 12
 SLACK_MS = 25  # a server's measure of the store's time

@@ -15,12 +15,11 @@ from saferank.service.queries.replay import verify
 from saferank.service.queries.replay_report import ReplayReport
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import RankCall
-from saferank.store.backup.copying import backup, restore
-from saferank.store.contract import Lease, OperationKind, StoreError
+from saferank.store.contract import CopiedStore, Lease, OperationKind, StoreError
+from saferank.store.copying import backup, restore
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.opening import open_store
 from saferank.store.page_record import glance
-from saferank.store.tables import CopiedStore
 from tests.postgres_process import PostgresProcess
 from tests.service.engine_harness import BASE, BUBBLE, CANDIDATES, House, T, run
 

@@ -1,8 +1,6 @@
 """Kill switches, rollback, contradictions: an operator's means and the service's own brake."""
 
 import json
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +11,7 @@ from saferank.service.clock import moment
 from saferank.service.knowledge.arms import EXPLORE, HOLDOUT, OFF, SHADOW
 from saferank.service.wire.calls import SettingsCall
 from saferank.service.wire.problems import Problem
-from saferank.store.contract import DamagedStoreError, OperationKind
-from saferank.store.embedded.file import FILE_NAME
+from saferank.store.contract import OperationKind
 from tests.service.engine_harness import BASE, House, T, house, run, store_down
 
 QUICK = {"window_seconds": 1, "rule": "paper:0.1"}
@@ -101,29 +98,6 @@ def test_the_switch_of_all_tenants_holds_here_while_the_store_is_down(tmp_path: 
                 await h.engine.kill_all_tenants(True, "an incident")
             assert caught.value.status == 503
             assert h.record(await h.rank(tenant="you")).arm == OFF
-
-    run(test())
-
-
-def test_a_switch_that_is_missing_from_the_store_is_named_by_a_start(tmp_path: Path) -> None:
-    """Without the last operations of the log a context would be explored that an operator has switched off."""
-
-    async def test() -> None:
-        h = House(tmp_path)
-        await h.start()
-        await h.rank()
-        await h.engine.kill(T, "c", True, "an incident")
-        with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
-            connection.execute("DELETE FROM operation WHERE number = (SELECT MAX(number) FROM operation)")
-            connection.commit()
-        await h.rank(context="d")
-        with pytest.raises(Problem, match="operations are missing") as caught:
-            await h.engine.kill(T, "d", True, "another incident")
-        assert caught.value.status == 503
-        assert {h.record(await h.rank(context=name)).arm for name in "cd"} == {OFF}  # it holds here
-        await h.stop()
-        with pytest.raises(DamagedStoreError, match="operations are missing"):
-            await h.start()
 
     run(test())
 

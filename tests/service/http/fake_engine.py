@@ -41,9 +41,6 @@ class FakeEngine:
     def not_ready(self) -> str | None:
         return self.reason
 
-    def rank_at_once(self, tenant: str, call: RankCall) -> RankAnswer | None:
-        return None
-
     async def rank(self, tenant: str, call: RankCall) -> RankAnswer:
         self._note(tenant, call)
         shown = call.base_ranking[: call.k]

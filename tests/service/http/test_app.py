@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import quote
@@ -9,6 +10,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from saferank.service.http.hub import SWITCHES_A_SECOND, SWITCHES_AT_ONCE, TenantLimits
 from saferank.service.keys import hashed
 from saferank.service.wire.calls import RankAnswer, RankCall
 from tests.service.http.service_in_process import BANK, RANK, SHOP, Service
@@ -521,3 +523,35 @@ def test_metrics_count_by_endpoint_and_status() -> None:
     assert "saferank_requests_in_flight 1.0" in text
     assert "saferank_alarms_total 1.0" in text
     assert "some-name" not in text  # names from outside must not become labels
+
+
+def test_kill_calls_have_a_limit_of_their_own() -> None:
+    service, switch = Service(tenant_rate=1, tenant_burst=1), {"on": True, "why": "a storm"}
+    assert SWITCHES_AT_ONCE >= 10 and SWITCHES_A_SECOND > 0
+    service.hub.switch_limits = TenantLimits(0.001, 3, time.monotonic)
+    assert [post(service, "/v1/rank", RANK).status_code for _ in range(2)] == [200, 429]
+    assert [post(service, "/v1/kill", switch).status_code for _ in range(4)] == [200, 200, 200, 429]
+    refused(post(service, "/v1/contexts/home/kill", switch), 429, saying="tenant default may send")
+    assert post(service, "/v1/operator/kill", switch).status_code == 200  # who cares for all tenants waits for none
+
+
+def test_the_limit_of_items_holds_for_every_rank_call() -> None:
+    service, many = Service(max_items=3), ["a", "b", "c", "d"]
+    refused(post(service, "/v1/rank", {**RANK, "base_ranking": many}), 422, "base_ranking", "at most 3")
+    query: dict[str, Any] = {"user_query": "lamp", "query_response_hit_ids": many}
+    refused(post(service, "/ubi_rank", query), 422, "query_response_hit_ids", "at most 3")
+    query = {**query, "query_response_hit_ids": ["a"], "query_attributes": {"candidates": many}}
+    refused(post(service, "/ubi_rank", query), 422, "query_attributes.candidates", "at most 3")
+    assert not service.engine.seen
+
+
+def test_pages_that_are_asked_for_in_one_turn_of_the_loop_are_bounded_too() -> None:
+    service = Service(max_in_flight=4)
+
+    async def dialogue(client: httpx.AsyncClient) -> list[int]:
+        answers = await asyncio.gather(*(client.post("/v1/rank", json=RANK) for _ in range(40)))
+        assert (await client.post("/v1/rank", json=RANK)).status_code == 200
+        return [answer.status_code for answer in answers]
+
+    statuses = talk(service, dialogue)
+    assert statuses.count(200) >= 4 and statuses.count(503) > 0 and set(statuses) == {200, 503}

@@ -1,6 +1,18 @@
-"""Room for connections and unfinished bodies: who is closed when there is none."""
+"""Room for connections and unfinished bodies: who is closed when there is none, and who is not waited for."""
 
-from saferank.service.http.connections import OpenConnections
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from saferank.service.http.connections import (
+    HEAD_SECONDS,
+    LARGEST_HEAD,
+    LONGEST_BLANK,
+    GuardedProtocol,
+    OpenConnections,
+)
 
 
 class Client:
@@ -11,6 +23,9 @@ class Client:
 
     def give_up(self) -> None:
         self.is_closed = True
+
+    def is_late(self, now: float) -> bool:
+        return False
 
 
 def closed(clients: list[Client]) -> list[int]:
@@ -60,7 +75,8 @@ def test_too_many_bytes_of_unfinished_bodies_close_the_one_that_began_first() ->
     connections.stop_waiting(clients[0])  # whole: no longer unfinished
     connections.hold(clients[2], 40)
     assert closed(clients) == [1]
-    connections.wait(clients[2])
+    connections.wait(clients[2])  # for the next piece
+    connections.stop_waiting(clients[2])
     connections.hold(clients[0], 100)
     assert closed(clients) == [1]
 
@@ -71,3 +87,94 @@ def test_a_closed_connection_does_not_come_back() -> None:
     connections.wait(clients[0])  # its last answer ends after it was closed
     connections.add(clients[4])
     assert closed(clients) == [0, 1] and len(connections) == 3
+
+
+class Transport(asyncio.Transport):
+    """Notes whether it was closed."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 4711)})
+        self.is_aborted = False
+
+    def is_closing(self) -> bool:
+        return self.is_aborted
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+class Inner(asyncio.Protocol):
+    """A protocol that notes what it gets."""
+
+    def __init__(self) -> None:
+        self.got: list[bytes] = []
+
+    def data_received(self, data: bytes) -> None:
+        self.got.append(data)
+
+
+class Guarded:
+    """A connection with a guard, and a clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.all = OpenConnections(10, 100, lambda: None)
+        self.inner, self.transport = Inner(), Transport()
+        loop: Any = SimpleNamespace(time=lambda: self.now)
+        self.guard = GuardedProtocol(self.inner, self.all, loop)
+        self.guard.connection_made(self.transport)
+
+    def is_closed_after(self, seconds: float) -> bool:
+        self.now += seconds
+        self.all.close_late(self.now)
+        return self.transport.is_aborted
+
+
+@pytest.mark.parametrize("pieces", [[], [b"\r\n"], [b"GET / HTTP/1.1\r\n", b"Host: h\r\n"]])
+def test_a_head_that_does_not_come_is_not_waited_for(pieces: list[bytes]) -> None:
+    connection = Guarded()
+    for piece in pieces:
+        assert not connection.is_closed_after(HEAD_SECONDS / 4)
+        connection.guard.data_received(piece)
+    assert connection.is_closed_after(HEAD_SECONDS + 1)
+
+
+def test_a_request_may_take_its_time_and_the_next_head_may_not() -> None:
+    connection = Guarded()
+    connection.guard.data_received(b"head")
+    assert connection.all.by_address["127.0.0.1", 4711] is connection.guard
+    connection.guard.begin()
+    assert not connection.is_closed_after(10 * HEAD_SECONDS)
+    connection.guard.data_received(b"body")
+    assert not connection.is_closed_after(10 * HEAD_SECONDS)
+    connection.guard.end()
+    assert not connection.is_closed_after(10 * HEAD_SECONDS)  # how long it may be idle is uvicorn's to say
+    connection.guard.data_received(b"n")
+    assert not connection.is_closed_after(HEAD_SECONDS - 1)
+    connection.guard.data_received(b"ext")
+    assert connection.is_closed_after(2)
+
+
+def test_the_protocol_gets_all_bytes_in_bounded_pieces_until_it_closes() -> None:
+    connection = Guarded()
+    connection.guard.data_received(b"x" * (2 * LARGEST_HEAD + 1))
+    assert [len(piece) for piece in connection.inner.got] == [LARGEST_HEAD, LARGEST_HEAD, 1]
+    connection.transport.abort()
+    connection.guard.data_received(b"more")
+    assert len(connection.inner.got) == 3
+
+
+def test_a_row_of_blanks_ends_the_connection_in_however_many_pieces_it_comes() -> None:
+    for size in (1, 7, 10_000):
+        for count, closed in ((LONGEST_BLANK, False), (LONGEST_BLANK + 1, True)):
+            connection = Guarded()
+            data = b"X:" + b" \t" * (count // 2) + b" " * (count % 2) + b"\0"
+            for start in range(0, len(data), size):
+                connection.guard.data_received(data[start : start + size])
+            assert connection.transport.is_aborted == closed, (size, count)
+
+
+def test_a_connection_that_has_ended_is_forgotten() -> None:
+    connection = Guarded()
+    connection.guard.connection_lost(None)
+    assert len(connection.all) == 0 and not connection.all.by_address

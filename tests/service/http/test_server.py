@@ -44,7 +44,7 @@ def test_large_and_slow_bodies_are_refused_before_they_are_complete() -> None:
         declared = server.exchange(post_bytes("/v1/rank", b"", "Content-Length: 99999999999"))
         assert (declared[0], declared[1]["connection"]) == (413, "close")
         unlimited = post_bytes("/v1/rank", b"", "Transfer-Encoding: chunked")
-        chunk = b"8000\r\n" + b" " * 0x8000 + b"\r\n"
+        chunk = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
         assert server.exchange(unlimited, *[chunk] * 4)[0] == 413  # more than allowed, and no end yet
         slow, headers, _ = server.exchange(post_bytes("/v1/rank", BODY[:5], f"Content-Length: {len(BODY)}"))
         assert (slow, headers["connection"]) == (408, "close")
@@ -63,7 +63,7 @@ def test_an_endless_header_is_not_collected() -> None:
                     connection.sendall(b"a" * 16_384)
         assert server.exchange(post_bytes("/v1/rank", BODY))[0] == 200
         with server.connect() as connection:
-            connection.sendall(b"POST /v1/rank HTTP/1.1\r\nHost: localhost\r\n" + b"X-A: b\r\n" * 4000)
+            connection.sendall(b"POST /v1/rank HTTP/1.1\r\n" + b"X-A: b\r\n" * 4000)
             large = post_bytes("/v1/rank", BODY).partition(b"\r\n")[2]
             connection.sendall(large)
             assert read_answer(connection)[0] == 200  # 32 KB of headers are fine

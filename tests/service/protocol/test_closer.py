@@ -276,7 +276,7 @@ def test_a_context_that_cannot_be_closed_gets_production_and_stops_no_other(
                 page = await h.rank(name)
                 await h.accept(page, page.ranking[0])
             await h.engine.flush()
-            change(h, "UPDATE page SET closes_at = closes_at - 1 WHERE context = 1")
+            change(h, "UPDATE page SET record = CAST(record || x'00' AS BLOB) WHERE context = 1")
             if started_again:
                 await h.stop()
                 await h.later(10)
@@ -286,11 +286,11 @@ def test_a_context_that_cannot_be_closed_gets_production_and_stops_no_other(
             await h.engine.beat()
             assert (await closed_clicks(h, "damaged"), await closed_clicks(h, "whole")) == (0, 1)
             (alarm,) = await h.store.alarms(1)
-            assert alarm.kind == "not_closed" and "table page is damaged" in alarm.detail
+            assert alarm.kind == "not_closed" and "the checksum of a page record is wrong" in alarm.detail
             assert h.engine.counters()["alarms_total"] == 1
             assert [h.record(await h.rank(name)).arm for name in ("damaged", "whole")] == [OFF, EXPLORE]
 
-            change(h, "UPDATE page SET closes_at = closes_at + 1 WHERE context = 1 AND number = 1")
+            change(h, "UPDATE page SET record = substr(record, 1, length(record) - 1) WHERE context = 1 AND number = 1")
             await h.later(RETRY_MS / 1000)
             await h.engine.beat()
             await h.engine.close_due()
@@ -306,7 +306,7 @@ def test_a_context_of_another_server_by_now_is_no_longer_set_aside(tmp_path: Pat
         h = House(tmp_path)
         await h.start()
         await h.accept(await h.rank())
-        change(h, "UPDATE page SET closes_at = closes_at - 1")
+        change(h, "UPDATE page SET record = CAST(record || x'00' AS BLOB)")
         await h.close()
         assert h.server.contexts.set_aside
         h.server.heart.leases = {}

@@ -31,7 +31,7 @@ def test_a_damaged_publication_holds_up_no_other_context(tmp_path: Path) -> None
             context.fold = await h.server.contexts.fold_of(context.row, None)  # as a server that does not close them
             context.published, context.held_in = 0, -1
         with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
-            connection.execute("UPDATE publication SET through = through + 1 WHERE context = 1")
+            connection.execute("UPDATE publication SET body = CAST(body || x'00' AS BLOB) WHERE context = 1")
             connection.commit()
         await h.server.follower.follow()
         assert [context.fold.pages for context in contexts] == [0, 1]

@@ -202,7 +202,7 @@ def test_a_damaged_context_keeps_its_pages_and_holds_up_no_other(tmp_path: Path)
             await h.accept(await h.rank(name))
         await h.close()
         with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
-            connection.execute("UPDATE publication SET through = through + 1 WHERE context = 1")
+            connection.execute("UPDATE publication SET body = CAST(body || x'00' AS BLOB) WHERE context = 1")
             connection.commit()
         await h.later(9 * DAY)
         await h.engine.beat()

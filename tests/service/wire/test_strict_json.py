@@ -1,6 +1,7 @@
 """Strict JSON: the same values as the standard library for good texts, sentences for bad ones."""
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -62,3 +63,20 @@ def test_twenty_deep_is_not_too_deep() -> None:
 
 def test_whole_pairs_of_surrogates_are_characters() -> None:
     assert loads(b'"\\ud83d\\ude00"') == "\N{GRINNING FACE}"
+
+
+@pytest.mark.parametrize("bad", [False, True])
+def test_a_long_key_over_many_entries_costs_no_memory(bad: bool) -> None:
+    """Where an entry is, is written down when there is something wrong with it, and not for all of them."""
+    entries = ",".join(["1"] * 15_000 + ([r'"\udc00"'] if bad else []))
+    body = (r'{"\u0061' + "k" * 30_000 + f'": [{entries}]}}').encode()
+    tracemalloc.start()
+    try:
+        if bad:
+            with pytest.raises(Problem, match="half a surrogate pair"):
+                loads(body)
+        else:
+            loads(body)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()

@@ -7,10 +7,9 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from saferank.store.contract import StoreError
+from saferank.store.contract import SCHEMA_VERSION, StoreError
 from saferank.store.opening import open_store
 from saferank.store.postgres import schema
-from saferank.store.sql import migrations
 from tests.postgres_process import PostgresProcess
 from tests.store.postgres_database import without_store
 
@@ -73,13 +72,13 @@ def test_an_old_server_is_refused(postgres_address: str, monkeypatch: pytest.Mon
     assert refused(postgres_address).endswith("is PostgreSQL 13; saferank needs 14 or newer")
 
 
-def test_a_newer_schema_is_refused(postgres_address: str) -> None:
+@pytest.mark.parametrize("version", [SCHEMA_VERSION - 1, SCHEMA_VERSION + 1])
+def test_another_schema_is_refused(postgres_address: str, version: int) -> None:
     opened(postgres_address)
-    newest = max(migrations("postgres"))
     statement = "UPDATE saferank.schema_version SET version = {}"
-    with changed(postgres_address, statement.format(newest + 1), statement.format(newest)):
+    with changed(postgres_address, statement.format(version), statement.format(SCHEMA_VERSION)):
         text = refused(postgres_address)
-    assert text.endswith(f"has schema version {newest + 1}; this saferank knows versions up to {newest}: upgrade it")
+    assert f"has schema version {version}; this saferank reads version {SCHEMA_VERSION} only" in text
 
 
 def test_a_schema_of_something_else_is_refused_and_left_as_it_is(postgres_process: PostgresProcess) -> None:

@@ -57,7 +57,8 @@ class Feedback:
         self._check_shown(record, call)
         bits = clicked_bits(record.shown, call.clicks)
         row = subject.row or await self._row(record, subject.body)
-        return ClickReport(row._replace(clicks=bits), tenant, call.event_id, report_digest(record.impression, bits))
+        event = _event_of_page(record.impression, call.event_id)
+        return ClickReport(row._replace(clicks=bits), tenant, event, report_digest(record.impression, bits))
 
     def _check_shown(self, record: PageRecord, call: FeedbackCall) -> None:
         """Clicks on another page than the one that was drawn prove nothing: items were filtered or moved after it."""
@@ -69,8 +70,8 @@ class Feedback:
     def _answer(self, report: ClickReport, outcome: Outcome, now: int) -> FeedbackAnswer | Problem:
         counts, late = self._server.counts, outcome == Outcome.LATE
         if outcome == Outcome.CONFLICT:
-            name = report.event_id
-            detail = f"event_id {name!r} came before with another page or other clicks; give a new event a new id"
+            name = (report.event_id or "").partition("/")[2]
+            detail = f"event_id {name!r} came before with other clicks on this page; give a new event a new id"
             return self._refused(report.tenant, Problem(409, "Other body", detail, "event_id"))
         counts[f"feedback_{outcome.name.lower()}_total"] += 1
         self._server.reports[report.tenant][outcome.name.lower()] += 1
@@ -128,6 +129,11 @@ def clicked_bits(shown: Sequence[str], clicks: Sequence[str]) -> int:
             raise Problem(422, "Item twice", f"item {item!r} is in the list twice; keep one", f"clicks[{number}]")
         bits |= bit
     return bits
+
+
+def _event_of_page(impression: bytes, event_id: str | None) -> str | None:
+    """The name of an event in the store: ids belong to their page, so nobody can claim those of other pages."""
+    return None if event_id is None else f"{impression.hex()}/{event_id}"
 
 
 def report_digest(impression: bytes, bits: int) -> bytes:

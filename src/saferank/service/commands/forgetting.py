@@ -84,7 +84,7 @@ async def forget(store: Store, tenant: str, session: str | None = None, source: 
         if key is None:
             raise NotForgottenError("the store has no session key; it was not made by a service")
         who = visitor(key, tenant, session, None, source)
-        async with Holder(store) as holder:
+        async with _Holder(store) as holder:
             return await _deleted(store, holder, await _found(store, holder, tenant, who))
     except StaleLeaseError as problem:
         raise NotForgottenError("a server was started meanwhile; pages may be left: stop it and try again") from problem
@@ -92,14 +92,14 @@ async def forget(store: Store, tenant: str, session: str | None = None, source: 
         await store.close()
 
 
-class Holder:
+class _Holder:
     """Holds all shards, as the only server of a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._leases: dict[int, Lease] = {}
 
-    async def __aenter__(self) -> "Holder":
+    async def __aenter__(self) -> "_Holder":
         alive = await self._store.servers()
         if alive:
             until = moment(max(row.lease_until for row in alive))
@@ -124,7 +124,7 @@ class Holder:
         return self._leases[context % SHARDS]
 
 
-async def _found(store: Store, holder: Holder, tenant: str, who: Visitor) -> list[_Found]:
+async def _found(store: Store, holder: _Holder, tenant: str, who: Visitor) -> list[_Found]:
     """The pages of a visitor by context; NotForgottenError if some cannot be deleted."""
 
     def is_theirs(page: PageRow) -> bool:
@@ -133,15 +133,15 @@ async def _found(store: Store, holder: Holder, tenant: str, who: Visitor) -> lis
 
     switches, found = Switches(), []
     switches.obey(await store.operations(0))
-    for row in await contexts_of(store, tenant):
-        pages = await pages_where(store, holder, row, is_theirs)
+    for row in await _contexts_of(store, tenant):
+        pages = await _pages_where(store, holder, row, is_theirs)
         if pages:
-            mark = checked_mark(await store.publication(row.id), switches, row, pages)
+            mark = _checked_mark(await store.publication(row.id), switches, row, pages)
             found.append(_Found(row, mark, pages))
     return found
 
 
-async def contexts_of(store: Store, tenant: str) -> list[ContextRow]:
+async def _contexts_of(store: Store, tenant: str) -> list[ContextRow]:
     """The contexts of a tenant; NotForgottenError when there are none."""
     rows = await store.contexts()
     mine = [row for row in rows if row.tenant == tenant]
@@ -151,8 +151,8 @@ async def contexts_of(store: Store, tenant: str) -> list[ContextRow]:
     return mine
 
 
-async def pages_where(
-    store: Store, holder: Holder, row: ContextRow, is_meant: Callable[[PageRow], bool]
+async def _pages_where(
+    store: Store, holder: _Holder, row: ContextRow, is_meant: Callable[[PageRow], bool]
 ) -> list[PageRow]:
     """Some pages of a context; all of them are read."""
     await holder.beat()
@@ -166,7 +166,7 @@ async def pages_where(
     return found
 
 
-def checked_mark(newest: Publication | None, switches: Switches, row: ContextRow, pages: Sequence[PageRow]) -> Mark:
+def _checked_mark(newest: Publication | None, switches: Switches, row: ContextRow, pages: Sequence[PageRow]) -> Mark:
     """The newest publication of a context, which all these pages must be in, and every rollback."""
     mark = Mark(0, 0, 0) if newest is None else Mark(newest.number, newest.through, newest.operation)
     missing = [page for page in pages if issue_time(page) > mark.through]
@@ -181,17 +181,17 @@ def checked_mark(newest: Publication | None, switches: Switches, row: ContextRow
     return mark
 
 
-async def _deleted(store: Store, holder: Holder, found: Sequence[_Found]) -> Forgotten:
+async def _deleted(store: Store, holder: _Holder, found: Sequence[_Found]) -> Forgotten:
     total = Forgotten(contexts=len(found))
     for row, mark, pages in found:
         await holder.beat()
         await store.keep_publication(holder.lease(row.id), row.id)
-        await delete_slices(store, holder, row, mark, pages, total)
+        await _delete_slices(store, holder, row, mark, pages, total)
     return total
 
 
-async def delete_slices(
-    store: Store, holder: Holder, row: ContextRow, mark: Mark, pages: Sequence[PageRow], total: Forgotten
+async def _delete_slices(
+    store: Store, holder: _Holder, row: ContextRow, mark: Mark, pages: Sequence[PageRow], total: Forgotten
 ) -> None:
     """Delete pages that are in a kept snapshot, and their event ids, and count them."""
     for start in range(0, len(pages), SLICE):

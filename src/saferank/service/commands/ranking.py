@@ -40,17 +40,8 @@ class Ranking:
 
     async def rank(self, tenant: str, call: RankCall) -> RankAnswer:
         """The page to show."""
-        lists = (call.base_ranking, call.candidates)
+        server, lists = self._server, (call.base_ranking, call.candidates)
         context = await self._find(tenant, call, lists)
-        return self._answer(tenant, call, lists, context)
-
-    def at_once(self, tenant: str, call: RankCall) -> RankAnswer | None:
-        """The page to show; None when its context is not in memory."""
-        context = self._server.contexts.loaded(tenant, call.context)
-        return None if context is None else self._answer(tenant, call, (call.base_ranking, call.candidates), context)
-
-    def _answer(self, tenant: str, call: RankCall, lists: Catalogue, context: Context | None) -> RankAnswer:
-        server = self._server
         who = visitor(server.session_key, tenant, call.session_id, call.request_id, call.source)
         request = Request(tenant, call, server.now(), who, lists, digest_of(lists))
         if context is None or server.writer.overloaded:

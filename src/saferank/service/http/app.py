@@ -43,9 +43,9 @@ def make_app(hub: Hub) -> Gate:
     app.add_exception_handler(HTTPException, _refuse_path)
     if not hub.settings.traces:
         return Gate(app, hub, calls)
-    from saferank.service.http.adapters.tracing import TracedCall, traced_app  # needs OpenTelemetry, an extra
+    from saferank.service.http.adapters.tracing import traced_app, traced_call  # needs OpenTelemetry, an extra
 
-    return Gate(traced_app(app), hub, {path: TracedCall(call) for path, call in calls.items()})
+    return Gate(traced_app(app), hub, {path: traced_call(call) for path, call in calls.items()})
 
 
 def dashboard_files() -> dict[str, bytes]:

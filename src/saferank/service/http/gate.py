@@ -1,4 +1,4 @@
-"""The gate through which every request comes and every answer leaves.
+"""The gate through which every request comes and every answer leaves: the ASGI application that uvicorn calls.
 
 Coming: bounds on how much is worked on, the path as it was sent, and the two hot calls go straight to their handlers.
 Leaving: every failure is a problem that names itself, every answer has its security headers and its request id, and is
@@ -12,16 +12,13 @@ import logging
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
 
-from saferank.service.http.bodies import Receive
-from saferank.service.http.connections import OpenConnections
-from saferank.service.http.cross_origin import CrossOrigin
-from saferank.service.http.hub import Hub
+from saferank.service.http.connections import GuardedProtocol, OpenConnections
+from saferank.service.http.hub import Hub, Receive
 from saferank.service.http.openapi import OPEN_PATHS, OPEN_TO_THIS_MACHINE
 from saferank.service.http.routes.hot import HotCall
-from saferank.service.http.whole_calls import WholeHead
 from saferank.service.identifiers import RandomBytes
 from saferank.service.json_logs import log
 from saferank.service.settings import is_loopback
@@ -42,9 +39,8 @@ SECURITY: RawHeaders = [
         b"default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'",
     ),
 ]
-_OTHER, FEEDBACK = "other", "/v1/feedback"
+_OTHER, RANK, FEEDBACK = "other", "/v1/rank", "/v1/feedback"
 JSON = b"application/json"
-CLOSE = (b"connection", b"close")
 WAITING = 4
 """So many times more reports than rank calls may be worked on: nearly all of their time they wait for the disk."""
 
@@ -55,13 +51,21 @@ _request_ids = RandomBytes()
 _REQUEST_ID = re.compile(rb"[!-~]{1,128}")
 
 
+BROWSER_PATHS = ("/v1/feedback", "/v1/beacon", "/ubi_events", "/ubi_queries")
+_PREFLIGHT = [
+    (b"access-control-allow-methods", b"POST"),
+    (b"access-control-allow-headers", b"authorization, content-type, x-api-key, x-request-id"),
+    (b"access-control-max-age", b"600"),
+]
+
+
 class Gate:
     """The outermost ASGI application."""
 
     def __init__(self, app: App, hub: Hub, hot: dict[str, HotCall]) -> None:
         self.app, self._hub, self._hot = app, hub, hot
         self._in_flight = dict.fromkeys([*hot, _OTHER], 0)
-        self._at_once = dict.fromkeys(hot, 0)  # answered in this turn of the event loop
+        self._pages_this_turn = 0
         settings, metrics = hub.settings, hub.metrics
         unfinished = max(LARGEST_UNFINISHED, 4 * settings.max_body_bytes)
         self.connections = OpenConnections(settings.max_connections, unfinished, metrics.connections_closed.inc)
@@ -78,32 +82,36 @@ class Gate:
         raw = scope.get("raw_path") or scope["path"].encode()
         scope["path"] = path = raw.partition(b"?")[0].decode("latin-1")  # as sent: names may contain %2F
         kind = path if path in self._hot else _OTHER  # rank must not be refused because feedback waits for the disk
-        exchange = Exchange(scope, send, self.own_headers(scope))
-        exchange.is_refused = self.enter(kind)
-        await self.serve(scope, ArrivingBody(self, scope, receive, kind), exchange, kind)
-
-    def own_headers(self, scope: Scope) -> RawHeaders:
-        """What an answer to a web page of another origin has besides."""
-        return self._cross_origin.headers(scope)
+        exchange = Exchange(scope, send, self._cross_origin.headers(scope))
+        connection = self.connections.by_address.get(scope.get("client"))
+        if connection is not None:
+            connection.begin()
+        try:
+            await self._serve(scope, ArrivingBody(self, scope, receive, kind, connection), exchange, kind)
+        finally:
+            if connection is not None:
+                connection.end()
 
     def is_busy(self, kind: str) -> bool:
         """True when one request more of this kind could not be answered in time."""
         return self._hub.stopping or self.is_full(kind) or self._hub.pulse.is_behind()
 
     def is_full(self, kind: str) -> bool:
-        """True when as many requests of this kind are worked on as may be, or have been in this turn of the loop.
+        """True when as many requests of this kind are worked on as may be, or were in this turn of the event loop.
 
-        What is answered at once is never in flight when the next request is looked at. But requests that came together
-        are answered one after the other, and the last of them must not wait for too many.
+        A page in memory is answered in one step, so it is never in flight when the next request is looked at. But
+        requests that came together are answered one after the other, and the last must not wait for too many.
         """
         most = self._hub.settings.max_in_flight * (WAITING if kind == FEEDBACK else 1)
-        return self._in_flight[kind] + self._at_once.get(kind, 0) >= most
+        return self._in_flight[kind] + (self._pages_this_turn if kind == RANK else 0) >= most
 
-    def enter(self, kind: str) -> bool:
-        """Count a request that ``serve`` will answer; True when it is one too many."""
-        busy = self.is_busy(kind)
-        self._in_flight[kind] += 1
-        return busy
+    def _count_page(self) -> None:
+        if not self._pages_this_turn:
+            asyncio.get_running_loop().call_soon(self._end_turn)
+        self._pages_this_turn += 1
+
+    def _end_turn(self) -> None:
+        self._pages_this_turn = 0
 
     def step_out(self, kind: str) -> None:
         """The request waits for its body: it is not worked on until ``step_in``."""
@@ -113,60 +121,11 @@ class Gate:
         """The opposite of ``step_out``."""
         self._in_flight[kind] += 1
 
-    # --- hot calls that have arrived whole ---
-
-    def begin(self, head: WholeHead, body: bytes, request_id: str) -> "Reply | Coroutine[Any, Any, Reply]":
-        """The answer to a hot call, or who will bring it. When the service is too busy the body is not looked at."""
-        path, started = head.path, time.perf_counter()
-        if self.is_busy(path):
-            self._hub.metrics.answered(path, 503, 0.0)
-            return BUSY
+    async def _serve(self, scope: Scope, receive: Receive, exchange: "Exchange", kind: str) -> None:
+        path, started, busy = scope["path"], time.perf_counter(), self.is_busy(kind)
+        self._in_flight[kind] += 1
         try:
-            if not self._hub.settings.has_keys:
-                _check_host(head.headers)
-            answering = self._hot[path].whole(head.headers, body)
-        except Exception as error:
-            return self._counted(path, started, as_reply(_problem_of(error, path, request_id)), request_id)
-        if isinstance(answering, bytes):
-            self._count_at_once(path)
-            return self._counted(path, started, Reply(200, JSON, answering), request_id)
-        self._in_flight[path] += 1
-        return self._finish(path, started, answering, request_id)
-
-    async def _finish(
-        self, path: str, started: float, answering: Coroutine[Any, Any, bytes], request_id: str
-    ) -> "Reply":
-        try:
-            reply = Reply(200, JSON, await answering)
-        except Exception as error:
-            reply = as_reply(_problem_of(error, path, request_id))
-        finally:
-            self._in_flight[path] -= 1
-        return self._counted(path, started, reply, request_id)
-
-    def _counted(self, path: str, started: float, reply: "Reply", request_id: str) -> "Reply":
-        seconds = time.perf_counter() - started
-        self._hub.metrics.answered(path, reply.status, seconds)
-        self._note("POST", path, reply.status, seconds, request_id)
-        extra = self.own_headers({"method": "POST", "path": path, "headers": ()})  # a whole call names no origin
-        return reply._replace(headers=(*reply.headers, *extra)) if extra else reply
-
-    def _count_at_once(self, path: str) -> None:
-        if not any(self._at_once.values()):
-            asyncio.get_running_loop().call_soon(self._end_turn)
-        self._at_once[path] += 1
-
-    def _end_turn(self) -> None:
-        for path in self._at_once:
-            self._at_once[path] = 0
-
-    # --- all requests ---
-
-    async def serve(self, scope: Scope, receive: Receive, exchange: "Exchange", kind: str) -> None:
-        """Answer a request that has entered."""
-        path, started = scope["path"], time.perf_counter()
-        try:
-            await self._answer(scope, receive, exchange, kind)
+            await self._answer(scope, receive, exchange, kind, busy)
         except Exception as error:
             await exchange.refuse(_problem_of(error, path, exchange.request_id))
         finally:
@@ -179,13 +138,15 @@ class Gate:
         """Requests being worked on."""
         return sum(self._in_flight.values())
 
-    async def _answer(self, scope: Scope, receive: Receive, exchange: "Exchange", kind: str) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, exchange: "Exchange", kind: str, busy: bool) -> None:
         path = scope["path"]
         if kind != _OTHER:
             exchange.endpoint = path
-        self._admit(scope, exchange.is_refused)
+        self._admit(scope, busy)
         if kind != _OTHER and scope["method"] == "POST":
-            body = await self._hot[path](scope, receive)  # type: ignore[arg-type]
+            body = await self._hot[path](scope["headers"], receive)
+            if kind == RANK:
+                self._count_page()
             await exchange.respond(200, JSON, body)
         elif self._cross_origin.is_preflight(scope):
             await exchange.respond(204, b"", b"")
@@ -220,7 +181,7 @@ class Exchange:
     def __init__(self, scope: Scope, send: Send, own_headers: RawHeaders) -> None:
         self._send = send
         self.own_headers = own_headers
-        self.started = self.is_refused = False
+        self.started = False
         self.endpoint = "none"
         self.status = 0
         self.request_id = request_id_of(scope["headers"])
@@ -248,34 +209,44 @@ class Exchange:
     async def refuse(self, problem: Problem) -> None:
         """Send a problem, unless an answer has begun: then all that is left is to end it."""
         if not self.started:
-            await self.respond(*as_reply(problem))
+            body = json.dumps(problem.as_dict()).encode()
+            await self.respond(problem.status, MEDIA_TYPE.encode(), body, problem_headers(problem))
 
 
 class ArrivingBody:
     """The body of a request, which may come in pieces.
 
     While it is waited for the request has no place among those that are worked on: otherwise a few bodies that never
-    end would keep everybody else out. How many may be waited for is bounded by ``Connections``.
+    end would keep everybody else out. How many may be waited for is bounded by ``OpenConnections``.
     """
 
-    __slots__ = ("_gate", "_is_switch", "_is_whole", "_kind", "_receive")
+    __slots__ = ("_connection", "_gate", "_is_switch", "_is_whole", "_kind", "_receive")
 
-    def __init__(self, gate: Gate, scope: Scope, receive: Receive, kind: str) -> None:
-        self._gate, self._receive, self._kind = gate, receive, kind
+    def __init__(
+        self, gate: Gate, scope: Scope, receive: Receive, kind: str, connection: GuardedProtocol | None
+    ) -> None:
+        self._gate, self._receive, self._kind, self._connection = gate, receive, kind, connection
         self._is_switch, self._is_whole = _is_switch(scope), False
 
     async def __call__(self) -> MutableMapping[str, Any]:
         """The next message; Problem 503 when the body is whole and there is no place for the request."""
         if self._is_whole:
             return await self._receive()
-        self._gate.step_out(self._kind)
+        gate, connection = self._gate, self._connection
+        gate.step_out(self._kind)
+        if connection is not None:
+            gate.connections.wait(connection)
         full = False
         try:
             message = await self._receive()
             self._is_whole = not message.get("more_body")
-            full = self._is_whole and self._gate.is_full(self._kind)
+            full = self._is_whole and gate.is_full(self._kind)
         finally:
-            self._gate.step_in(self._kind)
+            gate.step_in(self._kind)
+        if connection is not None and self._is_whole:
+            gate.connections.stop_waiting(connection)
+        elif connection is not None:
+            gate.connections.hold(connection, len(message.get("body", b"")))
         if full and not self._is_switch:
             raise too_busy()
         return message
@@ -296,21 +267,6 @@ def too_busy() -> Problem:
     return Problem(503, "Too busy", "more requests than can be answered in time; try again", retry_after=1)
 
 
-class Reply(NamedTuple):
-    """An answer, whole."""
-
-    status: int
-    content_type: bytes
-    body: bytes
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-
-
-def as_reply(problem: Problem) -> Reply:
-    """A refusal."""
-    body = json.dumps(problem.as_dict()).encode()
-    return Reply(problem.status, MEDIA_TYPE.encode(), body, tuple(problem_headers(problem)))
-
-
 def _problem_of(error: Exception, path: str, request_id: str) -> Problem:
     """What the caller is told; a fault of ours is told as one, and logged whole."""
     if isinstance(error, Problem):
@@ -327,11 +283,8 @@ def problem_headers(problem: Problem) -> RawHeaders:
     if problem.status in (429, 503):
         headers.append((b"retry-after", b"%d" % (problem.retry_after or 1)))
     if problem.status in (408, 413):
-        headers.append(CLOSE)  # the rest of the body is not wanted
+        headers.append((b"connection", b"close"))  # the rest of the body is not wanted
     return headers
-
-
-BUSY = as_reply(too_busy())
 
 
 def request_id_of(headers: RawHeaders) -> str:
@@ -354,3 +307,34 @@ def _check_host(headers: RawHeaders) -> None:
 def _is_here(host: str) -> bool:
     name, colon, port = host.rpartition(":")
     return is_loopback((name if colon and port.isdigit() else host).strip("[]"))
+
+
+class CrossOrigin:
+    """Which web pages may read the answer to their feedback (CORS): those of the origins that the settings name."""
+
+    def __init__(self, origins: Iterable[str]) -> None:
+        self._origins = frozenset(origin.encode() for origin in origins)
+
+    def headers(self, scope: Scope) -> RawHeaders:
+        """The headers that let the page read the answer; none for others."""
+        if not self._origins or scope["path"] not in BROWSER_PATHS:
+            return []
+        origin = _header(scope, b"origin")
+        if origin not in self._origins:
+            return [(b"vary", b"Origin")]
+        allowed = [(b"vary", b"Origin"), (b"access-control-allow-origin", origin)]
+        return [*allowed, *_PREFLIGHT] if self.is_preflight(scope) else allowed
+
+    def is_preflight(self, scope: Scope) -> bool:
+        """True for the question of a browser whether the page may send feedback."""
+        return (
+            bool(self._origins)
+            and scope["method"] == "OPTIONS"
+            and scope["path"] in BROWSER_PATHS
+            and _header(scope, b"origin") in self._origins
+            and _header(scope, b"access-control-request-method") == b"POST"
+        )
+
+
+def _header(scope: Scope, wanted: bytes) -> bytes:
+    return next((value for name, value in scope["headers"] if name == wanted), b"")

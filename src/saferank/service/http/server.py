@@ -10,11 +10,14 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from saferank.service.http.app import make_app
-from saferank.service.http.direct_protocol import DirectProtocol
+from saferank.service.http.connections import LARGEST_HEAD, GuardedProtocol, OpenConnections
+from saferank.service.http.gate import Gate
 from saferank.service.http.hub import Hub
 from saferank.service.interface import EngineInterface
 from saferank.service.json_logs import log
@@ -28,6 +31,9 @@ Companion = Callable[[str, threading.Event], None]
 
 PATIENCE_SECONDS = 3.0
 SETTLE_SECONDS = 2.0
+LOOK_SECONDS = 1.0
+"""So often connections are looked for whose requests do not come."""
+
 ACCEPTED_A_TURN = 64
 """uvloop accepts one connection per listening socket in every turn of its loop; turns are long under load. With a
 single socket new connections would wait for half a minute behind 200 busy ones, so it is listened on so many times."""
@@ -73,11 +79,12 @@ async def _serve(
     settings: Settings, engine: EngineInterface, bound: socket.socket, ready: Ready, companion: Companion | None
 ) -> None:
     hub = Hub(settings, engine)
-    server = HttpServer(_configuration(settings, hub))
+    app = make_app(hub)
+    server = HttpServer(_configuration(settings, app))
     company = _Company(companion)
     _listen_to_signals(hub, server, company)
     await engine.start()
-    settling = asyncio.create_task(_keep_memory_settled())
+    upkeep = [asyncio.create_task(work) for work in (_keep_memory_settled(), _close_late(app.connections))]
     hub.pulse.start()
 
     def begin() -> None:
@@ -88,7 +95,8 @@ async def _serve(
     try:
         await server.serve_from(bound, begin)
     finally:
-        settling.cancel()
+        for task in upkeep:
+            task.cancel()
         hub.pulse.stop()
         await _stop(engine, settings.stop_seconds)
 
@@ -144,13 +152,20 @@ class HttpServer(uvicorn.Server):
         yield
 
 
-def _configuration(settings: Settings, hub: Hub) -> uvicorn.Config:
+def _configuration(settings: Settings, app: Gate) -> uvicorn.Config:
+    """h11 and not httptools: only h11 reads the body of a request that offers to go on in another protocol."""
+
+    def guarded(**parts: Any) -> asyncio.Protocol:
+        return GuardedProtocol(H11Protocol(**parts), app.connections, asyncio.get_running_loop())
+
     return uvicorn.Config(
-        make_app(hub),
-        http=DirectProtocol,
+        app,
+        http=guarded,  # type: ignore[arg-type]
+        h11_max_incomplete_event_size=LARGEST_HEAD,
         ws="none",
         lifespan="off",
         log_config=None,
+        log_level=logging.ERROR,  # what strangers send is no line of the log
         access_log=False,
         proxy_headers=False,
         server_header=False,
@@ -213,6 +228,12 @@ async def _keep_memory_settled() -> None:
         gc.collect()
         gc.freeze()
         await asyncio.sleep(SETTLE_SECONDS)
+
+
+async def _close_late(connections: OpenConnections) -> None:
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        connections.close_late(asyncio.get_running_loop().time())
 
 
 async def _stop(engine: EngineInterface, seconds: float) -> None:

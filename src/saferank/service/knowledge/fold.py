@@ -116,9 +116,13 @@ class Fold:
     # --- the fold ---
 
     def fold(self, pages: Iterable[PageRow], through: int) -> None:
-        """Take in pages, which are all those after ``self.through`` and at or before ``through``, in display order."""
-        rows = list(pages)
-        self.take(ClosedPages(rows), through)
+        """Take in pages, which are all those after ``self.through`` and at or before ``through``, in display order.
+
+        DamagedRecordError when a record is not as it was written.
+        """
+        closed = ClosedPages(list(pages))
+        closed.records.check_sums()
+        self.take(closed, through)
 
     def take(self, pages: ClosedPages, through: int) -> None:
         """The same, for pages whose records were read already."""
@@ -248,14 +252,14 @@ class Fold:
         knowledge = self.knowledge[k] = Knowledge(self.terms, k, self._items(k))
         knowledge.turn_to(self.epoch)
         introduce(self.knowledge)
-        self.new_version(knowledge, "opened", moment)
+        self._new_version(knowledge, "opened", moment)
 
     def _make_fit(self, knowledge: Knowledge, record: PageRecord | None, page: PageRow) -> None:
         assert record is not None
         self.looks[knowledge.k] = look_of(record)
         changed = knowledge.make_fit(record)
         if changed is not None:
-            self.new_version(knowledge, "restart", Moment(issue_time(page), page.impression), changed)
+            self._new_version(knowledge, "restart", Moment(issue_time(page), page.impression), changed)
 
     def _learn_fitting(self, knowledge: Knowledge, lessons: Lessons, run: Sequence[PageRow]) -> None:
         alarms = knowledge.alarms
@@ -269,7 +273,7 @@ class Fold:
             alarms = knowledge.alarms
             if knowledge.contradicts_itself():
                 lost = knowledge.begin_again()
-                self.new_version(knowledge, "contradiction", moment, ((), lost))
+                self._new_version(knowledge, "contradiction", moment, ((), lost))
                 self._sound(knowledge, 1, moment)
                 alarms = knowledge.alarms
 
@@ -293,21 +297,13 @@ class Fold:
         """Make a new version if the certificates have changed."""
         changed = knowledge.changed_certificates()
         if changed[0] or changed[1]:
-            self.new_version(knowledge, cause, moment, changed)
+            self._new_version(knowledge, cause, moment, changed)
 
-    def new_version(
-        self,
-        knowledge: Knowledge,
-        cause: str,
-        moment: Moment,
-        changed: Changed = ((), ()),
-        why: str | None = None,
-        **facts: Any,
-    ) -> None:
+    def _new_version(self, knowledge: Knowledge, cause: str, moment: Moment, changed: Changed = ((), ())) -> None:
         """The present knowledge gets a number, and one more for every other page size whose leader moves by it."""
-        self._number(knowledge, cause, moment, changed, why, **facts)
+        self._number(knowledge, cause, moment, changed)
         for other in self._moved_by(knowledge, changed):
-            self._number(other, cause, moment, ((), ()), why, **facts, by=knowledge.k)
+            self._number(other, cause, moment, ((), ()), by=knowledge.k)
 
     def _moved_by(self, knowledge: Knowledge, changed: Changed) -> list[Knowledge]:
         """The other page sizes whose leader is another one after a change of certificates."""
@@ -323,7 +319,7 @@ class Fold:
         return moved
 
     def _number(
-        self, knowledge: Knowledge, cause: str, moment: Moment, changed: Changed, why: str | None, **facts: Any
+        self, knowledge: Knowledge, cause: str, moment: Moment, changed: Changed, why: str | None = None, **facts: Any
     ) -> None:
         self.version += 1
         self.changed_at = moment.at

@@ -150,32 +150,14 @@ class Knowledge:
         """
         stay = {self.learner.index[item] for item in items if item in self.learner.index}
         oldest = [number for number in self.sights.oldest_first() if number not in stay]
-        return self._lose(oldest[: wanted + SPARE], made_room=True)
+        return self._lose(oldest[: wanted + SPARE])
 
-    def can_spare(self, item: str) -> bool:
-        """True when an item can be taken out: evidence is kept by pair, and a page of items is left."""
-        return can_lose_items(self.learner) and len(self._others_than(item)) >= self.k
-
-    def forget(self, item: str, base: Sequence[str]) -> Changed | None:
-        """Know nothing of an item any more; returns the certificates that change by it, None for none.
-
-        What is known of others stays if it ``can_spare`` the item. Otherwise everything begins again with those that
-        are left and with ``base``.
-        """
-        if self.can_spare(item):
-            return self._lose([self.learner.index[item]], made_room=False)
-        lost = self.begin_again(list(dict.fromkeys([*base, *self._others_than(item)])))
-        return ((), lost) if lost else None
-
-    def _others_than(self, item: str) -> list[str]:
-        return [str(name) for name in self.learner.present_items() if name != item]
-
-    def _lose(self, gone: Sequence[int], made_room: bool) -> Changed | None:
+    def _lose(self, gone: Sequence[int]) -> Changed | None:
         before = {pair[:2]: pair for pair in self.named(self.certified.pairs)}
         self.learner = without_items(self.learner, gone)
         self.learner.state = thinned(self.learner.state)
         self.certified, self.folds = Certified(held_certificates(self.learner)), self.folds + 1
-        self.sights = self.sights.without(gone, made_room)
+        self.sights = self.sights.without(gone)
         now = {pair[:2]: pair for pair in self.named(self.certified.pairs)}
         gained, lost = (
             [now[pair] for pair in now.keys() - before.keys()],

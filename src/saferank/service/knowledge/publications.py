@@ -1,7 +1,8 @@
-"""A publication: what is known of a context, as bytes."""
+"""A publication: what is known of a context, as bytes that end with their CRC-32."""
 
 import json
 import struct
+import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +18,8 @@ from saferank.service.knowledge.sharing import introduce
 from saferank.service.knowledge.visits.order_watch import OrderWatch
 from saferank.service.knowledge.visits.sources import SourceCounts
 from saferank.service.knowledge.visits.votes import Votes
-from saferank.store.contract import Publication
+from saferank.store.contract import DamagedStoreError, Publication
+from saferank.store.page_record import CHECKSUM_SIZE, is_whole
 
 _LENGTH = struct.Struct("<I")
 _COPIED = (
@@ -68,7 +70,8 @@ def pack(fold: Fold) -> bytes:
     if fold.terms != fold.opened_terms:  # by a reset; otherwise they are those of the context's row
         facts["terms"], facts["terms_version"] = fold.terms._asdict(), fold.terms_version
     head = json.dumps(facts, ensure_ascii=False).encode()
-    return b"".join((_LENGTH.pack(len(head)), head, *(part.learner for part in parts), marks, sources))
+    body = b"".join((_LENGTH.pack(len(head)), head, *(part.learner for part in parts), marks, sources))
+    return body + _LENGTH.pack(zlib.crc32(body))
 
 
 _OVERHEAD, _ITEM = 200_000, 1500
@@ -83,7 +86,9 @@ def memory_of(fold: Fold) -> int:
 
 
 def read_head(body: bytes) -> dict[str, Any]:
-    """The facts of a publication, without its knowledge; ValueError for other bytes."""
+    """The facts of a publication, without its knowledge; DamagedStoreError unless it is as it was written."""
+    if not is_whole(body):
+        raise DamagedStoreError("a publication is damaged: its checksum is wrong. Restore the store from a backup")
     (length,) = _LENGTH.unpack_from(body)
     facts: dict[str, Any] = json.loads(body[4 : 4 + length])
     return facts
@@ -92,11 +97,10 @@ def read_head(body: bytes) -> dict[str, Any]:
 def read_parts(body: bytes) -> tuple[SizeKnowledge, ...]:
     """The knowledge of a publication, still packed."""
     facts, at, parts = read_head(body), 4 + _LENGTH.unpack_from(body)[0], []
-    nobody: list[list[int]] = [[] for _ in facts["knowledge"]]  # before items made room for others
-    for (k, epoch, pages, misfits, size), sights in zip(facts["knowledge"], facts.get("sights", nobody), strict=True):
+    for (k, epoch, pages, misfits, size), sights in zip(facts["knowledge"], facts["sights"], strict=True):
         parts.append(SizeKnowledge(k, epoch, pages, misfits, body[at : at + size], sights))
         at += size
-    if at + facts["votes"][-1] + facts["sources"][-1] != len(body):
+    if at + facts["votes"][-1] + facts["sources"][-1] + CHECKSUM_SIZE != len(body):
         raise ValueError("a publication is longer or shorter than it says")
     return tuple(parts)
 
@@ -126,9 +130,10 @@ def restored(publication: Publication, terms: Terms) -> Fold:
 
 
 def _visits(body: bytes, facts: dict[str, Any]) -> tuple[bytes, bytes]:
-    """Marks of votes and counts of sources: the end of a body."""
-    sources = len(body) - int(facts["sources"][-1])
-    return body[sources - int(facts["votes"][-1]) : sources], body[sources:]
+    """Marks of votes and counts of sources: the end of a body, before its checksum."""
+    end = len(body) - CHECKSUM_SIZE
+    sources = end - int(facts["sources"][-1])
+    return body[sources - int(facts["votes"][-1]) : sources], body[sources:end]
 
 
 def comparable(body: bytes) -> tuple[dict[str, Any], list[bytes]]:

@@ -51,10 +51,10 @@ class Sights:
         """More items have come; nobody has seen them."""
         return self._changed(np.append(self._seen, np.zeros(n_items, np.int64)))
 
-    def without(self, gone: Collection[int], made_room: bool = True) -> "Sights":
-        """These items have gone, to make room for others or not; the rest are numbered again."""
+    def without(self, gone: Collection[int]) -> "Sights":
+        """These items have made room for others; the rest are numbered again."""
         fewer = self._changed(np.delete(self._seen, list(gone)))
-        fewer._since = 0 if made_room else self._since
+        fewer._since = 0
         return fewer
 
     def _changed(self, seen: Ints) -> "Sights":

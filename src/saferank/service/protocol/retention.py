@@ -101,6 +101,7 @@ class Retention:
         if publication is None:
             return
         marks = await self._store.marks(context)
+        read_head(publication.body)  # what stands for deleted pages must be whole
         behind = publication.through - (marks[-1].through if marks else 0)
         if behind >= self._keep_ms // SNAPSHOTS or (behind and publication.through <= limit):
             await self._store.keep_publication(lease, context)

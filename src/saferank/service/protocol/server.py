@@ -21,7 +21,6 @@ from saferank.service.protocol.effects import Effects
 from saferank.service.protocol.follower import Follower
 from saferank.service.protocol.guard import Guard
 from saferank.service.protocol.heart import Heart
-from saferank.service.protocol.inspection import Inspection
 from saferank.service.protocol.retention import Retention
 from saferank.service.protocol.switches import Release, Switches
 from saferank.service.protocol.writer import Writer
@@ -60,7 +59,6 @@ class Server:
         self.closer = Closer(store, clock, self.heart, self.contexts, self.writer, self.guard, settings.snapshot_every)
         self.follower = Follower(store, clock, self.heart, self.contexts)
         self.retention = Retention(store, clock, self.heart, settings.keep_days)
-        self.inspection = Inspection(store, clock, self.heart)
         self._alarms: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
 
@@ -103,7 +101,7 @@ class Server:
             await self.store.close()
             raise
         if loops:
-            parts = (self.heart, self.writer, self.closer, self.follower, self.retention, self.inspection)
+            parts = (self.heart, self.writer, self.closer, self.follower, self.retention)
             self._loops = [asyncio.create_task(self._guarded(part.run)) for part in parts]
 
     async def _begin(self) -> None:

@@ -24,7 +24,7 @@ def counters(server: Server) -> Mapping[str, float | Mapping[str, float]]:
         **closer.arms,
         "pages_deleted_total": server.retention.deleted,
         "leader_changes_total": closer.versions,
-        "alarms_total": server.counts["alarms_total"] + closer.alarms + server.guard.stops + server.inspection.alarms,
+        "alarms_total": server.counts["alarms_total"] + closer.alarms + server.guard.stops,
         "guardrail_stops_total": server.guard.stops,
         "effect_clicks": effect.estimate,
         "effect_clicks_low": effect.low,

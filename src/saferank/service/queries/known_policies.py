@@ -4,7 +4,7 @@ import json
 
 from saferank.errors import ArgumentError
 from saferank.policies import policy_kind
-from saferank.store.contract import OperationKind
+from saferank.store.contract import DamagedStoreError, OperationKind, StoreError
 from saferank.store.opening import open_store
 
 
@@ -19,6 +19,10 @@ async def check_policies_known(store: str) -> None:
             terms = json.loads(row.body).get("terms") if row.kind == OperationKind.RESET else None
             if terms is not None:
                 policies.setdefault(terms["policy"], names[row.context])
+    except StoreError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError) as problem:
+        raise DamagedStoreError(f"{opened.name}: is damaged: the terms of a context cannot be read") from problem
     finally:
         await opened.close()
     for policy, context in policies.items():

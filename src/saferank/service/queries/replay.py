@@ -23,6 +23,7 @@ from saferank.service.protocol.switches import Switches
 from saferank.service.queries.legality import Legality
 from saferank.service.queries.replay_report import ReplayReport
 from saferank.store.contract import (
+    RESTORED,
     ContextRow,
     DamagedStoreError,
     OperationKind,
@@ -33,8 +34,7 @@ from saferank.store.contract import (
     StoreError,
     VersionRow,
 )
-from saferank.store.facts import RESTORED
-from saferank.store.first_edition.contexts import SERVER as FIRST_EDITION
+from saferank.store.page_record import DamagedRecordError, unpacked
 from saferank.store.record_columns import CONTEXT, TENANT
 
 _AT_ONCE = 1024
@@ -83,6 +83,8 @@ async def verify(store: Store, progress: Callable[[int], None] = lambda pages: N
 
 
 async def _verified(store: Store, progress: Callable[[int], None], every: int) -> ReplayReport:
+    for sentence in await store.damage():
+        raise DamagedStoreError(sentence)
     report, numbers = ReplayReport(), dict[str, NumberedPages]()
     switches = Switches()
     switches.obey(await store.operations(0))
@@ -98,8 +100,6 @@ async def _verified(store: Store, progress: Callable[[int], None], every: int) -
     together = [comparisons] if len(rows) <= _TOGETHER else [[one] for one in comparisons]
     for some in together:
         await _compare(store, some, lambda: progress(report.pages))
-    for fault in await store.faults():
-        raise DifferenceError(fault.detail)
     report.lost = sum(seen.missing(from_first=bool(report.pruned)) for seen in numbers.values())
     return report
 
@@ -259,13 +259,24 @@ class _Comparison:
 
     def _checked(self, rows: list[PageRow]) -> ClosedPages:
         pages = ClosedPages(rows)
-        pages.records.check()
+        self._check_records(pages)
         self._check_places(pages)
         self._check_clicks(pages)
         self._note_numbers(pages)
         self._report.explored += int((pages.records.column("arm") == EXPLORE).sum())
         self._report.pages += len(pages)
         return pages
+
+    def _check_records(self, pages: ClosedPages) -> None:
+        try:
+            pages.records.check()
+        except DamagedRecordError:
+            for row in pages.rows:
+                try:
+                    unpacked(row.record)
+                except DamagedRecordError as problem:
+                    raise self._difference(f"page {row.impression.hex()} is damaged: {problem}") from problem
+            raise
 
     def _check_places(self, pages: ClosedPages) -> None:
         """Every record is in the row and in the context of its page."""
@@ -301,9 +312,7 @@ class _Comparison:
             most = max(most, len(await self._store.versions(self._row.id)))
         for number in np.flatnonzero(versions > most).tolist():
             self._note_foreign(pages.rows[number], int(versions[number]))
-        # The first edition had other versions, and they were not kept.
-        own = np.array([row.server != FIRST_EDITION for row in pages.rows], np.bool_)
-        explored = pages.select(own & (versions <= most) & (pages.records.column("arm") == EXPLORE))
+        explored = pages.select((versions <= most) & (pages.records.column("arm") == EXPLORE))
         if not len(explored):
             return
         fault = await self._legality.first_fault(explored.records)

@@ -144,7 +144,7 @@ class FeedbackCall(CallBody):
         "not know it for about half a second (404); a token is known to all of them at once.",
     )
     clicks: DistinctIds = Field(max_length=MOST_POSITIONS, description="Items of the page that were clicked.")
-    event_id: Id | None = Field(default=None, description="The same event_id with another body is refused (409).")
+    event_id: Id | None = Field(default=None, description="The same event_id with other clicks on the page: 409.")
     shown: DistinctIds | None = Field(
         default=None,
         max_length=MOST_POSITIONS,

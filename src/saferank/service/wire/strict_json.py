@@ -5,11 +5,13 @@ surrogate pairs: each is refused with a sentence that says where.
 """
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from saferank.service.wire.problems import Problem
 
 DEEPEST = 20
+_LONGEST_PATH = 300
 TITLE = "Invalid JSON"
 
 
@@ -71,30 +73,52 @@ def _too_deep() -> Problem:
 
 
 def _check(value: Any) -> None:
-    """Depth and surrogates, without recursion."""
-    level, depth = [("", value)], 0
+    """Depth and surrogates, without recursion. Where a problem is, is asked when there is one: paths may be long."""
+    level, depth, whole = [value], 0, True
     while level:
-        if depth >= DEEPEST and any(isinstance(part, dict | list) for _, part in level):
+        if depth >= DEEPEST and any(isinstance(part, dict | list) for part in level):
             raise _too_deep()
-        inner: list[tuple[str, Any]] = []
-        for path, part in level:
+        inner: list[Any] = []
+        for part in level:
             if isinstance(part, str):
-                _check_text(path, part)
+                whole = whole and _is_whole(part)
             elif isinstance(part, dict):
-                for key in part:
-                    _check_text(path, key)
-                inner += [(f"{path}.{key}".removeprefix("."), entry) for key, entry in part.items()]
+                whole = whole and all(map(_is_whole, part))
+                inner += part.values()
             elif isinstance(part, list):
-                inner += [(f"{path}[{place}]", entry) for place, entry in enumerate(part)]
+                inner += part
         level, depth = inner, depth + 1
+    if not whole:
+        steps = "".join(_steps(value) or ()).removeprefix(".")
+        path = steps[:_LONGEST_PATH].encode("ascii", "replace").decode()
+        detail = f"{path or 'the body'} has half a surrogate pair, which is no character"
+        raise Problem(400, TITLE, detail, path or None)
 
 
-def _check_text(path: str, text: str) -> None:
+def _is_whole(text: str) -> bool:
     try:
         text.encode("utf-8")
-    except UnicodeEncodeError as problem:
-        detail = f"{path or 'the body'} has half a surrogate pair, which is no character"
-        raise Problem(400, TITLE, detail.encode("ascii", "replace").decode(), path or None) from problem
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _steps(value: Any) -> list[str] | None:
+    """The way to the first text with half a surrogate pair, or to its object if that is a key. None: there is none."""
+    if isinstance(value, str):
+        return None if _is_whole(value) else []
+    entries: Iterable[tuple[str, Any]] = ()
+    if isinstance(value, dict):
+        if not all(map(_is_whole, value)):
+            return []
+        entries = ((f".{key}", entry) for key, entry in value.items())
+    elif isinstance(value, list):
+        entries = ((f"[{place}]", entry) for place, entry in enumerate(value))
+    for step, entry in entries:
+        found = _steps(entry)
+        if found is not None:
+            return [step, *found]
+    return None
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole, parse_float=_number, parse_constant=_constant)

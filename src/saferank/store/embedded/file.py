@@ -1,18 +1,18 @@
-"""The file of the SQLite store: opened, checked, brought to the present schema.
+"""The file of the SQLite store: locked, opened, made and checked.
 
-WAL with synchronous=FULL: when a commit returns, it survives the loss of power.
+WAL with synchronous=FULL: when a commit returns, it survives the loss of power. One process at a time has it: a lock
+file beside it, which the operating system lets go of when the process ends in any way.
 """
 
+import fcntl
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from saferank.store.checksums import sealed
-from saferank.store.contract import SHARDS, StoreError
-from saferank.store.facts import new_facts
-from saferank.store.sql import migration, migrations, statements
+from saferank.store.contract import SCHEMA_VERSION, SHARDS, DamagedStoreError, StoreError
+from saferank.store.sql import check_version, new_facts, schema, statements
 
 FILE_NAME = "log.sqlite3"
 
@@ -21,8 +21,42 @@ _CHUNKS = (256, 64, 16, 4, 1)
 and has to wait for it again, so a row per statement would be slow."""
 
 _CHECKPOINT_PAGES = 4000
-_APPLICATION = 1399935073  # as in migrations/004.sql
-_FIRST = min(migrations("embedded"))
+_APPLICATION = 1399935073  # as in schema.sql
+_MOST_DAMAGE = 3  # of which SQLite tells
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+"""Errors that say that a file is not as SQLite wrote it."""
+
+
+class StoreLock:
+    """Held from creation until ``release``. The lock file has a byte while the store is in use."""
+
+    def __init__(self, store: Path) -> None:
+        path = Path(f"{store}.lock")
+        try:
+            self._file: BinaryIO = path.open("ab")
+        except OSError as problem:
+            raise StoreError(f"{path}: cannot be opened: {problem.strerror or problem}") from problem
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as problem:
+            self._file.close()
+            raise StoreError(f"{store}: another server is using this store; stop it first or name another") from problem
+        self.after_crash = self._file.tell() > 0
+        if not self.after_crash:
+            self._file.write(b"1")
+            self._file.flush()
+
+    def release(self, clean: bool = True) -> None:
+        """Let another server have the store; unless the end was a clean one, it looks for damage first."""
+        if clean:
+            self._file.truncate(0)
+        self._file.close()
+
+
+def file_at(address: str | Path) -> Path:
+    """The file of a store: in a folder, or the file of a backup."""
+    path = Path(address)
+    return path if path.is_file() else path / FILE_NAME
 
 
 def make_folder(path: Path) -> None:
@@ -43,7 +77,7 @@ def for_writing(path: Path) -> sqlite3.Connection:
         if connection is not None:
             connection.close()
         if isinstance(problem, sqlite3.Error):
-            raise StoreError(f"{path}: cannot be used as a store: {problem}") from problem
+            raise _refused(path, problem) from problem
         raise
     return connection
 
@@ -61,11 +95,26 @@ def check(path: Path) -> None:
         raise StoreError(f"{path}: there is no such file; name the folder of a store")
     try:
         with closing(for_reading(path)) as connection:
-            version = _version(connection, path)
+            new = _is_new(connection, path)
     except sqlite3.Error as problem:
-        raise StoreError(f"{path}: cannot be used as a store: {problem}") from problem
-    if migration("embedded", version, str(path)):
-        raise StoreError(f"{path}: has the older schema version {version}; start the service once to migrate")
+        raise _refused(path, problem) from problem
+    if new:
+        raise StoreError(f"{path}: is empty; name the folder of a store")
+
+
+def _refused(path: Path, problem: sqlite3.Error) -> StoreError:
+    kind = DamagedStoreError if getattr(problem, "sqlite_errorcode", None) in DAMAGE else StoreError
+    return kind(f"{path}: cannot be used as a store: {problem}")
+
+
+def damage(connection: sqlite3.Connection, path: Path) -> list[str]:
+    """What SQLite's own check finds wrong: it reads all of the file, and compares tables with their indexes."""
+    try:
+        found = [text for (text,) in connection.execute(f"PRAGMA integrity_check({_MOST_DAMAGE})")]
+    except sqlite3.DatabaseError as problem:
+        found = [str(problem)]
+    what = "; ".join(" ".join(text.split()) for text in found)
+    return [] if found == ["ok"] else [f"{path}: is damaged ({what}). Restore the store from a backup"]
 
 
 def identity(path: Path) -> tuple[int, int]:
@@ -103,39 +152,34 @@ def select_in(connection: sqlite3.Connection, statement: str, keys: Sequence[tup
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    version = _version(connection, path)
+    new = _is_new(connection, path)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
     connection.execute("PRAGMA cache_size = -65536")
-    if script := migration("embedded", version, str(path)):
-        _migrate(connection, version, script)
+    if new:
+        _make(connection)
 
 
-def _version(connection: sqlite3.Connection, path: Path) -> int:
-    """The schema version of the file, 0 for an empty one; StoreError when it is no store of this edition."""
+def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
+    """True for an empty file; StoreError unless it is that or a store of the present schema."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    if 0 < version < _FIRST and {"event", "delivery"} <= tables:
-        raise StoreError(
-            f"{path}: is a store of the first edition (schema {version}); "
-            "`saferank migrate OLD NEW` converts it into a new folder"
-        )
+    (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
+    if version == tables == 0:
+        return True
     (application,) = connection.execute("PRAGMA application_id").fetchone()
-    if (tables and application != _APPLICATION) or (version > 0 and not tables):
+    if not tables or application != _APPLICATION:
         raise StoreError(f"{path}: is a database of something else; name another folder")
-    migration("embedded", version, str(path))  # refuses a newer one
-    return int(version)
+    check_version(int(version), str(path))
+    return False
 
 
-def _migrate(connection: sqlite3.Connection, version: int, script: str) -> None:
-    """Bring the schema up to date, all at once or not at all."""
-    newest = max(migrations("embedded"))
+def _make(connection: sqlite3.Connection) -> None:
+    """Make the tables, all at once or not at all."""
     try:
-        connection.executescript(f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {newest};")
-        if version == 0:
-            insert(connection, statements("embedded")["add_meta"], [sealed(row) for row in new_facts()])
-            insert(connection, statements("embedded")["add_shard"], [(shard,) for shard in range(SHARDS)])
+        connection.executescript(f"BEGIN IMMEDIATE;\n{schema('embedded')}\nPRAGMA user_version = {SCHEMA_VERSION};")
+        insert(connection, statements("embedded")["put_meta"], new_facts())
+        insert(connection, statements("embedded")["add_shard"], [(shard,) for shard in range(SHARDS)])
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

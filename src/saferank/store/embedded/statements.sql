@@ -4,10 +4,7 @@
 -- --- meta ---
 
 -- name: meta
-SELECT name, value, sum FROM meta WHERE name = ?
-
--- name: add_meta
-INSERT OR REPLACE INTO meta (name, value, sum) VALUES (?)
+SELECT value FROM meta WHERE name = ?
 
 -- name: newest_time
 SELECT MAX(COALESCE((SELECT MAX(at) FROM operation), 0), COALESCE((SELECT MAX(published_at) FROM publication), 0),
@@ -60,13 +57,13 @@ INSERT OR IGNORE INTO shard (shard) VALUES (?)
 -- --- contexts and catalogues ---
 
 -- name: find_context
-SELECT id, tenant, name, terms, opened_at, sum FROM context WHERE tenant = ? AND name = ?
+SELECT id, tenant, name, terms, opened_at FROM context WHERE tenant = ? AND name = ?
 
 -- name: context
-SELECT id, tenant, name, terms, opened_at, sum FROM context WHERE id = ?
+SELECT id, tenant, name, terms, opened_at FROM context WHERE id = ?
 
 -- name: contexts
-SELECT id, tenant, name, terms, opened_at, sum FROM context ORDER BY id
+SELECT id, tenant, name, terms, opened_at FROM context ORDER BY id
 
 -- name: count_contexts
 SELECT COUNT(*) FROM context WHERE tenant = ?
@@ -75,19 +72,19 @@ SELECT COUNT(*) FROM context WHERE tenant = ?
 SELECT COALESCE(MAX(id), 0) FROM context
 
 -- name: add_context
-INSERT INTO context (id, tenant, name, terms, opened_at, sum) VALUES (?)
+INSERT INTO context (id, tenant, name, terms, opened_at) VALUES (?)
 
 -- name: catalogue
-SELECT digest, body, sum FROM catalogue WHERE digest = ?
+SELECT body FROM catalogue WHERE digest = ?
 
 -- name: add_catalogue
-INSERT INTO catalogue (digest, body, sum, used_at) VALUES (?)
+INSERT INTO catalogue (digest, body, used_at) VALUES (?)
 ON CONFLICT (digest) DO UPDATE SET used_at = excluded.used_at WHERE used_at < excluded.used_at - 43200000
 
 -- --- pages ---
 
 -- name: closed_through_in
-SELECT id, closed_through, closed_inverse = ~ closed_through FROM context WHERE id IN (?)
+SELECT id, closed_through FROM context WHERE id IN (?)
 
 -- name: clicks_in
 SELECT impression, clicks, events FROM page WHERE impression IN (?)
@@ -101,39 +98,28 @@ CROSS JOIN delivery AS d ON d.tenant = k.column1 AND d.event_id = k.column2
 INSERT INTO delivery (tenant, event_id, digest, at) VALUES (?)
 
 -- name: add_page
-INSERT INTO page (impression, context, closes_at, record, server, number, clicks, sum, events) VALUES (?)
+INSERT INTO page (impression, context, closes_at, record, server, number, clicks, events) VALUES (?)
 ON CONFLICT (impression) DO UPDATE SET clicks = excluded.clicks, events = excluded.events
-
--- name: count_written
-UPDATE tally SET pages = pages + ?
-
--- name: written_and_found
-SELECT (SELECT SUM(pages) FROM tally), (SELECT COUNT(*) FROM page)
-
--- name: times
-SELECT c.id, c.closed_through, c.pruned_through, COALESCE(p.through, 0),
-       c.closed_inverse = ~ c.closed_through AND c.pruned_inverse = ~ c.pruned_through
-FROM context AS c LEFT JOIN publication AS p ON p.context = c.id ORDER BY c.id
 
 -- name: add_waiting
 INSERT OR IGNORE INTO waiting (context, closes_at) VALUES (?)
 
 -- name: page
-SELECT impression, context, closes_at, record, server, number, clicks, sum FROM page WHERE impression = ?
+SELECT impression, context, closes_at, record, server, number, clicks FROM page WHERE impression = ?
 
 -- name: pages_between
-SELECT impression, context, closes_at, record, server, number, clicks, sum FROM page
+SELECT impression, context, closes_at, record, server, number, clicks FROM page
 WHERE context = ? AND impression >= ? AND impression < ? ORDER BY impression
 
 -- name: count_pages
 SELECT COUNT(*) FROM page WHERE context = ? AND impression >= ?
 
 -- name: pages_after
-SELECT impression, context, closes_at, record, server, number, clicks, sum FROM page
+SELECT impression, context, closes_at, record, server, number, clicks FROM page
 WHERE impression > ? ORDER BY impression LIMIT ?
 
 -- name: pages_of_context_after
-SELECT impression, context, closes_at, record, server, number, clicks, sum FROM page
+SELECT impression, context, closes_at, record, server, number, clicks FROM page
 WHERE context = ? AND impression > ? ORDER BY impression LIMIT ?
 
 -- --- closing and publishing ---
@@ -149,13 +135,12 @@ SELECT 1 FROM page WHERE context = ? AND impression >= ? AND closes_at <= ? LIMI
 SELECT closes_at FROM page WHERE context = ? AND impression >= ? ORDER BY impression LIMIT 1
 
 -- name: close_through
-UPDATE context SET closed_through = MAX(closed_through, :through), closed_inverse = ~ MAX(closed_through, :through)
-WHERE id = :context AND closed_inverse = ~ closed_through RETURNING closed_through
+UPDATE context SET closed_through = MAX(closed_through, :through) WHERE id = :context RETURNING closed_through
 
 -- name: set_publication
-INSERT INTO publication (context, number, through, operation, body, sum, published_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO publication (context, number, through, operation, body, published_at) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (context) DO UPDATE SET number = excluded.number, through = excluded.through,
-operation = excluded.operation, body = excluded.body, sum = excluded.sum, published_at = excluded.published_at
+operation = excluded.operation, body = excluded.body, published_at = excluded.published_at
 
 -- name: set_waiting
 UPDATE waiting SET closes_at = ? WHERE context = ?
@@ -164,16 +149,16 @@ UPDATE waiting SET closes_at = ? WHERE context = ?
 DELETE FROM waiting WHERE context = ?
 
 -- name: add_snapshot
-INSERT INTO snapshot (context, number, through, operation, body, sum) VALUES (?)
+INSERT INTO snapshot (context, number, through, operation, body) VALUES (?)
 
 -- name: add_version
-INSERT INTO version (context, version, at, cause, leader, impression, evidence, why, sum) VALUES (?)
+INSERT INTO version (context, version, at, cause, leader, impression, evidence, why) VALUES (?)
 
 -- name: publication
-SELECT context, number, through, operation, body, sum FROM publication WHERE context = ?
+SELECT context, number, through, operation, body FROM publication WHERE context = ?
 
 -- name: publications_in
-SELECT context, number, through, operation, body, sum FROM publication WHERE context IN (?) ORDER BY context
+SELECT context, number, through, operation, body FROM publication WHERE context IN (?) ORDER BY context
 
 -- name: published
 SELECT context, number FROM publication WHERE published_at >= ?
@@ -185,8 +170,8 @@ SELECT id FROM context WHERE EXISTS (SELECT 1 FROM page WHERE page.context = con
 ORDER BY id
 
 -- name: keep_publication
-INSERT OR IGNORE INTO snapshot (context, number, through, operation, body, sum)
-SELECT context, number, through, operation, body, sum FROM publication WHERE context = ?
+INSERT OR IGNORE INTO snapshot (context, number, through, operation, body)
+SELECT context, number, through, operation, body FROM publication WHERE context = ?
 
 -- name: marks
 SELECT number, through, operation FROM snapshot WHERE context = ? ORDER BY number
@@ -195,7 +180,7 @@ SELECT number, through, operation FROM snapshot WHERE context = ? ORDER BY numbe
 SELECT EXISTS (SELECT 1 FROM operation WHERE context = ? AND number > ?)
 
 -- name: set_pruned
-UPDATE context SET pruned_through = :through, pruned_inverse = ~ :through
+UPDATE context SET pruned_through = :through
 WHERE id = :context AND pruned_through < :through
 
 -- name: forget_snapshots
@@ -212,7 +197,7 @@ DELETE FROM page WHERE impression = ? AND context = ? AND impression < ?
 DELETE FROM delivery WHERE digest IN (?) RETURNING event_id
 
 -- name: pruned_through
-SELECT pruned_through, pruned_inverse = ~ pruned_through FROM context WHERE id = ?
+SELECT pruned_through FROM context WHERE id = ?
 
 -- name: forget_catalogues
 DELETE FROM catalogue WHERE digest IN (
@@ -229,41 +214,13 @@ UPDATE catalogue SET used_at = ?
 DELETE FROM delivery WHERE (tenant, event_id) IN
 (SELECT tenant, event_id FROM delivery WHERE at < ? ORDER BY at LIMIT ?)
 
--- --- deletion of an item ---
-
--- name: catalogues_after
-SELECT digest, body, sum FROM catalogue WHERE digest > ? ORDER BY digest LIMIT ?
-
--- name: delete_catalogues_in
-DELETE FROM catalogue WHERE digest IN (?) RETURNING digest
-
--- name: set_terms
-UPDATE context SET terms = ?, sum = ? WHERE id = ?
-
--- name: set_version
-INSERT OR REPLACE INTO version (context, version, at, cause, leader, impression, evidence, why, sum) VALUES (?)
-
--- name: set_alarm
-UPDATE alarm SET detail = ? WHERE context = ? AND detail = ?
-
--- name: scrub
-VACUUM
-
 -- --- operations and alarms ---
 
 -- name: last_operation
-SELECT operations FROM tally
-
--- name: operations_written_and_found
-SELECT t.operations, (SELECT COUNT(*) FROM operation), (SELECT COALESCE(MAX(number), 0) FROM operation) FROM tally t
-
--- name: add_operation
-INSERT INTO operation (number, at, tenant, context, kind, body, sum) VALUES (?)
+SELECT COALESCE(MAX(number), 0) FROM operation
 
 -- name: operations
--- One row at least, of how many were written: what is missing at the end is noticed as well.
-SELECT t.operations, o.number, o.at, o.tenant, o.context, o.kind, o.body, o.sum
-FROM tally t LEFT JOIN operation o ON o.number > ? ORDER BY o.number
+SELECT number, at, tenant, context, kind, body FROM operation WHERE number > ? ORDER BY number
 
 -- name: add_alarm
 INSERT INTO alarm (at, context, kind, detail) VALUES (?)
@@ -277,45 +234,44 @@ SELECT at, context, kind, detail FROM alarm ORDER BY id DESC LIMIT ?
 -- --- the past ---
 
 -- name: versions
-SELECT context, version, at, cause, leader, impression, evidence, why, sum FROM version
+SELECT context, version, at, cause, leader, impression, evidence, why FROM version
 WHERE context = ? ORDER BY version DESC LIMIT ?
 
 -- name: snapshots
-SELECT context, number, through, operation, body, sum FROM snapshot WHERE context = ? ORDER BY number
+SELECT context, number, through, operation, body FROM snapshot WHERE context = ? ORDER BY number
 
 -- name: snapshot_before
-SELECT context, number, through, operation, body, sum FROM snapshot
+SELECT context, number, through, operation, body FROM snapshot
 WHERE context = ? AND through <= ? ORDER BY number DESC LIMIT 1
 
--- --- backup and restore: every table as store/tables.py has it; the checksum stands behind the columns it is of ---
+-- --- backup and restore: every table as COPIED of store/contract.py has it ---
 
 -- name: copy_meta
-SELECT name, value, sum FROM meta ORDER BY name
+SELECT name, value FROM meta ORDER BY name
 
 -- name: copy_context
-SELECT id, tenant, name, terms, opened_at, sum, closed_through, pruned_through,
-       closed_inverse = ~ closed_through AND pruned_inverse = ~ pruned_through FROM context ORDER BY id
+SELECT id, tenant, name, terms, opened_at, closed_through, pruned_through FROM context ORDER BY id
 
 -- name: copy_catalogue
-SELECT digest, body, sum FROM catalogue ORDER BY digest
+SELECT digest, body FROM catalogue ORDER BY digest
 
 -- name: copy_page
-SELECT impression, context, closes_at, record, server, number, clicks, sum FROM page ORDER BY impression
+SELECT impression, context, closes_at, record, server, number, clicks FROM page ORDER BY impression
 
 -- name: copy_delivery
 SELECT tenant, event_id, digest, at FROM delivery ORDER BY tenant, event_id
 
 -- name: copy_publication
-SELECT context, number, through, operation, body, sum, published_at FROM publication ORDER BY context
+SELECT context, number, through, operation, body, published_at FROM publication ORDER BY context
 
 -- name: copy_snapshot
-SELECT context, number, through, operation, body, sum FROM snapshot ORDER BY context, number
+SELECT context, number, through, operation, body FROM snapshot ORDER BY context, number
 
 -- name: copy_version
-SELECT context, version, at, cause, leader, impression, evidence, why, sum FROM version ORDER BY context, version
+SELECT context, version, at, cause, leader, impression, evidence, why FROM version ORDER BY context, version
 
 -- name: copy_operation
-SELECT number, at, tenant, context, kind, body, sum FROM operation ORDER BY number
+SELECT number, at, tenant, context, kind, body FROM operation ORDER BY number
 
 -- name: copy_alarm
 SELECT at, context, kind, detail FROM alarm ORDER BY id
@@ -328,32 +284,31 @@ SELECT context.id, COALESCE(publication.through, 0) FROM context
 LEFT JOIN publication ON publication.context = context.id ORDER BY context.id
 
 -- name: put_meta
-INSERT OR REPLACE INTO meta (name, value, sum) VALUES (?)
+INSERT OR REPLACE INTO meta (name, value) VALUES (?)
 
 -- name: put_context
-INSERT INTO context (id, tenant, name, terms, opened_at, sum, closed_through, pruned_through, closed_inverse, pruned_inverse)
-VALUES (?)
+INSERT INTO context (id, tenant, name, terms, opened_at, closed_through, pruned_through) VALUES (?)
 
 -- name: put_catalogue
-INSERT INTO catalogue (digest, body, sum) VALUES (?)
+INSERT INTO catalogue (digest, body) VALUES (?)
 
 -- name: put_page
-INSERT INTO page (impression, context, closes_at, record, server, number, clicks, sum) VALUES (?)
+INSERT INTO page (impression, context, closes_at, record, server, number, clicks) VALUES (?)
 
 -- name: put_delivery
 INSERT INTO delivery (tenant, event_id, digest, at) VALUES (?)
 
 -- name: put_publication
-INSERT INTO publication (context, number, through, operation, body, sum, published_at) VALUES (?)
+INSERT INTO publication (context, number, through, operation, body, published_at) VALUES (?)
 
 -- name: put_snapshot
-INSERT INTO snapshot (context, number, through, operation, body, sum) VALUES (?)
+INSERT INTO snapshot (context, number, through, operation, body) VALUES (?)
 
 -- name: put_version
-INSERT INTO version (context, version, at, cause, leader, impression, evidence, why, sum) VALUES (?)
+INSERT INTO version (context, version, at, cause, leader, impression, evidence, why) VALUES (?)
 
 -- name: put_operation
-INSERT INTO operation (number, at, tenant, context, kind, body, sum) VALUES (?)
+INSERT INTO operation (number, at, tenant, context, kind, body) VALUES (?)
 
 -- name: put_alarm
 INSERT INTO alarm (at, context, kind, detail) VALUES (?)

@@ -2,19 +2,17 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from saferank.store.checksums import damaged, unsealed, unsealed_pages
 from saferank.store.contract import (
     SHARDS,
     AlarmRow,
-    CatalogueRow,
+    Chunk,
     ContextRow,
     Deleted,
-    Fault,
     Group,
     Heartbeat,
     Lease,
@@ -30,15 +28,11 @@ from saferank.store.contract import (
 )
 from saferank.store.embedded import copying, leases, pruning, publishing
 from saferank.store.embedded.clock import Clock, not_before, wall_clock
-from saferank.store.embedded.file import FILE_NAME, check, insert, make_folder, select_in
-from saferank.store.embedded.groups import load, write_group
+from saferank.store.embedded.file import StoreLock, check, damage, file_at, insert, make_folder
+from saferank.store.embedded.groups import clicks_of, write_group
 from saferank.store.embedded.threads import Readers, WriterThread, sentences
-from saferank.store.faults import checked_operations, operation_faults, page_faults, time_faults
-from saferank.store.lock import StoreLock
 from saferank.store.page_record import TIME_BYTES, first_id
-from saferank.store.past import Past
 from saferank.store.sql import statements
-from saferank.store.tables import Chunk
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -49,10 +43,10 @@ _MARGIN_MS = 10_000
 
 
 class SqliteStore:
-    """The store in a folder. Read-only it needs no lock, and the server of the store may keep writing."""
+    """The store in a folder, or a backup. Read-only it needs no lock, and the server of the store may keep writing."""
 
-    def __init__(self, folder: str | Path, clock: Clock | None = None, *, readonly: bool = False) -> None:
-        self.path = Path(folder) / FILE_NAME
+    def __init__(self, address: str | Path, clock: Clock | None = None, *, readonly: bool = False) -> None:
+        self.path = file_at(address)
         self.name = str(self.path)
         self._clock, self._readonly = clock or wall_clock(), readonly
         self._lock: StoreLock | None = None
@@ -61,7 +55,7 @@ class SqliteStore:
         self._changed = asyncio.Event()
 
     async def open(self) -> None:
-        """Lock and check the file and bring it up to date; StoreError says why not."""
+        """Lock the file and make or check it; StoreError says why it cannot be used."""
         await asyncio.to_thread(self._open)
         newest = await self._read(_newest_time)
         self._clock = not_before(self._clock, newest)
@@ -71,11 +65,11 @@ class SqliteStore:
             check(self.path)
         else:
             make_folder(self.path)
-            self._lock = StoreLock(self.path)
+            self._lock = lock = StoreLock(self.path)
             try:
-                self._writer = WriterThread(self.path)
+                self._writer = WriterThread(self.path, lock.after_crash)
             except BaseException:
-                self._lock.release()
+                lock.release(clean=not lock.after_crash)
                 raise
         self._readers = Readers(self.path)
 
@@ -86,12 +80,15 @@ class SqliteStore:
     def _close(self) -> None:
         readers, writer, lock = self._readers, self._writer, self._lock
         self._readers = self._writer = self._lock = None
+        whole = writer is None or writer.whole
+        if writer is not None and not whole:
+            writer.close()  # while there are readers SQLite does not copy the log into the file
         if readers is not None:
             readers.close()
-        if writer is not None:
+        if writer is not None and whole:
             writer.close()
         if lock is not None:
-            lock.release()
+            lock.release(clean=whole)
 
     async def _read(self, work: Work[T]) -> T:
         if self._readers is None:
@@ -121,36 +118,34 @@ class SqliteStore:
     # --- contexts and catalogues ---
 
     async def open_context(self, tenant: str, name: str, terms: str, most: int) -> ContextRow | None:
-        return await self._write(
-            lambda on: publishing.open_context(on, tenant, name, terms, most, self._clock(), self.name)
-        )
+        return await self._write(lambda on: publishing.open_context(on, tenant, name, terms, most, self._clock()))
 
     async def find_context(self, tenant: str, name: str) -> ContextRow | None:
-        return await self._read(lambda on: publishing.find_context(on, tenant, name, self.name))
+        return await self._read(lambda on: publishing.find_context(on, tenant, name))
 
     async def context(self, number: int) -> ContextRow | None:
         rows = await self._rows("context", number)
-        return ContextRow(*unsealed(self.name, "context", rows[0])) if rows else None
+        return ContextRow(*rows[0]) if rows else None
 
     async def contexts(self) -> Sequence[ContextRow]:
-        return [ContextRow(*unsealed(self.name, "context", row)) for row in await self._rows("contexts")]
+        return [ContextRow(*row) for row in await self._rows("contexts")]
 
     async def catalogue(self, digest: bytes) -> bytes | None:
         rows = await self._rows("catalogue", digest)
-        return unsealed(self.name, "catalogue", rows[0])[1] if rows else None
+        return bytes(rows[0][0]) if rows else None
 
     # --- pages ---
 
     async def write(self, group: Group) -> Written:
-        return await self._write(lambda on: write_group(on, group, self._clock(), self.name))
+        return await self._write(lambda on: write_group(on, group, self._clock()))
 
     async def page(self, impression: bytes) -> PageRow | None:
         pages = await self._pages("page", impression)
         return pages[0] if pages else None
 
     async def _pages(self, statement: str, *arguments: Any) -> list[PageRow]:
-        sql = statements("embedded")[statement]
-        return await self._read(lambda on: unsealed_pages(self.name, on.execute(sql, arguments).fetchall()))
+        rows = await self._rows(statement, *arguments)
+        return [PageRow._make((*row[:-1], clicks_of(row[-1]))) for row in rows]
 
     # --- closing and publishing, by the holder of a shard ---
 
@@ -158,7 +153,7 @@ class SqliteStore:
         return await self._read(lambda on: publishing.due(on, shards, after, now))
 
     async def close_through(self, lease: Lease, context: int, through: int) -> int:
-        return await self._write(lambda on: publishing.close_through(on, lease, context, through, self.name))
+        return await self._write(lambda on: publishing.close_through(on, lease, context, through))
 
     async def pages_between(self, context: int, after: int, through: int) -> Sequence[PageRow]:
         return await self._pages("pages_between", context, first_id(after + 1), first_id(through + 1))
@@ -175,16 +170,14 @@ class SqliteStore:
         alarms: Sequence[AlarmRow] = (),
         keep: bool = False,
     ) -> None:
-        await self._write(
-            lambda on: publishing.publish(on, lease, publication, self._clock(), self.name, versions, alarms, keep)
-        )
+        await self._write(lambda on: publishing.publish(on, lease, publication, self._clock(), versions, alarms, keep))
         self._changed.set()
 
     async def publication(self, context: int) -> Publication | None:
-        return await self._read(lambda on: publishing.newest_publication(on, context, self.name))
+        return await self._read(lambda on: publishing.newest_publication(on, context))
 
     async def publications(self, contexts: Sequence[int]) -> Sequence[Publication]:
-        return await self._read(lambda on: publishing.publications(on, contexts, self.name))
+        return await self._read(lambda on: publishing.publications(on, contexts))
 
     async def published(self, since: int) -> Mapping[int, int]:
         return dict(await self._rows("published", since - _MARGIN_MS))
@@ -215,11 +208,8 @@ class SqliteStore:
         return await self._write(lambda on: pruning.delete_pages(on, lease, context, mark, impressions, digests))
 
     async def pruned_through(self, context: int) -> int:
-        for through, whole in await self._rows("pruned_through", context):
-            if not whole:
-                raise damaged(self.name, "context", (context,))
-            return int(through)
-        return 0
+        rows = await self._rows("pruned_through", context)
+        return int(rows[0][0]) if rows else 0
 
     async def prune_events(self, before: int, most: int) -> int:
         sql = statements("embedded")["forget_events"]
@@ -228,46 +218,15 @@ class SqliteStore:
     async def prune_catalogues(self, before: int, most: int) -> int:
         return await self._write(lambda on: pruning.prune_catalogues(on, before, most))
 
-    # --- deletion of an item ---
-
-    async def all_catalogues(self) -> AsyncIterator[CatalogueRow]:
-        after = b""
-        while rows := await self._rows("catalogues_after", after, _CHUNK):
-            for row in rows:
-                yield CatalogueRow(*unsealed(self.name, "catalogue", row))
-            after = rows[-1][0]
-
-    async def delete_catalogues(self, digests: Sequence[bytes]) -> int:
-        sql, keys = statements("embedded")["delete_catalogues_in"], [(digest,) for digest in digests]
-        return await self._write(lambda on: len(select_in(on, sql, keys)))
-
-    async def rewrite(
-        self,
-        lease: Lease,
-        row: ContextRow,
-        publication: Publication | None,
-        versions: Sequence[VersionRow],
-        alarms: Mapping[str, str],
-    ) -> None:
-        await self._write(
-            lambda on: pruning.rewrite(on, lease, row, publication, versions, alarms, self._clock(), self.name)
-        )
-
-    async def scrub(self) -> None:
-        with sentences(self.path):
-            await asyncio.to_thread(pruning.scrub, self.path)
-
     # --- operations ---
 
     async def add_operation(self, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:
-        row = await self._write(
-            lambda on: publishing.add_operation(on, tenant, context, kind, body, self._clock(), self.name)
-        )
+        row = await self._write(lambda on: publishing.add_operation(on, tenant, context, kind, body, self._clock()))
         self._changed.set()
         return row
 
     async def operations(self, after: int) -> Sequence[OperationRow]:
-        return checked_operations(self.name, after, await self._rows("operations", after))
+        return [OperationRow(*row) for row in await self._rows("operations", after)]
 
     async def add_alarm(self, alarm: AlarmRow) -> None:
         await self._write(lambda on: insert(on, statements("embedded")["add_alarm"], [alarm]))
@@ -276,14 +235,14 @@ class SqliteStore:
 
     async def versions(self, context: int, newest: int | None = None) -> Sequence[VersionRow]:
         rows = await self._rows("versions", context, -1 if newest is None else newest)
-        return [VersionRow(*unsealed(self.name, "version", row, 2)) for row in reversed(rows)]
+        return [VersionRow(*row) for row in reversed(rows)]
 
     async def snapshot_before(self, context: int, through: int) -> Publication | None:
         rows = await self._rows("snapshot_before", context, through)
-        return Publication(*unsealed(self.name, "snapshot", rows[0], 2)) if rows else None
+        return Publication(*rows[0]) if rows else None
 
     async def snapshots(self, context: int) -> Sequence[Publication]:
-        return [Publication(*unsealed(self.name, "snapshot", row, 2)) for row in await self._rows("snapshots", context)]
+        return [Publication(*row) for row in await self._rows("snapshots", context)]
 
     async def marks(self, context: int) -> Sequence[Mark]:
         return [Mark(*row) for row in await self._rows("marks", context)]
@@ -306,27 +265,22 @@ class SqliteStore:
     async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
         return [AlarmRow(*row) for row in await self._rows("newest_alarms", most)]
 
-    async def faults(self) -> Sequence[Fault]:
-        ((written, found),) = await self._rows("written_and_found")
-        times = time_faults(self.name, await self._rows("times"), self._clock())
-        (operations,) = await self._rows("operations_written_and_found")
-        return [*page_faults(self.name, written, found), *operation_faults(self.name, *operations), *times]
+    async def damage(self) -> Sequence[str]:
+        return await self._read(lambda on: damage(on, self.path))
 
     async def meta(self, name: str) -> bytes | None:
         rows = await self._rows("meta", name)
-        return unsealed(self.name, "meta", rows[0])[1] if rows else None
-
-    async def load(self, past: Past) -> None:
-        await self._write(lambda on: load(on, past, self._clock()))
+        return bytes(rows[0][0]) if rows else None
 
     async def dump(self) -> AsyncIterator[Chunk]:
         with sentences(self.path):
-            chunks = copying.dumped(self.path, self.name)
+            chunks = copying.dumped(self.path)
             while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
                 yield chunk
 
-    async def fill(self, chunks: Iterable[Chunk]) -> None:
-        await self._write(lambda on: copying.fill(on, chunks, self.name, self._clock()))
+    async def fill(self, chunks: AsyncIterable[Chunk]) -> None:
+        with sentences(self.path):
+            await copying.fill(self.path, chunks, self._clock())
 
 
 def _newest_time(connection: sqlite3.Connection) -> int:

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from saferank.store.checksums import CLICK_BYTES, page_sum
-from saferank.store.contract import Group
+from saferank.store.contract import Group, PageRow
 
-_DIGITS = 2 * CLICK_BYTES
+_DIGITS = 32  # of the clicks of a page, bit(128)
 
 
 def group_columns(group: Group) -> list[Any]:
@@ -14,13 +13,21 @@ def group_columns(group: Group) -> list[Any]:
     reports = group.reports
     pages = [*(report.page for report in reports), *group.pages]
     none = [None] * len(group.pages)
-    impressions, contexts, ends, records, servers, numbers, clicks = columns(pages, 7)
     return [
-        len(reports), impressions, as_array(contexts), as_array(ends), records, _texts(servers), as_array(numbers),
-        as_array([page_sum(page) for page in pages]), _texts([f"x{value:0{_DIGITS}x}" for value in clicks]),
+        len(reports),
+        *page_columns(pages),
         _texts([*(report.tenant for report in reports), *none]),
         _texts([*(report.event_id for report in reports), *none]),
         [*(report.digest for report in reports), *none],
+    ]
+
+
+def page_columns(pages: Sequence[PageRow]) -> list[Any]:
+    """The columns of pages."""
+    impressions, contexts, ends, records, servers, numbers, clicks = columns(pages, 7)
+    return [
+        impressions, as_array(contexts), as_array(ends), records, _texts(servers), as_array(numbers),
+        _texts([f"x{value:0{_DIGITS}x}" for value in clicks]),
     ]  # fmt: skip
 
 

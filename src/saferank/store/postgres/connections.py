@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import AsyncConnection
 
-from saferank.store.contract import StoreUnavailableError
+from saferank.store.contract import DamagedStoreError, StoreUnavailableError
 from saferank.store.sql import statements
 
 T = TypeVar("T")
@@ -25,6 +25,9 @@ _CONNECT_SECONDS = 3
 _MOST = 8
 _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
 """Other errors of psycopg are mistakes of the caller."""
+
+DAMAGE = (psycopg.errors.DataCorrupted, psycopg.errors.IndexCorrupted)
+"""What PostgreSQL says when the checksum of a block is wrong, or an index does not fit its table."""
 
 
 async def connect(address: str) -> Connection:
@@ -64,6 +67,8 @@ class Connections:
             raise StoreUnavailableError(f"{self._name}: did not answer within {CALL_SECONDS:g} seconds")
         try:
             return task.result()
+        except DAMAGE as problem:
+            raise damaged(self._name, problem) from problem
         except _AWAY as problem:
             raise StoreUnavailableError(f"{self._name}: {first_line(problem)}") from problem
 
@@ -96,6 +101,11 @@ class Connections:
         self._running.discard(task)
         if not task.cancelled():
             task.exception()  # it was told to whoever waited, or nobody waits any more
+
+
+def damaged(name: str, problem: psycopg.Error) -> DamagedStoreError:
+    """What is said of a database that PostgreSQL finds damaged."""
+    return DamagedStoreError(f"{name}: is damaged ({first_line(problem)}). Restore the store from a backup")
 
 
 def first_line(problem: BaseException) -> str:

@@ -1,17 +1,13 @@
 """Retention and deletion in PostgreSQL, by the holder of a shard."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from saferank.store.checksums import row_sum, sealed
 from saferank.store.contract import (
     CATALOGUE_MS,
-    ContextRow,
     Deleted,
     Lease,
     Mark,
-    Publication,
     StaleLeaseError,
-    VersionRow,
 )
 from saferank.store.page_record import CATALOGUE_PLACE, first_id
 from saferank.store.postgres.connections import Connection
@@ -34,9 +30,7 @@ async def prune(on: Connection, lease: Lease, context: int, mark: Mark, before: 
         if await (await on.execute(sql["newer_operation"], (context, seen))).fetchone():
             return 0
         await _stand_for(on, context, mark)
-        gone = (await on.execute(sql["forget_pages"], (context, first_id(before), most))).rowcount
-        await on.execute(sql["count_written"], (-gone,))
-        return gone
+        return (await on.execute(sql["forget_pages"], (context, first_id(before), most))).rowcount
 
 
 async def delete_pages(
@@ -49,7 +43,6 @@ async def delete_pages(
         await _stand_for(on, context, mark)
         pages = await on.execute(sql["delete_pages"], (context, behind, list(impressions)))
         events = await on.execute(sql["delete_events"], (list(digests),))
-        await on.execute(sql["count_written"], (-pages.rowcount,))
         return Deleted(pages.rowcount, events.rowcount)
 
 
@@ -58,30 +51,6 @@ async def prune_catalogues(on: Connection, before: int, most: int) -> int:
     behind = first_id(before + 2 * CATALOGUE_MS)
     facts = {"before": before, "behind": behind, "place": CATALOGUE_PLACE, "most": most}
     return (await on.execute(statements("postgres")["forget_catalogues"], facts)).rowcount
-
-
-async def rewrite(
-    on: Connection,
-    lease: Lease,
-    row: ContextRow,
-    publication: Publication | None,
-    versions: Sequence[VersionRow],
-    alarms: Mapping[str, str],
-) -> None:
-    """Replace what a context was opened with and what is known of it; its log begins with the publication."""
-    sql = statements("postgres")
-    async with on.transaction(), on.cursor() as cursor:
-        await _fence(on, lease)
-        if publication is not None:
-            (number,) = await (await cursor.execute(sql["next_publication"], (row.id,))).fetchone() or (0,)
-            if publication.number != number:
-                raise StaleLeaseError(f"publication {publication.number} of context {row.id} is not the next")
-            await cursor.execute(sql["set_publication"], sealed(publication))
-            await cursor.execute(sql["keep_publication"], (row.id,))
-            await _stand_for(on, row.id, Mark(publication.number, publication.through, publication.operation))
-        await cursor.execute(sql["set_terms"], (row.terms, row_sum(row), row.id))
-        await cursor.executemany(sql["set_version"], [sealed(version) for version in versions])
-        await cursor.executemany(sql["set_alarm"], [(new, row.id, old) for old, new in alarms.items()])
 
 
 async def _stand_for(on: Connection, context: int, mark: Mark) -> None:

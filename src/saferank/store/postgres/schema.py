@@ -1,13 +1,11 @@
-"""The schema ``saferank`` of a database: checked, made and brought up to date before anything is served."""
+"""The schema ``saferank`` of a database: made or checked before anything is served."""
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from saferank.store.checksums import sealed
-from saferank.store.contract import SHARDS, StoreError
-from saferank.store.facts import new_facts
+from saferank.store.contract import SCHEMA_VERSION, SHARDS, StoreError
 from saferank.store.postgres.connections import Connection, connect, first_line
-from saferank.store.sql import migration, migrations, statements
+from saferank.store.sql import check_version, new_facts, schema, statements
 
 _OLDEST = 14
 
@@ -24,14 +22,14 @@ def name_of(address: str) -> str:
 
 
 async def check(address: str, name: str) -> None:
-    """Connect, check the server and its schema and bring it up to date; StoreError says why not."""
+    """Connect, check the server, and make or check its schema; StoreError says why it cannot be used."""
     try:
         connection = await connect(address)
     except psycopg.Error as problem:
         raise StoreError(f"{name}: cannot be connected to: {_reason(problem)}") from problem
     try:
         _check_server(connection, name)
-        await _bring_up_to_date(connection, name)
+        await _make_or_check(connection, name)
     except psycopg.errors.InsufficientPrivilege as problem:
         raise StoreError(
             f"{name}: the role {connection.info.user} lacks a right ({first_line(problem)}); "
@@ -54,35 +52,25 @@ def _check_server(connection: Connection, name: str) -> None:
         raise StoreError(f"{name}: is PostgreSQL {found}; saferank needs {_OLDEST} or newer")
 
 
-async def _bring_up_to_date(connection: Connection, name: str) -> None:
-    """All at once or not at all; servers that start together come one after the other."""
+async def _make_or_check(connection: Connection, name: str) -> None:
+    """Make the tables, all at once or not at all; servers that start together come one after the other."""
     sql = statements("postgres")
     async with connection.transaction():
         await connection.execute(sql["lock_schema"])
-        version = await _version(connection, name)
-        script = migration("postgres", version, name)
-        if not script:
+        exists, ours, relations = await (await connection.execute(sql["schema"])).fetchone() or (False, False, 0)
+        if ours:
+            (version,) = await (await connection.execute(sql["schema_version"])).fetchone() or (0,)
+            check_version(int(version or 0), name)
             return
-        await connection.execute(script)
-        if version == 0:
-            for row in new_facts():
-                await connection.execute(sql["add_meta"], sealed(row))
-            await connection.execute(sql["add_shards"], (SHARDS,))
-        await connection.execute(sql["set_schema_version"], (max(migrations("postgres")),))
-
-
-async def _version(connection: Connection, name: str) -> int:
-    sql = statements("postgres")
-    row = await (await connection.execute(sql["schema"])).fetchone()
-    exists, ours, relations = row or (False, False, 0)
-    if relations and not ours:
-        raise StoreError(f"{name}: has a schema saferank of something else; name another database")
-    if not exists:
-        await connection.execute(sql["create_schema"])
-    if not ours:
-        return 0
-    found = await (await connection.execute(sql["schema_version"])).fetchone()
-    return int(found[0]) if found and found[0] is not None else 0
+        if relations:
+            raise StoreError(f"{name}: has a schema saferank of something else; name another database")
+        if not exists:
+            await connection.execute(sql["create_schema"])
+        await connection.execute(schema("postgres"))
+        for row in new_facts():
+            await connection.execute(sql["put_meta"], row)
+        await connection.execute(sql["add_shards"], (SHARDS,))
+        await connection.execute(sql["set_schema_version"], (SCHEMA_VERSION,))
 
 
 def _reason(problem: psycopg.Error) -> str:

@@ -1,16 +1,14 @@
-"""The contract on PostgreSQL. What must be one step is a function of the database (migrations/)."""
+"""The contract on PostgreSQL. What must be one step is a function of the database (schema.sql)."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from saferank.store.checksums import checked_page, damaged, sealed, unsealed
 from saferank.store.contract import (
     SHARDS,
     AlarmRow,
-    CatalogueRow,
+    Chunk,
     ContextRow,
     Deleted,
-    Fault,
     Group,
     Heartbeat,
     Lease,
@@ -25,16 +23,13 @@ from saferank.store.contract import (
     VersionRow,
     Written,
 )
-from saferank.store.faults import check_operations, checked_operations
 from saferank.store.page_record import first_id
-from saferank.store.past import Past
 from saferank.store.postgres import copying, pruning
 from saferank.store.postgres.columns import as_array, columns, group_columns
 from saferank.store.postgres.connections import Connection, Connections
 from saferank.store.postgres.listening import Listener
 from saferank.store.postgres.schema import check, name_of
 from saferank.store.sql import statements
-from saferank.store.tables import Chunk
 
 _CHUNK = 1000
 _MARGIN_MS = 10_000
@@ -103,36 +98,36 @@ class PostgresStore:
                 await on.execute(sql["lock_contexts"])
                 there = await (await on.execute(sql["find_context"], (tenant, name))).fetchone()
                 if there is not None:
-                    return ContextRow(*unsealed(self.name, "context", there))
+                    return ContextRow(*there)
                 number, count, now = await (await on.execute(sql["next_context"], (tenant,))).fetchone() or (0, 0, 0)
                 if count >= most:
                     return None
                 row = ContextRow(number, tenant, name, terms, now)
-                await on.execute(sql["add_context"], sealed(row))
+                await on.execute(sql["add_context"], row)
                 return row
 
         return await self._connections.run(work)
 
     async def find_context(self, tenant: str, name: str) -> ContextRow | None:
         rows = await self._rows("find_context", tenant, name)
-        return ContextRow(*unsealed(self.name, "context", rows[0])) if rows else None
+        return ContextRow(*rows[0]) if rows else None
 
     async def context(self, number: int) -> ContextRow | None:
         rows = await self._rows("context", number)
-        return ContextRow(*unsealed(self.name, "context", rows[0])) if rows else None
+        return ContextRow(*rows[0]) if rows else None
 
     async def contexts(self) -> Sequence[ContextRow]:
-        return [ContextRow(*unsealed(self.name, "context", row)) for row in await self._rows("contexts")]
+        return [ContextRow(*row) for row in await self._rows("contexts")]
 
     async def catalogue(self, digest: bytes) -> bytes | None:
         rows = await self._rows("catalogue", digest)
-        return unsealed(self.name, "catalogue", rows[0])[1] if rows else None
+        return bytes(rows[0][0]) if rows else None
 
     # --- pages ---
 
     async def write(self, group: Group) -> Written:
         sql, arguments = statements("postgres"), group_columns(group)
-        catalogues = [list(column) for column in zip(*(sealed(row) for row in group.catalogues), strict=True)]
+        catalogues = [list(column) for column in zip(*group.catalogues, strict=True)]
 
         async def work(on: Connection) -> Written:
             if not catalogues:
@@ -146,22 +141,14 @@ class PostgresStore:
     async def _written(self, on: Connection, arguments: Sequence[Any]) -> Written:
         row = await (await on.execute(statements("postgres")["write_group"], arguments, binary=True)).fetchone()
         assert row is not None
-        outcomes, now, left_out, missing, broken = row
-        if broken is not None:
-            raise damaged(self.name, "context", (broken,))
+        outcomes, now, left_out, missing = row
         if missing is not None:
             raise KeyError(f"there is no context {missing}")
         return Written(tuple(_OUTCOMES[outcome] for outcome in outcomes), now, left_out)
 
     async def page(self, impression: bytes) -> PageRow | None:
         rows = await self._rows("page", impression)
-        return self._page(rows[0]) if rows else None
-
-    def _page(self, row: tuple[Any, ...]) -> PageRow:
-        *fields, found, clicks, whole = row
-        if not whole:
-            raise damaged(self.name, "clicks", fields[:1])
-        return checked_page(self.name, PageRow._make((*fields, int(clicks, 2))), found)
+        return _page(rows[0]) if rows else None
 
     # --- closing and publishing, by the holder of a shard ---
 
@@ -179,15 +166,11 @@ class PostgresStore:
         ((closed,),) = await self._rows("close_through", lease.shard, lease.epoch, context, through)
         if closed is None:
             raise _stale(lease, context)
-        if closed < 0:
-            raise damaged(self.name, "context", (context,))
         return int(closed)
 
     async def pages_between(self, context: int, after: int, through: int) -> Sequence[PageRow]:
-        return [
-            self._page(row)
-            for row in await self._rows("pages_between", context, first_id(after + 1), first_id(through + 1))
-        ]
+        rows = await self._rows("pages_between", context, first_id(after + 1), first_id(through + 1))
+        return [_page(row) for row in rows]
 
     async def count_pages(self, context: int, after: int) -> int:
         ((found,),) = await self._rows("count_pages", context, first_id(after + 1))
@@ -202,10 +185,8 @@ class PostgresStore:
         keep: bool = False,
     ) -> None:
         _check_shard(lease, publication.context)
-        news = columns([sealed(row)[1:] for row in versions], 8) + columns(alarms, 4)
-        ((newest,),) = await self._rows(
-            "publish", lease.shard, lease.epoch, *sealed(publication), keep, *news
-        )  # fmt: skip
+        news = columns([row[1:] for row in versions], 7) + columns(alarms, 4)
+        ((newest,),) = await self._rows("publish", lease.shard, lease.epoch, *publication, keep, *news)
         if newest is None:
             raise _stale(lease, publication.context)
         if newest and (newest != publication.number or await self.publication(publication.context) != publication):
@@ -213,11 +194,11 @@ class PostgresStore:
 
     async def publication(self, context: int) -> Publication | None:
         rows = await self._rows("publication", context)
-        return Publication(*unsealed(self.name, "publication", rows[0], 2)) if rows else None
+        return Publication(*rows[0]) if rows else None
 
     async def publications(self, contexts: Sequence[int]) -> Sequence[Publication]:
         rows = await self._rows("publications", as_array(contexts))
-        return [Publication(*unsealed(self.name, "publication", row, 2)) for row in rows]
+        return [Publication(*row) for row in rows]
 
     async def published(self, since: int) -> Mapping[int, int]:
         return dict(await self._rows("published", since - _MARGIN_MS))
@@ -253,11 +234,8 @@ class PostgresStore:
         )
 
     async def pruned_through(self, context: int) -> int:
-        for through, whole in await self._rows("pruned_through", context):
-            if not whole:
-                raise damaged(self.name, "context", (context,))
-            return int(through)
-        return 0
+        rows = await self._rows("pruned_through", context)
+        return int(rows[0][0]) if rows else 0
 
     async def prune_events(self, before: int, most: int) -> int:
         sql = statements("postgres")["forget_events"]
@@ -270,37 +248,6 @@ class PostgresStore:
     async def prune_catalogues(self, before: int, most: int) -> int:
         return await self._connections.run(lambda on: pruning.prune_catalogues(on, before, most))
 
-    # --- deletion of an item ---
-
-    async def all_catalogues(self) -> AsyncIterator[CatalogueRow]:
-        after = b""
-        while rows := await self._rows("catalogues_after", after, _CHUNK):
-            for row in rows:
-                yield CatalogueRow(*unsealed(self.name, "catalogue", row))
-            after = rows[-1][0]
-
-    async def delete_catalogues(self, digests: Sequence[bytes]) -> int:
-        sql = statements("postgres")["delete_catalogues"]
-
-        async def work(on: Connection) -> int:
-            return (await on.execute(sql, (list(digests),))).rowcount
-
-        return await self._connections.run(work)
-
-    async def rewrite(
-        self,
-        lease: Lease,
-        row: ContextRow,
-        publication: Publication | None,
-        versions: Sequence[VersionRow],
-        alarms: Mapping[str, str],
-    ) -> None:
-        _check_shard(lease, row.id)
-        await self._connections.run(lambda on: pruning.rewrite(on, lease, row, publication, versions, alarms))
-
-    async def scrub(self) -> None:
-        await copying.scrub(self._address, self.name)
-
     # --- operations ---
 
     async def add_operation(self, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:
@@ -309,17 +256,16 @@ class PostgresStore:
         async def work(on: Connection) -> OperationRow:
             async with on.transaction():
                 await on.execute(sql["lock_operations"])
-                now, *counts = await (await on.execute(sql["next_operation"])).fetchone() or (0, 0, 0, 0)
-                check_operations(self.name, *counts)  # no number is given twice: servers may obey what is missing
-                row = OperationRow(counts[0] + 1, now, tenant, context, int(kind), body)
-                await on.execute(sql["add_operation"], sealed(row))
+                now, number = await (await on.execute(sql["next_operation"])).fetchone() or (0, 0)
+                row = OperationRow(number, now, tenant, context, int(kind), body)
+                await on.execute(sql["put_operation"], row)
                 await on.execute(sql["notify"])
                 return row
 
         return await self._connections.run(work)
 
     async def operations(self, after: int) -> Sequence[OperationRow]:
-        return checked_operations(self.name, after, await self._rows("operations", after))
+        return [OperationRow(*row) for row in await self._rows("operations", after)]
 
     async def add_alarm(self, alarm: AlarmRow) -> None:
         await self._do("add_alarm", *alarm)
@@ -328,14 +274,14 @@ class PostgresStore:
 
     async def versions(self, context: int, newest: int | None = None) -> Sequence[VersionRow]:
         rows = await self._rows("versions", context, newest)
-        return [VersionRow(*unsealed(self.name, "version", row, 2)) for row in reversed(rows)]
+        return [VersionRow(*row) for row in reversed(rows)]
 
     async def snapshot_before(self, context: int, through: int) -> Publication | None:
         rows = await self._rows("snapshot_before", context, through)
-        return Publication(*unsealed(self.name, "snapshot", rows[0], 2)) if rows else None
+        return Publication(*rows[0]) if rows else None
 
     async def snapshots(self, context: int) -> Sequence[Publication]:
-        return [Publication(*unsealed(self.name, "snapshot", row, 2)) for row in await self._rows("snapshots", context)]
+        return [Publication(*row) for row in await self._rows("snapshots", context)]
 
     async def marks(self, context: int) -> Sequence[Mark]:
         return [Mark(*row) for row in await self._rows("marks", context)]
@@ -347,7 +293,7 @@ class PostgresStore:
             else:
                 rows = await self._rows("pages_of_context_after", context, after, _CHUNK)
             for row in rows:
-                yield self._page(row)
+                yield _page(row)
             if len(rows) < _CHUNK:
                 return
             after = rows[-1][0]
@@ -358,32 +304,26 @@ class PostgresStore:
     async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
         return [AlarmRow(*row) for row in await self._rows("newest_alarms", most)]
 
-    async def faults(self) -> Sequence[Fault]:
-        return await copying.faults(self._address, self.name)
+    async def damage(self) -> Sequence[str]:
+        ((failures,),) = await self._rows("checksum_failures")
+        if not failures:
+            return []
+        what = f"PostgreSQL has met {failures} blocks with a wrong checksum in this database (pg_stat_database)"
+        return [f"{self.name}: is damaged ({what}). Restore the store from a backup"]
 
     async def meta(self, name: str) -> bytes | None:
         rows = await self._rows("meta", name)
-        return unsealed(self.name, "meta", rows[0])[1] if rows else None
-
-    async def load(self, past: Past) -> None:
-        sql, pages = statements("postgres"), group_columns(Group(pages=past.pages))[1:9]
-
-        async def work(on: Connection) -> None:
-            async with on.transaction(), on.cursor() as cursor:
-                await cursor.executemany(sql["add_context"], [sealed(row) for row in past.contexts])
-                await cursor.execute(sql["load_pages"], pages)
-                await cursor.execute(sql["count_written"], (len(past.pages),))
-                await cursor.execute(sql["load_waiting"], pages[1:3])
-                await cursor.executemany(sql["add_delivery"], past.deliveries)
-                await cursor.executemany(sql["set_meta"], [sealed(row)[1:] + row[:1] for row in past.meta])
-
-        await self._connections.run(work)
+        return bytes(rows[0][0]) if rows else None
 
     def dump(self) -> AsyncIterator[Chunk]:
         return copying.dumped(self._address, self.name)
 
-    async def fill(self, chunks: Iterable[Chunk]) -> None:
+    async def fill(self, chunks: AsyncIterable[Chunk]) -> None:
         await copying.fill(self._address, self.name, chunks)
+
+
+def _page(row: tuple[Any, ...]) -> PageRow:
+    return PageRow._make((*row[:-1], int(row[-1], 2)))
 
 
 def _check_shard(lease: Lease, context: int) -> None:

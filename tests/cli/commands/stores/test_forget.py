@@ -40,27 +40,12 @@ def test_a_session_is_forgotten_once(tmp_path: Path, capsys: Capture) -> None:
     assert replay.code == 0 and "deleted (keep_days or forget)" in replay.out and "no page is missing" in replay.out
 
 
-def test_an_item_is_forgotten_once(tmp_path: Path, capsys: Capture) -> None:
-    filled(tmp_path)
-    asked = ("forget", tmp_path, "--tenant", "default", "--item", "b", "--context", "c")
-    code, out, err = call(capsys, *asked)
-    assert (code, err) == (0, "")
-    assert out.startswith("removed the item from 1 contexts: ") and "calls that name it bring it back" in out
-    code, out, err = call(capsys, *asked)
-    assert (code, out) == (2, "") and err.endswith("log.sqlite3: nothing named 'b' was found\n")
-    replay = call(capsys, "replay", tmp_path)
-    assert replay.code == 0 and "no page is missing" in replay.out
-
-
 def test_mistakes_are_one_line(tmp_path: Path, capsys: Capture) -> None:
     filled(tmp_path / "store")
     for store, *options in (
         ("none", "--tenant", "default", "--session", "ann"),
         ("store", "--tenant", "default"),
         ("store", "--session", "ann"),
-        ("store", "--tenant", "default", "--session", "ann", "--context", "c"),
-        ("store", "--tenant", "default", "--session", "ann", "--item", "a"),
-        ("store", "--tenant", "default", "--item", "a", "--context", "nowhere"),
         ("store", "--tenant", "other", "--source", "ann"),
     ):
         code, out, err = call(capsys, "forget", tmp_path / store, *options)

@@ -13,9 +13,9 @@ from typing import Any, cast
 
 from opentelemetry import context, propagate, trace
 
-from saferank.service.http.bodies import Receive
 from saferank.service.http.gate import App, Scope, Send
-from saferank.service.http.routes.hot import Answering, HotCall
+from saferank.service.http.hub import Receive
+from saferank.service.http.routes.hot import HotCall
 from saferank.service.interface import EngineInterface
 from saferank.service.keys import Headers
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
@@ -31,10 +31,6 @@ class TracedEngine:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
-
-    def rank_at_once(self, tenant: str, call: RankCall) -> RankAnswer | None:
-        """None, whatever the context: ``rank`` makes the span."""
-        return None
 
     async def rank(self, tenant: str, call: RankCall) -> RankAnswer:
         """The page to show. The arm is in its explanation, so that is asked for."""
@@ -86,25 +82,14 @@ def under_caller(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[None]:
         context.detach(before)
 
 
-class TracedCall:
+def traced_call(call: HotCall) -> HotCall:
     """A hot call, under the span of its caller."""
 
-    def __init__(self, call: HotCall) -> None:
-        self._call = call
-
-    async def __call__(self, scope: dict[str, Any], receive: Receive) -> bytes:
-        """The answer to a call whose body may come in pieces."""
-        with under_caller(scope["headers"]):
-            return await self._call(scope, receive)
-
-    def whole(self, headers: Headers, body: bytes) -> Answering:
-        """The answer to a call whose body has arrived."""
-        return self._whole(headers, body)
-
-    async def _whole(self, headers: Headers, body: bytes) -> bytes:
+    async def under(headers: Headers, receive: Receive) -> bytes:
         with under_caller(headers):
-            answering = self._call.whole(headers, body)
-            return answering if isinstance(answering, bytes) else await answering
+            return await call(headers, receive)
+
+    return under
 
 
 def traced_app(app: App) -> App:

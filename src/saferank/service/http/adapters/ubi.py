@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationErr
 from starlette.routing import Route
 
 from saferank.service.http.adapters import calls
-from saferank.service.http.bodies import understood
-from saferank.service.http.hub import Hub
+from saferank.service.http.hub import Hub, understood
 from saferank.service.http.routes.hot import LARGEST_BROWSER_BODY
 from saferank.service.wire import strict_json
 from saferank.service.wire.calls import LARGEST_BATCH, MOST_POSITIONS, FeedbackAnswer, FeedbackCall, RankCall, misuse
@@ -164,7 +163,12 @@ class Ubi:
         tenant = hub.keys.ranking_tenant(request.scope["headers"])
         hub.limits.admit(tenant)
         query = await hub.call(UbiQuery, request.scope["headers"], request.receive)
-        page = await calls.rank(hub, tenant, rank_call(query))
+        call, names = rank_call(query)
+        try:
+            hub.check_items(call)
+        except Problem as problem:
+            raise calls.renamed(problem, names) from problem
+        page = await calls.rank(hub, tenant, call)
         answer = {
             "query_id": page.impression_id,
             "query_response_id": page.impression_id,
@@ -229,8 +233,8 @@ def _outcome(reported: Reported, result: FeedbackAnswer | Problem) -> FeedbackAn
     return calls.renamed(result, reported.names) if isinstance(result, Problem) else result
 
 
-def rank_call(query: UbiQuery) -> RankCall:
-    """The rank call of a query; Problem 422 that names the field when there can be none."""
+def rank_call(query: UbiQuery) -> tuple[RankCall, calls.Names]:
+    """The rank call of a query, and what its fields are called there; Problem 422 with the field if it cannot be."""
     hits, field = query.hits, query.hits_name
     if not hits:
         raise Problem(422, "Invalid request", f"{field} must have the hits of the search, best first", field)
@@ -239,10 +243,11 @@ def rank_call(query: UbiQuery) -> RankCall:
         "context": "user_query", "base_ranking": field, "candidates": "query_attributes.candidates",
         "k": "query_attributes.k", "session_id": "client_id", "request_id": "query_id",
     }  # fmt: skip
-    return calls.made(
+    call = calls.made(
         RankCall, names, context=query.user_query, base_ranking=hits, candidates=attributes.candidates,
         k=attributes.k or min(USUAL_POSITIONS, len(hits)), session_id=query.client_id, request_id=query.query_id,
     )  # fmt: skip
+    return call, names
 
 
 def read_documents(body: bytes, kind: type[_Read]) -> tuple[list[_Read], bool]:

@@ -2,15 +2,14 @@
 
 from fastapi import APIRouter, Request
 
-from saferank.service.http.dependencies import ContextName, Operator, SwitchingTenant, Tenant, TheHub
+from saferank.service.http.hub import ContextName, Operator, SwitchingTenant, Tenant, TheHub
 from saferank.service.http.openapi import refusals, request_body
 from saferank.service.wire.calls import KillCall, ResetCall, RollbackCall, SettingsCall
 from saferank.service.wire.views import ContextView, SwitchView
 
 router = APIRouter()
 _USUAL = refusals(400, 401, 403, 404, 408, 413, 415, 422, 429, 503)
-_SWITCH = refusals(400, 401, 403, 404, 408, 413, 415, 422, 503)
-_SWITCH_EVERYWHERE = refusals(400, 401, 403, 408, 413, 415, 422, 503)
+_SWITCH_EVERYWHERE = refusals(400, 401, 403, 408, 413, 415, 422, 429, 503)
 
 
 @router.post(
@@ -21,7 +20,7 @@ _SWITCH_EVERYWHERE = refusals(400, 401, 403, 408, 413, 415, 422, 503)
     operation_id="kill_everywhere",
 )
 async def kill_everywhere(request: Request, hub: TheHub, tenant: SwitchingTenant) -> SwitchView:
-    """Durable: it holds after a restart as well. No rate limit and no load refuses it."""
+    """Durable: it holds after a restart as well. No other call and no load refuses it."""
     call = await hub.call(KillCall, request.scope["headers"], request.receive)
     return await hub.engine.kill(tenant, None, call.on, call.why)
 
@@ -43,7 +42,7 @@ async def kill_all_tenants(request: Request, hub: TheHub) -> SwitchView:
 @router.post(
     "/v1/contexts/{context}/kill",
     summary="Serve production's ranking in a context, or end that",
-    responses=_SWITCH,
+    responses=_USUAL,
     openapi_extra=request_body("KillCall"),
     operation_id="kill",
 )

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request, Response
 
 from saferank._version import __version__
-from saferank.service.http.dependencies import TheHub
+from saferank.service.http.hub import TheHub
 from saferank.service.http.metrics import CONTENT_TYPE
 from saferank.service.http.openapi import refusals
 from saferank.service.settings import is_loopback

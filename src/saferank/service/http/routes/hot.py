@@ -1,17 +1,11 @@
-"""The two calls that matter for speed. They do without FastAPI and answer with the JSON of pydantic models.
-
-A call whose body has arrived whole needs nothing else to be waited for before it is understood, and a page of a
-context in memory nothing at all: ``whole`` gives its answer without a task of the event loop.
-"""
+"""The two calls that matter for speed. They do without FastAPI and answer with the JSON of pydantic models."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable
 
 from fastapi import FastAPI, Request, Response
 
-from saferank.service.http.bodies import Receive, parsed, understood
-from saferank.service.http.hub import Hub
+from saferank.service.http.hub import Hub, Receive, parsed, understood
 from saferank.service.http.openapi import refusals, request_body
 from saferank.service.keys import Headers, Principal
 from saferank.service.wire.calls import (
@@ -27,18 +21,8 @@ from saferank.service.wire.problems import Problem, ProblemBody
 LARGEST_BROWSER_BODY = 256_000
 """Feedback keys are in web pages: whoever has one may not send megabytes to be parsed."""
 
-Answering = bytes | Coroutine[Any, Any, bytes]
-"""The JSON of a successful answer, or who will bring it; anything else is a Problem that is raised."""
-
-
-class HotCall(Protocol):
-    """How one of the two is answered."""
-
-    async def __call__(self, scope: dict[str, Any], receive: Receive) -> bytes:
-        """The answer to a call whose body may come in pieces."""
-
-    def whole(self, headers: Headers, body: bytes) -> Answering:
-        """The answer to a call whose body has arrived."""
+HotCall = Callable[[Headers, Receive], Awaitable[bytes]]
+"""From headers and body to the JSON of a successful answer; anything else is a Problem that is raised."""
 
 
 class _OwnCall(ABC):
@@ -47,36 +31,20 @@ class _OwnCall(ABC):
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive) -> bytes:
-        """The answer to a call whose body may come in pieces."""
-        headers = scope["headers"]
-        caller = self._admitted(headers)
-        answering = self._begin(caller, await self._hub.body(headers, receive, self._largest(caller)))
-        return answering if isinstance(answering, bytes) else await answering
-
-    def whole(self, headers: Headers, body: bytes) -> Answering:
-        """The answer to a call whose body has arrived."""
-        caller = self._admitted(headers)
-        self._hub.check_body(headers, body, self._largest(caller))
-        return self._begin(caller, body)
-
-    def _admitted(self, headers: Headers) -> Principal:
-        """Who calls, once per call; before anything is read: parsing costs more than refusing."""
+    async def __call__(self, headers: Headers, receive: Receive) -> bytes:
+        """The answer."""
         caller = self._caller(headers)
         self._hub.limits.admit(caller.tenant)
-        return caller
+        largest = None if caller.role == "rank" else LARGEST_BROWSER_BODY
+        return await self._answer(caller, await self._hub.body(headers, receive, largest))
 
     @abstractmethod
     def _caller(self, headers: Headers) -> Principal:
         """Who may make this call."""
 
-    def _largest(self, caller: Principal) -> int | None:
-        """How many bytes the body may have; None: as many as the settings say."""
-        return None if caller.role == "rank" else LARGEST_BROWSER_BODY
-
     @abstractmethod
-    def _begin(self, caller: Principal, body: bytes) -> Answering:
-        """Understand a body and answer it as far as nothing has to be waited for."""
+    async def _answer(self, caller: Principal, body: bytes) -> bytes:
+        """Understand a body and answer it."""
 
 
 class HotRank(_OwnCall):
@@ -85,14 +53,11 @@ class HotRank(_OwnCall):
     def _caller(self, headers: Headers) -> Principal:
         return self._hub.keys.ranking(headers)
 
-    def _begin(self, caller: Principal, body: bytes) -> Answering:
+    async def _answer(self, caller: Principal, body: bytes) -> bytes:
         call = understood(RankCall, parsed(body))
-        _check_length(call, self._hub.settings.max_items)
-        answer = self._hub.engine.rank_at_once(caller.tenant, call)
-        return self._later(caller.tenant, call) if answer is None else _rank_json(call, answer)
-
-    async def _later(self, tenant: str, call: RankCall) -> bytes:
-        return _rank_json(call, await self._hub.engine.rank(tenant, call))
+        self._hub.check_items(call)
+        answer = await self._hub.engine.rank(caller.tenant, call)
+        return RankAnswer.__pydantic_serializer__.to_json(answer, exclude=None if call.explain else {"explanation"})
 
 
 class HotFeedback(_OwnCall):
@@ -101,14 +66,14 @@ class HotFeedback(_OwnCall):
     def _caller(self, headers: Headers) -> Principal:
         return self._hub.keys.caller(headers)
 
-    def _begin(self, caller: Principal, body: bytes) -> Answering:
+    async def _answer(self, caller: Principal, body: bytes) -> bytes:
         content = parsed(body)
         if "batch" not in content:
-            return self._single(caller, understood(FeedbackCall, content))
+            return await self._single(caller, understood(FeedbackCall, content))
         calls = understood(FeedbackBatch, content).batch
         if len(calls) > 1:
             self._hub.limits.admit(caller.tenant, len(calls) - 1)
-        return self._batch(caller, calls)
+        return await self._batch(caller, calls)
 
     async def _single(self, caller: Principal, call: FeedbackCall) -> bytes:
         if caller.role == "feedback" and call.token is None:
@@ -156,20 +121,10 @@ def add_hot_routes(app: FastAPI, calls: dict[str, HotCall]) -> None:
 
 def _as_route(call: HotCall) -> Callable[[Request], Awaitable[Response]]:
     async def route(request: Request) -> Response:
-        body = await call(dict(request.scope), request.receive)
+        body = await call(request.scope["headers"], request.receive)
         return Response(body, media_type="application/json")
 
     return route
-
-
-def _check_length(call: RankCall, longest: int) -> None:
-    for name, items in (("base_ranking", call.base_ranking), ("candidates", call.candidates)):
-        if len(items) > longest:
-            raise Problem(422, "Invalid request", f"{name} must have at most {longest} entries", name)
-
-
-def _rank_json(call: RankCall, answer: RankAnswer) -> bytes:
-    return RankAnswer.__pydantic_serializer__.to_json(answer, exclude=None if call.explain else {"explanation"})
 
 
 def _token_needed(field: str) -> Problem:

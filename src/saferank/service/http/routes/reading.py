@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import WithJsonSchema
 
 from saferank.service.clock import moment
-from saferank.service.http.dependencies import ContextName, ImpressionName, Tenant, TheHub
+from saferank.service.http.hub import ContextName, ImpressionName, Tenant, TheHub
 from saferank.service.http.openapi import refusals
 from saferank.service.wire.calls import LARGEST, Id
 from saferank.service.wire.effect_views import EffectView, OverviewView

@@ -10,8 +10,8 @@
   const sent = new Set();
 
   const beacon = (body) => {
-    const text = JSON.stringify(key ? { ...body, key } : body);
-    return !!navigator.sendBeacon && navigator.sendBeacon(home + "v1/beacon", text);
+    const to = home + "v1/beacon" + (key ? "?key=" + encodeURIComponent(key) : "");
+    return !!navigator.sendBeacon && navigator.sendBeacon(to, JSON.stringify(body));
   };
 
   /* Report once that `items` of the page with this token were clicked; none: that the page was seen. */

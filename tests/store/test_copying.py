@@ -1,29 +1,28 @@
 """A backup of either kind of store is restored into either kind, and nothing is different afterwards."""
 
 import asyncio
-import json
+import sqlite3
 import stat
-import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from saferank.service.queries.replay import verify
-from saferank.store.backup.archive import ArchiveReader, BackupError
-from saferank.store.backup.copying import backup, restore
-from saferank.store.contract import DamagedStoreError, StoreError
+from saferank.service.wire.calls import RankAnswer
+from saferank.store.contract import COPIED, SCHEMA_VERSION, Chunk, CopiedStore, DamagedStoreError, StoreError
+from saferank.store.copying import backup, restore
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.opening import open_store
-from saferank.store.tables import TABLES, Chunk, CopiedStore
 from tests.service.engine_harness import House, T, run
 from tests.store.postgres_database import emptied
 
 EVENT = "click-1"
 
 
-async def traffic(house: House) -> None:
-    """Clicks, an event id, a rollback, a switch, an alarm and an open page."""
+async def traffic(house: House) -> RankAnswer:
+    """Clicks, an event id, a rollback, a switch, an alarm and an open page; the page of the event id."""
     for number in range(40):
         page = await house.rank(candidates=["x", f"n{number % 2}"])
         clicked = ["b"] if "b" in page.ranking else []
@@ -34,6 +33,7 @@ async def traffic(house: House) -> None:
     await house.engine.kill(T, None, False, "go on")
     house.server.alarm("illegal_page", await house.server.known_context(T, "c"), "for the test")
     await house.server.settle()
+    return page
 
 
 def rows_of(store: CopiedStore) -> dict[str, list[tuple[object, ...]]]:
@@ -44,7 +44,7 @@ def rows_of(store: CopiedStore) -> dict[str, list[tuple[object, ...]]]:
         finally:
             await store.close()
 
-    rows: dict[str, list[tuple[object, ...]]] = {name: [] for name in TABLES}
+    rows: dict[str, list[tuple[object, ...]]] = {name: [] for name in COPIED}
     for chunk in asyncio.run(read()):
         rows[chunk.table] += [tuple(row) for row in chunk.rows]
     return rows
@@ -74,7 +74,7 @@ def test_a_service_goes_on_where_the_backup_was_taken(tmp_path: Path, target: Ca
     async def story() -> None:
         house = House(tmp_path / "store", window_seconds=1, rule="paper:0.1")
         await house.start()
-        await traffic(house)
+        reported = await traffic(house)
         before = await house.rank()
         await house.server.settle()
         states = house.states()
@@ -89,7 +89,7 @@ def test_a_service_goes_on_where_the_backup_was_taken(tmp_path: Path, target: Ca
         await other.engine.context(T, "c")
         assert other.states() == states
         assert (await other.accept(before, before.ranking[0])).state == "open"
-        assert (await other.refuse(before, before.ranking[0], event_id=EVENT)).status == 409
+        assert (await other.refuse(reported, *reported.ranking, event_id=EVENT)).status == 409
         await other.later(1)
         page = await other.rank()
         assert page.leader_version == before.leader_version
@@ -99,10 +99,9 @@ def test_a_service_goes_on_where_the_backup_was_taken(tmp_path: Path, target: Ca
 
     run(story())
     assert stat.S_IMODE(first.stat().st_mode) == 0o600
-    kept = [list(ArchiveReader(path).chunks()) for path in (first, second)]
-    assert [chunk for chunk in kept[0] if chunk.table != "meta"] == [
-        chunk for chunk in kept[1] if chunk.table != "meta"
-    ]
+    kept = [without_mark(rows_of(SqliteStore(path, readonly=True))) for path in (first, second)]
+    assert kept[0] == kept[1]
+    assert asyncio.run(verify(SqliteStore(first, readonly=True))).pages == 41  # a backup is a store
     report = asyncio.run(verify(open_store(address, readonly=True)))
     assert (report.pages, report.rollbacks, report.publications) == (41, 1, 1)
 
@@ -113,7 +112,7 @@ def test_what_is_in_a_store_is_in_its_backup(tmp_path: Path) -> None:
     asyncio.run(restore(tmp_path / "file", SqliteStore(tmp_path / "new")))
     rows = rows_of(SqliteStore(tmp_path / "store", readonly=True))
     assert without_mark(rows_of(SqliteStore(tmp_path / "new", readonly=True))) == rows
-    assert all(rows[name] for name in TABLES if name != "snapshot")
+    assert all(rows[name] for name in COPIED if name != "snapshot")
     assert {name for name, _ in rows["meta"]} == {"session_key", "token_keys"}
 
 
@@ -142,41 +141,49 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_file_that_was_cut_off_or_changed_is_refused_by_name(file: Path, tmp_path: Path) -> None:
     whole = file.read_bytes()
-    with zipfile.ZipFile(file) as archive:
-        begin = archive.getinfo("page.jsonl").header_offset + 60
-    damaged = [whole[:size] for size in (0, 10, len(whole) // 2, len(whole) - 1)]
-    damaged += [whole[:begin] + bytes([whole[begin] ^ 255]) + whole[begin + 1 :], b"text" * 1000]
-    for data in damaged:
+    tree = 4096 + whole[4096:].index(whole[4096:4097])  # the second block: a table or an index
+    changed = whole[:tree] + bytes([whole[tree] ^ 255]) + whole[tree + 1 :]
+    for data in (*(whole[:size] for size in (0, 10, len(whole) // 2, len(whole) - 1)), changed, b"text" * 1000):
         file.write_bytes(data)
-        with pytest.raises(BackupError, match=f"^{file}: is (damaged|not a backup)"):
+        with pytest.raises(StoreError, match=f"^{file}: is (damaged|empty)|^{file}: cannot be used as a store"):
             asyncio.run(restore(file, SqliteStore(tmp_path / "new")))
         assert not (tmp_path / "new").exists()
 
 
-def test_a_part_with_other_rows_is_noticed(file: Path, tmp_path: Path) -> None:
-    """As somebody would change it who packs the archive anew."""
-    other = tmp_path / "other"
-    with zipfile.ZipFile(file) as old, zipfile.ZipFile(other, "w") as new:
-        for name in old.namelist():
-            data = old.read(name)
-            new.writestr(name, data.replace(b"stop", b"stay") if name == "operation.jsonl" else data)
-    with pytest.raises(BackupError, match="table operation is not as it was written"):
-        ArchiveReader(other)
+def test_a_page_that_was_changed_is_refused_by_name(file: Path, tmp_path: Path) -> None:
+    """As no check of the database notices it."""
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(
+            "UPDATE page SET record = CAST(substr(record, 1, 97) || x'99' || substr(record, 99) AS BLOB)"
+        )
+        connection.commit()
+    with pytest.raises(DamagedStoreError, match=f"^{file}: the page [0-9a-f]{{32}} is damaged: its checksum is wrong"):
+        asyncio.run(restore(file, SqliteStore(tmp_path / "new")))
+    asyncio.run(with_rows(SqliteStore(tmp_path / "new", readonly=True), 0))
 
 
-def test_a_backup_of_a_later_form_is_refused(file: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    with zipfile.ZipFile(file) as old, zipfile.ZipFile(other, "w") as new:
-        facts = json.loads(old.read("manifest.json"))
-        new.writestr("manifest.json", json.dumps({**facts, "form": 2, "saferank": "9.0"}))
-    with pytest.raises(BackupError, match=r"is a backup of form 2; .* use saferank 9.0"):
-        ArchiveReader(other)
+async def with_rows(store: SqliteStore, count: int) -> None:
+    await store.open()
+    assert len([page async for page in store.all_pages()]) == count and len(await store.contexts()) == count
+    await store.close()
+
+
+def test_a_backup_of_another_schema_is_refused(file: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    with pytest.raises(StoreError, match=f"^{file}: has schema version {SCHEMA_VERSION + 1}; this saferank reads"):
+        asyncio.run(restore(file, SqliteStore(tmp_path / "new")))
+
+
+def test_a_pipe_is_refused(file: Path, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="is no file"):
+        asyncio.run(backup(SqliteStore(tmp_path / "store", readonly=True), Path("/dev/null")))
 
 
 def test_a_store_that_is_not_empty_is_refused(file: Path, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is not empty"):
         asyncio.run(restore(file, SqliteStore(tmp_path / "store")))
-    with pytest.raises(StoreError, match="cannot be read"):
+    with pytest.raises(StoreError, match="there is no such file"):
         asyncio.run(restore(tmp_path / "nothing", SqliteStore(tmp_path / "new")))
 
 
@@ -196,15 +203,23 @@ def test_a_database_that_is_used_is_refused(file: Path, postgres_address: str) -
     asyncio.run(with_a_server())
 
 
-def test_a_damaged_store_is_named_and_the_old_backup_stays(file: Path, tmp_path: Path) -> None:
-    import sqlite3
-    from contextlib import closing
+def test_a_store_in_use_is_refused(file: Path, tmp_path: Path) -> None:
+    async def with_a_server() -> None:
+        store = SqliteStore(tmp_path / "new")
+        await store.open()
+        with pytest.raises(StoreError, match="another server is using this store"):
+            await restore(file, SqliteStore(tmp_path / "new"))
+        await store.close()
 
-    old = file.read_bytes()
-    with closing(sqlite3.connect(tmp_path / "store" / "log.sqlite3")) as connection:
-        connection.execute("UPDATE operation SET body = '{}'")
+    asyncio.run(with_a_server())
+
+
+def test_a_damaged_store_is_named_and_the_old_backup_stays(file: Path, tmp_path: Path) -> None:
+    old, path = file.read_bytes(), tmp_path / "store" / "log.sqlite3"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE page SET record = x'00'")
         connection.commit()
-    with pytest.raises(DamagedStoreError, match="of table operation is damaged"):
+    with pytest.raises(DamagedStoreError, match=f"^{path}: the page [0-9a-f]{{32}} is damaged"):
         asyncio.run(backup(SqliteStore(tmp_path / "store", readonly=True), file))
     assert file.read_bytes() == old
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "store"]

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from saferank.service.http.limits import Bucket, Pulse, TenantLimits
+from saferank.service.http.hub import Bucket, Pulse, TenantLimits
 from saferank.service.wire.problems import Problem
 
 

@@ -1,9 +1,8 @@
--- The store of one server in one file, second edition. Versions 1 to 3 were stores of the first edition, which
--- `saferank migrate` converts. sum: a checksum of the row (store/checksums.py). Times: milliseconds.
+-- The store of one server in one file. Times: milliseconds of the server's clock.
 PRAGMA application_id = 1399935073;
 
 -- Facts about the store: session_key, token_keys.
-CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
 
 CREATE TABLE context (
     id INTEGER PRIMARY KEY,
@@ -11,15 +10,21 @@ CREATE TABLE context (
     name TEXT NOT NULL,
     terms TEXT NOT NULL,
     opened_at INTEGER NOT NULL,
-    sum INTEGER NOT NULL,
     closed_through INTEGER NOT NULL DEFAULT 0,
+    pruned_through INTEGER NOT NULL DEFAULT 0, -- pages through this time may be deleted: a kept snapshot stands for them
     UNIQUE (tenant, name)
-);
+) STRICT;
 
--- Base rankings with their candidates, each kept once.
-CREATE TABLE catalogue (digest BLOB PRIMARY KEY, body BLOB NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID;
+-- Base rankings with their candidates, each kept once. used_at: when it was written last, to half a day; those that nobody
+-- names any more are deleted in time.
+CREATE TABLE catalogue (
+    digest BLOB PRIMARY KEY,
+    body BLOB NOT NULL,
+    used_at INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
 
--- In display order. clicks: a bit for each place, little endian, then a checksum of them.
+-- In display order. clicks: a bit for each place, little endian. events: how many event ids are kept of a page, an estimate
+-- that no backup holds.
 CREATE TABLE page (
     impression BLOB PRIMARY KEY,
     context INTEGER NOT NULL,
@@ -28,12 +33,12 @@ CREATE TABLE page (
     server TEXT NOT NULL,
     number INTEGER NOT NULL,
     clicks BLOB NOT NULL,
-    sum INTEGER NOT NULL
-) WITHOUT ROWID;
+    events INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
 CREATE INDEX page_context ON page (context, impression);
 
 -- Contexts with pages that are not published yet; one of those closes at this time, and none much earlier.
-CREATE TABLE waiting (context INTEGER PRIMARY KEY, closes_at INTEGER NOT NULL);
+CREATE TABLE waiting (context INTEGER PRIMARY KEY, closes_at INTEGER NOT NULL) STRICT;
 CREATE INDEX waiting_time ON waiting (closes_at);
 
 -- Every event_id that was accepted, and what it said.
@@ -41,17 +46,19 @@ CREATE TABLE delivery (
     tenant TEXT NOT NULL,
     event_id TEXT NOT NULL,
     digest BLOB NOT NULL,
+    at INTEGER NOT NULL,
     PRIMARY KEY (tenant, event_id)
-) WITHOUT ROWID;
+) STRICT, WITHOUT ROWID;
+CREATE INDEX delivery_time ON delivery (at);
 
-CREATE TABLE server (server TEXT PRIMARY KEY, lease_until INTEGER NOT NULL, acknowledged INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE server (server TEXT PRIMARY KEY, lease_until INTEGER NOT NULL, acknowledged INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
 CREATE TABLE shard (
     shard INTEGER PRIMARY KEY,
     epoch INTEGER NOT NULL DEFAULT 0,
     holder TEXT NOT NULL DEFAULT '',
     until INTEGER NOT NULL DEFAULT 0
-);
+) STRICT;
 
 -- The newest knowledge of every context.
 CREATE TABLE publication (
@@ -60,9 +67,8 @@ CREATE TABLE publication (
     through INTEGER NOT NULL,
     operation INTEGER NOT NULL,
     body BLOB NOT NULL,
-    sum INTEGER NOT NULL,
     published_at INTEGER NOT NULL
-);
+) STRICT;
 CREATE INDEX publication_time ON publication (published_at);
 
 -- Publications that are kept for ever.
@@ -72,9 +78,8 @@ CREATE TABLE snapshot (
     through INTEGER NOT NULL,
     operation INTEGER NOT NULL,
     body BLOB NOT NULL,
-    sum INTEGER NOT NULL,
     PRIMARY KEY (context, number)
-) WITHOUT ROWID;
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE version (
     context INTEGER NOT NULL,
@@ -85,9 +90,8 @@ CREATE TABLE version (
     impression BLOB,
     evidence TEXT NOT NULL,
     why TEXT,
-    sum INTEGER NOT NULL,
     PRIMARY KEY (context, version)
-) WITHOUT ROWID;
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE operation (
     number INTEGER PRIMARY KEY,
@@ -95,9 +99,8 @@ CREATE TABLE operation (
     tenant TEXT NOT NULL,
     context INTEGER NOT NULL,
     kind INTEGER NOT NULL,
-    body TEXT NOT NULL,
-    sum INTEGER NOT NULL
-);
+    body TEXT NOT NULL
+) STRICT;
 
 CREATE TABLE alarm (
     id INTEGER PRIMARY KEY,
@@ -105,5 +108,5 @@ CREATE TABLE alarm (
     context INTEGER NOT NULL,
     kind TEXT NOT NULL,
     detail TEXT NOT NULL
-);
+) STRICT;
 CREATE INDEX alarm_context ON alarm (context, id);

@@ -1,0 +1,37 @@
+"""``saferank compile``: everything that takes long at a first start, done before."""
+
+import time
+from typing import Annotated
+
+import typer
+
+from saferank.cli.terminal.options import names_if_given
+
+
+def command(
+    purpose: Annotated[
+        str, typer.Option("--for", metavar="PURPOSE", help="service, paper (what reproduce plays) or all.")
+    ] = "service",
+    policies: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Only these policies, with commas between.", show_default="those it needs"),
+    ] = None,
+) -> None:
+    """Compile kernels ahead of their first use, on all cores, and keep them on disk.
+
+    For container images, CI and servers that must start at once. What is compiled already is loaded and checked.
+    The code is for this CPU and this version of the package; NUMBA_CACHE_DIR says where it is kept.
+
+    **Example**: `saferank compile --for paper`
+
+    **What comes out**: one line with what was compiled, how long it took and where it is kept.
+    """
+    from saferank._kernel import cache_folder
+    from saferank.precompiling import jobs_for, precompile
+    from saferank.progress import KERNELS, Shown
+
+    started = time.monotonic()
+    jobs = jobs_for(purpose, names_if_given(policies, "--policies"))
+    with Shown().meter(len(jobs), KERNELS) as meter:
+        precompile(jobs, meter)
+    typer.echo(f"compiled for {purpose} in {time.monotonic() - started:.0f} s: {len(jobs)} parts in {cache_folder()}")

@@ -1,0 +1,61 @@
+"""``saferank compile``: what it compiles, that a later process finds it, and what it says when it cannot."""
+
+from pathlib import Path
+
+import pytest
+
+from saferank import _kernel
+from saferank.click_models import CLICK_MODELS
+from saferank.policies import POLICIES
+from saferank.precompiling import jobs_for
+from tests.cli.command_line import SMALL, call, start
+
+
+def test_every_purpose_has_its_jobs() -> None:
+    assert {(job.policy, job.models, job.size > 0) for job in jobs_for("service")} == {("safe-draw", (), True)}
+    paper = {job.policy: job.models for job in jobs_for("paper")}
+    assert set(paper) >= {"kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "original"}
+    assert set(paper.values()) == {("pbm", "cm")}
+    everything = {job.policy: job.models for job in jobs_for("all") if job.models}
+    assert everything == dict.fromkeys(POLICIES, tuple(CLICK_MODELS))
+    assert [job.policy for job in jobs_for("paper", ["top-rank"])] == ["top-rank"]
+
+
+def test_what_was_compiled_is_found_by_the_next_process(tmp_path: Path) -> None:
+    done = start("compile", "--for", "paper", "--policies", "original", NUMBA_CACHE_DIR=str(tmp_path))
+    assert (done.code, done.out.partition(" in ")[0]) == (0, "compiled for paper")
+    played = start("simulate", *SMALL, "--out", tmp_path / "run", NUMBA_CACHE_DIR=str(tmp_path))
+    assert played.code == 0
+    assert "compiling" not in played.err
+
+
+def test_an_unknown_purpose_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    done = call(capsys, "compile", "--for", "fun")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "saferank: error: --for: unknown purpose 'fun'; known ones: service, paper, all\n"
+
+
+def test_an_unknown_policy_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    done = call(capsys, "compile", "--policies", "nobody")
+    assert done.code == 2
+    assert done.err.startswith("saferank: error: --policies: unknown policy 'nobody'; known are ")
+
+
+def test_interpreted_there_is_nothing_to_compile() -> None:
+    done = start("compile", "--policies", "original", NUMBA_DISABLE_JIT="1")
+    assert (done.code, done.err) == (1, "saferank: error: nothing is compiled while NUMBA_DISABLE_JIT is set\n")
+
+
+@pytest.mark.filterwarnings("ignore:saferank compiles again in every process")
+def test_a_cache_that_cannot_be_written_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    _kernel._cache_folder.cache_clear()
+    try:
+        done = call(capsys, "compile", "--for", "paper", "--policies", "original")
+    finally:
+        _kernel._cache_folder.cache_clear()
+    assert done.code == 1
+    assert "set NUMBA_CACHE_DIR to a folder that can be written" in done.err
