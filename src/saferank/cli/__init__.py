@@ -6,6 +6,7 @@ package when they run, so that help and wrong options are answered at once.
 """
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -29,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_COMMANDS = {
+_COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     EXPERIMENTS: {
         "simulate": experiments.simulate, "compare": experiments.compare, "reproduce": studies.reproduce,
         "report": studies.report, "policies": experiments.policies, "bench": experiments.bench,
