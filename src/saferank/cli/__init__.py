@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from saferank._version import __version__
-from saferank.cli.commands import compile, data, experiments, keys, serve, stores, studies
+from saferank.cli.commands import compile, data, experiments, serve, stores, studies
 from saferank.cli.terminal.errors import CommandError, as_command_error, interruptible
 from saferank.cli.terminal.help import DATA, EXPERIMENTS, SERVICE, STORES, PlainCommand, PlainGroup
 from saferank.errors import RunError, UsageError
@@ -46,7 +46,7 @@ for _panel, _named in _COMMANDS.items():
     for _name, _command in _named.items():
         app.command(_name, cls=PlainCommand, rich_help_panel=_panel)(interruptible(_command))
 app.add_typer(data.logs, name="logs", cls=PlainGroup, rich_help_panel=DATA)
-app.add_typer(keys.app, name="keys", cls=PlainGroup, rich_help_panel=SERVICE)
+app.add_typer(serve.keys, name="keys", cls=PlainGroup, rich_help_panel=SERVICE)
 
 
 def _show_version(wanted: bool) -> None:
