@@ -6,7 +6,7 @@ import mmap
 import struct
 import zlib
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saferank import Ranker, SavedStateError
-from saferank.saved_state import FORMAT_VERSION, MAGIC, bytes_in_use, from_bytes, thinned, to_bytes
+from saferank.saved_state import FORMAT_VERSION, MAGIC, from_bytes, to_bytes
 
 
 def saved() -> bytes:
@@ -192,20 +192,3 @@ def test_cells_that_cannot_be_are_refused(cells: object, numbers: list[int], pro
 def test_an_array_that_is_left_out_has_a_largest_size() -> None:
     with pytest.raises(SavedStateError, match="longer than the data"):
         from_bytes(sealed({}, [["x", "int64", [10**12], 0]], b""))
-
-
-class Tables(NamedTuple):
-    many: Any
-    few: Any
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system does not tell")
-def test_a_thinned_state_takes_memory_only_where_it_is_not_zero() -> None:
-    """Eight tables of 32 MB in which everything was written, as when an epoch begins."""
-    table = np.full(4 * 2**20 + 3, 0, np.int64)
-    table[[12345, -1]] = 7, 8
-    before = resident()
-    kept = [thinned(Tables(Tables(table, np.arange(5)), np.ones(3))) for _ in range(8)]
-    assert resident() - before < 64 * 2**20
-    assert all(np.array_equal(state.many.many, table) and np.array_equal(state.few, np.ones(3)) for state in kept)
-    assert 4096 <= bytes_in_use(kept[0]) < 3 * 4096

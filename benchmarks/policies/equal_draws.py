@@ -123,7 +123,8 @@ def certificates_of_run(world: World, model: str, alpha: float, seed: int, even:
     while left > 0:
         policy, state = make_room(kind, setup, policy, state)
         left = loop(policy, state, users, MODELS.index(model), scene, left, even)
-    better, worse, _, given = state.duels.certificates
+    kept = state.duels.certificates
+    better, worse, given = kept.better, kept.worse, kept.given
     return set(zip(better[: given[0]].tolist(), worse[: given[0]].tolist(), strict=True))
 
 

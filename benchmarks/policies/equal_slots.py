@@ -33,7 +33,7 @@ def certified_pairs(model: CM | PBM, n_items: int, alpha: float, pages: int, see
     while tally.rounds[0] < pages:
         policy, state = make_room(kind, setup, policy, state)
         play(policy, state, world, Table(page, clicks, state.duels.certificates, *rngs), tally, pages)
-    return int(state.duels.certificates.given[0]), int(state.duels.used[0])
+    return int(state.duels.certificates.given[0]), int(state.duels.used[0]) - 1
 
 
 def main() -> None:

@@ -268,30 +268,6 @@ def _zeros(shape: list[int], kind: str) -> NDArray[Any]:
     return np.frombuffer(memory, kind).reshape(shape)
 
 
-def thinned(state: Any) -> Any:
-    """The same state in memory that is taken only where an array is not 0.
-
-    A new table is given memory that was used before, or is written to as a whole when an epoch begins.
-    """
-    parts = (thinned(part) if isinstance(part, tuple) else _thinned(part) for part in state)
-    return type(state)(*parts)
-
-
-def _thinned(array: NDArray[Any]) -> NDArray[Any]:
-    if array.nbytes < _MAPPED:
-        return array
-    raw, copy = _raw(array), _zeros(list(array.shape), str(array.dtype))
-    target, used = _raw(copy), _blocks_in_use(raw)
-    _as_words(target)[used] = _as_words(raw)[used]
-    rest = len(raw) // _BLOCK * _BLOCK
-    target[rest:] = raw[rest:]
-    return copy
-
-
 def bytes_in_use(state: Any) -> int:
-    """About how much memory a state takes that was loaded or ``thinned``."""
-    return sum(bytes_in_use(part) if isinstance(part, tuple) else _in_use(part) for part in state)
-
-
-def _in_use(array: NDArray[Any]) -> int:
-    return array.nbytes if array.nbytes < _MAPPED else _BLOCK * int(_blocks_in_use(_raw(array)).sum())
+    """How much memory the arrays of a state take."""
+    return sum(bytes_in_use(part) if isinstance(part, tuple) else part.nbytes for part in state)

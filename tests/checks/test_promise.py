@@ -10,8 +10,8 @@ import pytest
 from saferank.checks import ContractError
 from saferank.checks.policy import Promise, Verbs
 from saferank.policies import POLICIES, PolicyKind, Setup
+from saferank.statistics.certificates import ENDLESS, Certificates, keep_certificate, new_certificates
 from saferank.statistics.decision import decision_rule
-from saferank.statistics.duels import Certificates, keep_certificate, new_certificates
 from tests.policies.all_orders import consistent, worst_excess
 
 SETUP = Setup(5, 3, decision_rule("paper:0.1"))
@@ -29,7 +29,7 @@ class State(NamedTuple):
 def knowing(pairs: Sequence[tuple[int, int]]) -> State:
     kept = new_certificates(20)
     for better, worse in pairs:
-        keep_certificate(kept, better, worse, 1)
+        keep_certificate(kept, better, worse, 1, ENDLESS)
     return State(Duels(kept))
 
 
@@ -60,7 +60,7 @@ def test_certificates_are_taken_in_as_they_come() -> None:
         promise.check(state, [4, 3, 2])
     for better in (3, 4):
         for worse in (0, 1, 2):
-            keep_certificate(state.duels.certificates, better, worse, 1)
+            keep_certificate(state.duels.certificates, better, worse, 1, ENDLESS)
     promise.check(state, [4, 3, 2])
 
 

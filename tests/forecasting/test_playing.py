@@ -3,22 +3,22 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-import numpy as np
 import pytest
 
 from saferank.forecasting.playing import CHANGED, CONFIRMED, OPEN, Job, _fates, jobs_of, played
 from saferank.forecasting.worlds import Traffic, Worlds, schedule_of
 from saferank.instances import embedded_instances
 from saferank.progress import Meter
-from saferank.statistics.duels import Certificates
+from saferank.statistics.certificates import keep_certificate, new_certificates
 
 
 def fates(
     pairs: list[tuple[int, int, int]], n_items: int = 4, shown: int = 3, lifetime: int | None = None
 ) -> list[str]:
     """The fates within 7, 30 and 90 days at 10 pages a day, after certificates (better, worse, round)."""
-    columns = np.array(pairs, np.int64).reshape(-1, 3).T
-    given = Certificates(columns[0], columns[1], columns[2], np.array([len(pairs)]))
+    given = new_certificates(len(pairs))
+    for better, worse, when in pairs:
+        keep_certificate(given, better, worse, when, 10**6)
     cell = SimpleNamespace(setup=SimpleNamespace(n_positions=shown, n_items=n_items, lifetime=lifetime))
     return list(_fates(given, Job(cast(Any, cell), schedule_of(10, 5000), 0)).values())
 

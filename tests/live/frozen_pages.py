@@ -2,17 +2,9 @@
 
 from typing import NamedTuple
 
-import numpy as np
-
 from saferank.live.learner import Learner
 from saferank.live.page import Item
 from saferank.verbs import NOBODY, Impression, new_impression
-
-
-def valid_certificates(learner: Learner) -> list[tuple[Item, Item, int]]:
-    """The certificates with a lifetime that hold: better and worse item, and the last round."""
-    expires = learner.state.duels.table.expires
-    return [(learner.items[i], learner.items[j], int(expires[i, j])) for i, j in np.argwhere(expires)]
 
 
 class FrozenPage(NamedTuple):

@@ -9,6 +9,7 @@ import pytest
 from saferank import Ranker
 from saferank.live.drawing import Evidence
 from saferank.live.page import Risk
+from saferank.statistics.bets import row_of
 from tests.policies.all_orders import consistent, worst_excess
 
 TASTE: dict[str | int, float] = {"a": 0.3, "b": 0.1, "c": 0.2, "x": 0.6, "y": 0.5}
@@ -16,7 +17,7 @@ TASTE: dict[str | int, float] = {"a": 0.3, "b": 0.1, "c": 0.2, "x": 0.6, "y": 0.
 
 def trained(pages: int = 300, lifetime: int | None = None, more: int = 0) -> Ranker:
     candidates = ["x", "y", *(f"more{number}" for number in range(more))]
-    options: Any = {"rule": "anytime:1e-2", "seed": 1, "lifetime": lifetime}
+    options: Any = {"rule": "anytime:1e-2", "seed": 1, "lifetime": lifetime, "trust": 0.5}
     ranker, users = Ranker("safe-draw", original=["a", "b", "c"], candidates=candidates, **options), random.Random(4)
     for _ in range(pages):
         page = ranker.rank()
@@ -32,10 +33,10 @@ def certified(ranker: Ranker) -> set[tuple[int, int]]:
 
 def test_the_evidence_is_the_mean_capital_of_the_bets() -> None:
     ranker = trained()
-    index, book = ranker._learner.index, ranker._learner.state.duels.book
+    index, bets = ranker._learner.index, ranker._learner.state.duels
     for pair in ranker.explain().pairs:
         i, j = index[pair.upper], index[pair.lower]
-        capital = book.capital[min(i, j) * 5 + max(i, j), int(i > j)]
+        capital = bets.capital[2 * row_of(bets, i, j) + int(i > j)]
         assert pair.evidence is not None
         assert pair.evidence.capital == pytest.approx(sum(map(math.exp, capital)) / 8)
         assert pair.evidence.needed == pytest.approx(100)

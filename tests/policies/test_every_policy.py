@@ -23,7 +23,7 @@ from saferank.click_models import CLICK_MODELS
 from saferank.policies import POLICIES, PolicyKind, Setup, make_room
 from saferank.randomness import Words, stream
 from saferank.safety import wrong_pairs
-from saferank.statistics.bets import DenseBets
+from saferank.statistics.bets import Bets
 from saferank.statistics.decision import DecisionRule, decision_rule
 from saferank.statistics.duels import DenseDuels, HashedDuels, new_hashed_duels, wins_of
 from saferank.verbs import NOBODY, Floats, Impression, Ints, choose, learn, new_impression
@@ -141,7 +141,7 @@ class DrawnLiteral:
     """safe-draw's transcription, asked as the others are."""
 
     def __init__(self, size: tuple[int, int], alpha: float, rng: Xoshiro) -> None:
-        self.slow, self.rng = SafeDraw(*size, alpha, rng), rng
+        self.slow, self.rng = SafeDraw(*size, alpha, rng, trust=0.977), rng
 
     def show(self) -> LiteralPage:
         self.page = self.slow.choose()
@@ -222,10 +222,10 @@ def leader_of(turn: Turn) -> list[Any]:
     return [parts.order[parts.start == start].tolist() for start in sorted(set(parts.start.tolist()))]
 
 
-def wins_of_all(duels: DenseDuels | HashedDuels | DenseBets, n_items: int) -> Ints:
+def wins_of_all(duels: DenseDuels | HashedDuels | Bets, n_items: int) -> Ints:
     if isinstance(duels, DenseDuels):
         return duels.wins
-    if isinstance(duels, DenseBets):
+    if isinstance(duels, Bets):
         items = range(n_items)
         return np.array([[wins_of(duels, i, j) if i != j else 0 for j in items] for i in items])
     wins, used = np.zeros((n_items, n_items), np.int64), duels.low >= 0

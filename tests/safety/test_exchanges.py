@@ -9,7 +9,7 @@ from saferank.safety.worst_case import (
     RECORD,
     Possible,
     certify_seats,
-    forget_certainty,
+    change_certainty,
     new_possible,
     page_code,
     worst_case,
@@ -93,6 +93,6 @@ def test_they_are_forgotten_with_what_was_certain() -> None:
     assert is_safe(possible, page)
     possible.version[0] = (1 << 15) - 1
     assert is_safe(possible, page)
-    forget_certainty(possible)
+    change_certainty(possible, fewer=True)
     assert possible.version[0] == 0 and (possible.records[::RECORD] == -1).all()
     assert not is_safe(possible, page)

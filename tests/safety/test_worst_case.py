@@ -16,7 +16,7 @@ from saferank.safety.worst_case import (
     Possible,
     at_most,
     certify_seats,
-    forget_certainty,
+    change_certainty,
     new_possible,
     page_code,
     worst_case,
@@ -127,7 +127,7 @@ def test_what_is_remembered_stays_true_while_certificates_come_and_go(seed: int)
             assert at_most(possible, code, most) == (searched(possible, page) <= most)
         winner, loser = (int(seat) for seat in rng.choice(6, 2, replace=False))
         if rng.random() < 0.15:
-            forget_certainty(possible)
+            change_certainty(possible, fewer=True)
         elif not (possible.better[winner] | possible.worse[winner]) >> loser & 1:
             certify_seats(possible, winner, loser)
 
@@ -190,6 +190,6 @@ def test_versions_begin_again_also_when_a_certificate_has_used_up_the_last_one()
     possible.version[0] = _VERSIONS - 1
     certify_seats(possible, 3, 0)
     assert not at_most(possible, page_code(np.array([1, 2])), -9)
-    forget_certainty(possible)
+    change_certainty(possible, fewer=True)
     assert possible.version.tolist() == [0, 0]
     assert (possible.memory[::2] == NO_PAGE).all() and (possible.records[::RECORD] == NO_PAGE).all()

@@ -48,7 +48,7 @@ def every_pair() -> list[Pair]:
 
 
 def grown(duels: DenseDuels | HashedDuels) -> DenseDuels | HashedDuels:
-    return with_more_slots(duels) if isinstance(duels, HashedDuels) else duels
+    return with_more_slots(duels, 1) if isinstance(duels, HashedDuels) else duels
 
 
 @pytest.mark.parametrize("start", [lambda: new_dense_duels(N_ITEMS), lambda: new_hashed_duels(4)])

@@ -6,11 +6,11 @@ import zlib
 
 import pytest
 
-from saferank.policies.safe_draw.renewals import TARGET
+from saferank.policies.safe_draw.draw import TARGET
 from saferank.store.page_record import NO_LAW, DamagedRecordError, Law, PageRecord, glance, unpacked
 
 DRAWN = PageRecord(
-    impression=bytes(range(16)), tenant="t", context="shelf / ä", policy="safe-draw", form="SlotState", arm=0,
+    impression=bytes(range(16)), tenant="t", context="shelf / ä", policy="safe-draw", form="LargeState", arm=0,
     knowledge=3, round=2**41 + 12, window_ms=1_800_000, k=3, visitor=b"12345678", catalogue=b"d" * 16, coins=b"c" * 32,
     row=("a", "ö", "c", "x"), law=Law(bytes([0, 0, 2, 2]), bytes([1, 2, 3, 4]), (1.0, 0.1, 0.3, 2e-300), (2, 1, 8, 4)),
     challenger=3, request_id="request ü", share=0.1, source=b"87654321",

@@ -17,7 +17,7 @@ from saferank.forecasting.worlds import DEADLINES, WEEKS, Schedule, Traffic, Wor
 from saferank.progress import Meter
 from saferank.simulation.experiment import Cell, OnRounds, Plan, cells_of, compile_loops, run
 from saferank.simulation.runs import MEASURES
-from saferank.statistics.duels import Certificates
+from saferank.statistics.certificates import Certificates
 from saferank.verbs import Flags, Floats, Ints
 
 CHANGED, CONFIRMED, OPEN = "changed", "confirmed", "open"
@@ -61,7 +61,7 @@ def jobs_of(
         for instance in instances:
             pages_a_day = traffic.by_query[instance.id]
             schedule = schedule_of(pages_a_day, most_pages)
-            lifetime = lifetime_of(certificate_days, pages_a_day, len(instance.items))
+            lifetime = lifetime_of(certificate_days, pages_a_day)
             shown = _positions(worlds.lengths[instance.id], positions)
             size = shown, schedule.rounds, repetitions
             plan = Plan(tuple(policies), *size, rule, seed + number, schedule.checkpoints, lifetime=lifetime)

@@ -16,7 +16,6 @@ from saferank.fitting.fit import estimate, read_pages
 from saferank.instances import Instance
 from saferank.logs import ClickLog, split
 from saferank.progress import Reporter
-from saferank.statistics.lifetimes import LARGEST_CATALOGUE
 from saferank.verbs import Floats
 
 WEEKS = 13
@@ -53,14 +52,9 @@ def check_pages_a_day(pages_a_day: float) -> None:
         raise ArgumentError("pages_a_day", reason)
 
 
-def lifetime_of(certificate_days: float, pages_a_day: float, n_items: int) -> int | None:
-    """Pages of an epoch of certificates, as the service counts epochs of days; None: certificates never end.
-
-    Like in the service they never end where there are more items than certificates with a lifetime are kept for.
-    """
-    if not certificate_days or n_items > LARGEST_CATALOGUE:
-        return None
-    return max(1, round(certificate_days * pages_a_day))
+def lifetime_of(certificate_days: float, pages_a_day: float) -> int | None:
+    """Pages of an epoch of certificates, as the service counts epochs of days; None: certificates never end."""
+    return max(1, round(certificate_days * pages_a_day)) if certificate_days else None
 
 
 def check_certificate_days(days: float) -> None:

@@ -8,8 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from saferank.statistics.bets import BetTable, row_of
-from saferank.statistics.lifetime_bets import LifetimeBets
+from saferank.statistics.bets import CURRENT, PREVIOUS, SOFT, BetTable, entry_of, row_of
 from saferank.verbs import NOBODY, Floats
 
 
@@ -33,8 +32,9 @@ def evidence_for(policy: Any, state: Any, i: int, j: int) -> Evidence:
     """The evidence that i is better than j; with a lifetime that of the stream which is nearer to a certificate."""
     table, bets = policy.table, state.duels
     row, side = int(row_of(bets, i, j)), int(i > j)
-    streams = (bets.current, bets.previous) if isinstance(bets, LifetimeBets) else (bets.book.capital,)
-    return Evidence(max(_capital(table, stream[row, side]) for stream in streams), _mean(table, table.needed[0]))
+    kinds = (CURRENT, PREVIOUS) if bets.kinds[0] > 1 else (SOFT,)
+    capitals = [bets.capital[entry_of(bets, row, kind, side)] for kind in kinds]
+    return Evidence(max(_capital(table, capital) for capital in capitals), _mean(table, table.needed[0]))
 
 
 def working_order(state: Any) -> list[int]:

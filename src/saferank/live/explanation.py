@@ -7,7 +7,7 @@ from typing import Any
 from saferank.live.drawing import Evidence, draws, evidence_for, working_order
 from saferank.live.page import Item, Page, Risk
 from saferank.policies import PolicyKind, Setup
-from saferank.statistics.certificate_table import holds
+from saferank.statistics.certificates import surely
 from saferank.statistics.duels import wins_of
 from saferank.statistics.lifetimes import LifetimeDuels
 from saferank.verbs import NOBODY
@@ -154,7 +154,7 @@ def decided(kind: PolicyKind, setup: Setup, state: Any, i: int, j: int) -> bool:
     if kind.rule is None:
         return False
     if isinstance(state.duels, LifetimeDuels):
-        return holds(state.duels.table, i, j)
+        return bool(surely(state.duels.closure, i, j))
     s, n = duel(state, i, j)
     return n > 0 and kind.rule(setup).decides(s, n)
 

@@ -28,6 +28,7 @@ from saferank.policies import (
 from saferank.randomness import Words
 from saferank.safety import whole_allowance
 from saferank.saved_state import SavedStateError
+from saferank.statistics.certificates import held
 from saferank.statistics.decision import decision_rule, whole_horizon
 from saferank.verbs import Flags, Impression, Ints, choose, learn, new_impression
 
@@ -55,6 +56,7 @@ class Learner:
         horizon: int | None = None,
         lifetime: int | None = None,
         examination: Sequence[float] | None = None,
+        trust: float | None = None,
     ) -> None:
         self.kind: PolicyKind = policy_kind(policy)
         self.rule = self.kind.default_rule() if rule is None else rule
@@ -65,12 +67,13 @@ class Learner:
         self.kind.check_positions(len(original))
         self.index = {item: number for number, item in enumerate(self.items)}
         self.started = len(self.items)  # what a policy starts from may depend on it
-        self.kind.check_lifetime(lifetime, len(self.items))
+        self.kind.check_lifetime(lifetime)
         chosen = decision_rule(self.rule, self.horizon)
         self.kind.check_rule(chosen)
         self.kind.check_examination(examination, len(original))
+        self.kind.check_trust(trust)
         known = None if examination is None else tuple(map(float, examination))
-        self.setup = Setup(len(self.items), len(original), chosen, self.horizon, lifetime, known)
+        self.setup = Setup(len(self.items), len(original), chosen, self.horizon, lifetime, known, trust)
         self.policy, self.state = make_room(self.kind, self.setup, *self.kind.begin(self.setup))
         self.present: Flags = np.ones(len(self.items), np.bool_)
         self.base: tuple[int, ...] = tuple(range(len(original)))
@@ -118,9 +121,7 @@ class Learner:
 
     def _desk(self, pages: Pages) -> Desk:
         places = max(pages.ranking.shape[1], self.kind.places(self.setup))
-        table = getattr(self.state.duels, "table", None)  # of certificates with a lifetime
-        alarms = np.zeros(1, np.int64) if table is None else table.alarms
-        return Desk(new_impression(self.n_positions, places), np.zeros(self.n_positions, np.int64), alarms)
+        return Desk(new_impression(self.n_positions, places), np.zeros(self.n_positions, np.int64))
 
     def _certificate_counts(self) -> tuple[int, int]:
         return self.certificates_given(), self.lifetime_alarms()
@@ -167,18 +168,25 @@ class Learner:
         """Every pair that was ever declared decided, in the order in which it happened."""
         if not self.kind.certifies:
             return []
-        better, worse, rounds, given = self.state.duels.certificates
-        size = int(given[0])
-        pairs = zip(better[:size].tolist(), worse[:size].tolist(), rounds[:size].tolist(), strict=True)
+        given = self.state.duels.certificates
+        columns = (column[: given.given[0]].tolist() for column in (given.better, given.worse, given.round))
+        pairs = zip(*columns, strict=True)
         return [Certificate(self.items[winner], self.items[loser], when) for winner, loser, when in pairs]
 
     def certificates_given(self) -> int:
         """How many pairs were declared decided so far."""
         return int(self.state.duels.certificates.given[0])
 
+    def valid_certificates(self) -> list[tuple[Item, Item, int]]:
+        """The certificates that hold, in the order in which they were given: better and worse item, the last round.
+
+        The last round of one that never ends is at least ``ENDLESS``.
+        """
+        return [(self.items[i], self.items[j], end) for i, j, end in held(self.state.duels.certificates)]
+
     def lifetime_alarms(self) -> int:
         """How often certificates with a lifetime were dropped or withdrawn because something contradicted them."""
-        return 0 if self.lifetime is None else int(self.state.duels.table.alarms[0])
+        return int(self.state.duels.certificates.alarms[0])
 
     def explain(self, page: Page | None = None) -> Explanation:
         """Why the ranking is as it is."""
@@ -197,7 +205,6 @@ class Learner:
     def regroup(self, present: Flags, new: Sequence[Item] = ()) -> None:
         """Let exactly the flagged items take part; ``new`` ones are numbered after all others."""
         self.kind.check_size(len(present))
-        self.kind.check_lifetime(self.lifetime, len(present))
         setup = replace(self.setup, n_items=len(present))
         state = self.kind.regroup(self.policy, self.state, present)  # type: ignore[misc]
         self.policy, self.state = make_room(self.kind, setup, self.policy, state)
@@ -264,6 +271,7 @@ class Learner:
             **({} if self.started == len(self.items) else {"started": self.started}),
             **({} if self.lifetime is None else {"lifetime": self.lifetime}),
             **({} if self.setup.examination is None else {"examination": self.setup.examination}),
+            **({} if self.setup.trust is None else {"trust": self.setup.trust}),
         }
 
     @classmethod
@@ -282,7 +290,7 @@ class Learner:
         if not 1 <= size <= len(set(items)) == len(items):
             raise ValueError(f"{size} positions for {len(set(items))} different items of {len(items)}")
         options = {"rule": facts["rule"], "horizon": facts["horizon"]}
-        options |= {name: facts.get(name) for name in ("lifetime", "examination")}
+        options |= {name: facts.get(name) for name in ("lifetime", "examination", "trust")}
         started, present = int(facts.get("started", len(items))), arrays["present"]
         if len(present) != len(items) or not size <= started <= len(items):
             raise ValueError("its arrays do not belong together")

@@ -55,7 +55,6 @@ class Desk(NamedTuple):
 
     impression: Impression
     clicks: Ints
-    alarms: Ints  # [1] of the state's certificates: certificates were dropped so often
 
 
 @kernel
@@ -82,9 +81,10 @@ def fold(policy: Any, state: Any, pages: Pages, desk: Desk, first: int) -> int:
             continue
         if not has_room(policy, state):
             return number
-        certificates, alarms = state.duels.certificates.given[0], desk.alarms[0]
+        certificates = state.duels.certificates
+        given, alarms = certificates.given[0], certificates.alarms[0]
         _lay_out(pages, number, desk)
         learn(policy, state, desk.impression, desk.clicks)
-        if state.duels.certificates.given[0] != certificates or desk.alarms[0] != alarms:
+        if certificates.given[0] != given or certificates.alarms[0] != alarms:
             return number + 1
     return len(pages.operation)

@@ -9,8 +9,10 @@ import numpy as np
 from saferank.errors import UsageError
 from saferank.policies.shared.settings import Value, in_name, parse_settings, starting_with
 from saferank.statistics.decision import DecisionRule, decision_rule
-from saferank.statistics.lifetimes import LARGEST_CATALOGUE
 from saferank.verbs import NOBODY, Flags, Ints, Items
+
+LEAST_TRUST, MOST_TRUST = 0.5, 0.99
+"""Between no opinion and near certainty: how likely production's ranking has two neighbours the right way round."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Setup:
     horizon: int | None = None  # None for a live ranker, which has none
     lifetime: int | None = None  # pages of an epoch; a certificate ends with the next one. None: it never ends
     examination: tuple[float, ...] | None = None  # by position, for a policy that asks for it; None: not known
+    trust: float | None = None  # in production's ranking, for a policy that asks for it; None: the policy's own value
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,7 @@ class PolicyKind:
     shown_as: Presentation | None = None  # None: by its name, in a free colour
     lifetimes: bool = False  # its certificates may have a lifetime
     needs_examination: bool = False  # it cannot start without ``Setup.examination``
+    trusts: bool = False  # it starts from ``Setup.trust``: how likely production has two items right
 
     def check_examination(self, examination: Sequence[float] | None, n_positions: int) -> None:
         """ValueError when the policy needs examination probabilities that are not there or cannot be used."""
@@ -126,7 +130,7 @@ class PolicyKind:
         elif self.needs_examination:
             raise ValueError(f"{self.name} needs the examination probability of every position: give examination=")
 
-    def check_lifetime(self, lifetime: int | None, n_items: int) -> None:
+    def check_lifetime(self, lifetime: int | None) -> None:
         """ValueError when certificates of this policy cannot have this lifetime."""
         if lifetime is None:
             return
@@ -134,8 +138,18 @@ class PolicyKind:
             raise ValueError(f"the lifetime of certificates is at least 1 page, not {lifetime}")
         if not self.lifetimes:
             raise ValueError(f"certificates of {self.name} cannot have a lifetime; use it without one")
-        if n_items > LARGEST_CATALOGUE:
-            raise ValueError(f"{n_items} items: certificates with a lifetime are for at most {LARGEST_CATALOGUE}")
+
+    def check_trust(self, trust: float | None) -> None:
+        """ValueError when the policy cannot take this trust in production's ranking."""
+        if trust is None:
+            return
+        if not self.trusts:
+            raise ValueError(f"{self.name} has no trust in production's ranking that could be set; safe-draw has")
+        if not LEAST_TRUST <= trust <= MOST_TRUST:  # NaN fails as well
+            raise ValueError(
+                f"trust is {trust}, expected a number from {LEAST_TRUST} (none) to {MOST_TRUST}: how likely production "
+                "has two neighbours the right way round"
+            )
 
     @property
     def title(self) -> str | None:
@@ -283,6 +297,8 @@ def policy_kind(policy: "str | PolicyKind | type") -> PolicyKind:
 
 def with_settings(kind: PolicyKind, values: Mapping[str, Value]) -> PolicyKind:
     """The policy with these hyper-parameters; they are part of its name."""
+    if kind.trusts:
+        kind.check_trust(values.get("trust"))
     return replace(kind, name=f"{kind.name}:{in_name(values)}", start=starting_with(kind.start, values))
 
 

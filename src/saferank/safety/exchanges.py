@@ -1,7 +1,7 @@
 """Which exchanges of two items leave a page safe, remembered by page.
 
 Every click asks this of all items that were not clicked. So what was found for a place of a page is kept as one word
-of bits, until the next certificate. Only pairs count whose order is not certain: the others are not bet on.
+of bits, until the next certificate. A pair whose order is certain for good is not open: it is not bet on any more.
 
 A record is the page with the version of what is certain, then three words with sixteen bits for each of up to twelve
 places: the seats with which the item of that place may be exchanged, and whether they have been worked out. One more
@@ -45,7 +45,7 @@ def _found_safe(possible: Possible, code: int, word: int) -> bool:
 
 @kernel
 def safe_exchanges(possible: Possible, code: int, place: int) -> int:
-    """As bits, the seats whose exchange with that of a shown place is safe, and whose order with it is not certain."""
+    """As bits, the seats whose exchange with that of a shown place is safe, and whose order with it is open."""
     word = record_of(possible, code) + 1 + place // _PLACES_OF_A_WORD
     shift = _BITS_OF_A_PLACE * (place % _PLACES_OF_A_WORD)
     if not possible.records[word] >> shift & _WORKED_OUT:
@@ -56,7 +56,7 @@ def safe_exchanges(possible: Possible, code: int, place: int) -> int:
 @seldom
 def _work_out_exchanges(possible: Possible, code: int, place: int) -> int:
     x, seats, shown = code >> 4 * place & 15, 0, 0
-    known = possible.better[x] | possible.worse[x] | 1 << x
+    known = (possible.better[x] | possible.worse[x]) * possible.limit[2] | 1 << x
     for other in range(possible.limit[1]):
         z = code >> 4 * other & 15
         shown |= 1 << z

@@ -51,7 +51,7 @@ class Possible(NamedTuple):
     worse: Ints  # by seat: the seats certified to be worse
     original_below: Ints  # by seat: the seats below it, or hidden, in the original ranking
     original_above: Ints  # by seat: the seats of the original ranking that have it below, or hidden
-    limit: Ints  # [2] floor(L - K/2), K
+    limit: Ints  # [3] floor(L - K/2), K, and 1 when what is certain stays so: certificates never end
     version: Ints  # [2] how often the certificates changed, and how often when they last became fewer
     below: Ints  # scratch: the same relations of a page
     above: Ints
@@ -75,7 +75,7 @@ def new_possible(n_seats: int, n_positions: int, limit: int) -> Possible:
         worse=by_seat[1],
         original_below=by_seat[2],
         original_above=by_seat[3],
-        limit=np.array([limit, n_positions], np.int64),
+        limit=np.array([limit, n_positions, 1], np.int64),
         version=np.zeros(2, np.int64),
         below=by_seat[4],
         above=by_seat[5],
@@ -116,15 +116,18 @@ def certify_seats(possible: Possible, winner: int, loser: int) -> None:
 
 
 @kernel
-def forget_certainty(possible: Possible) -> None:
-    """Drop all certainty; the caller adds what is certain. What was remembered of pages is not used again."""
-    for seat in range(len(possible.better)):
-        possible.better[seat] = possible.worse[seat] = 0
+def change_certainty(possible: Possible, fewer: bool) -> None:
+    """Certificates changed, and the caller adds what is certain now; if there are fewer, all that was certain goes.
+
+    What was remembered of pages under other certificates is not used again, but for upper bounds while there are more.
+    """
     possible.version[0] += 1
-    possible.version[1] = possible.version[0]
+    if fewer:
+        for seat in range(len(possible.better)):
+            possible.better[seat] = possible.worse[seat] = 0
+        possible.version[1] = possible.version[0]
     if possible.version[0] >= _VERSIONS:  # version and page share a word; each certificate counts as well
-        possible.version[1] = 0
-        possible.version[0] = 0
+        possible.version[0] = possible.version[1] = 0
         for slot in range(0, len(possible.memory), 2):
             possible.memory[slot] = NO_PAGE
         for slot in range(0, len(possible.records), RECORD):

@@ -65,6 +65,12 @@ class Settings(BaseModel):
     rule: str = Field(
         default="anytime:1e-5", description="Decision rule of contexts that are opened or reset from now on."
     )
+    trust: float = Field(
+        default=0.977,
+        ge=0.5,
+        le=0.99,
+        description="How sure you are, before any click, that production has two neighbours the right way round.",
+    )
     certificate_days: float = Field(
         default=14.0,
         ge=0,

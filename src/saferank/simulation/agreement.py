@@ -17,7 +17,7 @@ from saferank.plugins import home_of, place_of
 from saferank.policies import make_room
 from saferank.simulation.experiment import Cell
 from saferank.simulation.rounds import Table, new_tally, play
-from saferank.statistics.duels import new_certificates
+from saferank.statistics.certificates import new_certificates
 from saferank.verbs import choose, learn, new_impression
 
 ROUNDS = 100

@@ -32,8 +32,9 @@ from saferank.simulation.results import Result, mean_and_stderr
 from saferank.simulation.rewards import CLICKS, best_of, reward_of, value_of
 from saferank.simulation.rounds import Table, Tally, World, new_tally, play
 from saferank.simulation.runs import MEASURES
+from saferank.statistics.certificates import Certificates, new_certificates
 from saferank.statistics.decision import decision_rule
-from saferank.statistics.duels import DENSE_LIMIT, Certificates, new_certificates
+from saferank.statistics.duels import DENSE_LIMIT
 from saferank.verbs import Floats, Ints, new_impression
 
 FIRST_SEGMENT = 1 << 14
@@ -249,7 +250,7 @@ def _cell(instance: Instance, kind: PolicyKind, plan: Plan, eras: tuple[Era, ...
         kind.check_rule(rule)
     lifetime = plan.lifetime if kind.lifetimes else None
     with argument("lifetime"):
-        kind.check_lifetime(lifetime, n_items)
+        kind.check_lifetime(lifetime)
     with argument("instances" if plan.examination is None else "examination"):
         known = instance if plan.examination is None else replace(instance, examination=plan.examination)
         _check_examination(known, kind, plan.n_positions)

@@ -10,7 +10,7 @@ from saferank.randomness import Words
 from saferank.safety import Judge, violates
 from saferank.simulation.runs import MEASURES
 from saferank.simulation.users import next_user
-from saferank.statistics.duels import Certificates
+from saferank.statistics.certificates import Certificates
 from saferank.verbs import Floats, Impression, Ints, choose, click, expected_clicks, learn
 
 

@@ -1,4 +1,4 @@
-r"""Evidence from pages drawn from a known law: for every pair of items, a bet with known odds.
+r"""Evidence from pages drawn from a known law: for every pair of items that was compared, a bet with known odds.
 
 A page is drawn with probability Q(page). Let item i be clicked and item j not, and let page' be the page with the two
 exchanged. Given the clicks by position and that one of the two pages was drawn, i stands at the clicked place with
@@ -18,6 +18,10 @@ proof, and for which users it holds, is in docs/algorithms/evidence.md.
 
 The odds are rounded up to a multiple of 2^-10, for either item, so that logarithms come from a table: a bet at longer
 odds than the true ones only loses.
+
+**One table of pairs.** A pair has a row from its first bet on; the row is found by hash, or for a small catalogue by
+its number. **Epochs**, for worlds that change, are cut every D pages, and D may be ``ENDLESS``. Then a pair has one
+logarithm of capital for each item and stake, which never ends. With epochs it has four (``epochs.py``).
 """
 
 import functools
@@ -26,20 +30,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank._kernel import implements, kernel, seldom, verb
-from saferank.statistics.duels import (
+from saferank._kernel import implements, kernel, seldom
+from saferank.statistics.certificates import (
+    ENDLESS,
     Certificates,
+    Closure,
+    closure_full,
     copy_certificates,
-    crowded,
     new_certificates,
-    wins_of,
+    new_closure,
+    with_longer_list,
+    with_more_numbers,
+    with_more_unnumbered,
 )
+from saferank.statistics.duels import crowded, wins_of
 from saferank.verbs import Floats, Ints
 
 STAKES = (0.05, 0.15, 0.3, 0.5, 0.75, 1.1, 1.6, 2.3)
 """The eta of the mixture."""
 
 N_STAKES = len(STAKES)
+LOG_STAKES = math.log(N_STAKES)
 
 EVEN_WEIGHTS = (1 / N_STAKES,) * N_STAKES
 SLOT_WEIGHTS = (0.01, 0.04, 0.15, 0.25, 0.25, 0.18, 0.10, 0.02)
@@ -49,15 +60,23 @@ ODDS = 1 << 10
 """Odds are rounded up to a multiple of one over this."""
 
 CERTAIN = 30.0
-"""The evidence of a certified pair."""
+"""The evidence of a pair that is certified for good: weights stay positive."""
 
 NEAR_EVEN = 0.15
 """Below this slope |lead| / information the evidence is the normal approximation, else the best of the bets."""
 
-DENSE_ITEMS = 64
-"""Up to this many items a matrix of pairs is faster and not larger than the hash table."""
+SOFT, CURRENT, PREVIOUS, SURGE = 0, 1, 2, 3
+"""The kinds of capital with epochs. Without, there is only the first."""
 
-_EMPTY = -1
+DIRECT_ITEMS = 16
+"""Up to so many items every pair has its row: numbers are found faster than hashes."""
+
+LARGEST_GAP = 12.0
+"""Of neighbours in an order of a large catalogue, so that no weight underflows."""
+
+_NOWHERE = 0
+"""The row of all pairs that were never compared; nothing is written there."""
+
 _SMALL = 1e-12
 
 
@@ -72,31 +91,23 @@ class BetTable(NamedTuple):
     needed: Floats  # [1] log(8/alpha): the logarithm of the sum of shares times exp(capital) that certifies
 
 
-class Book(NamedTuple):
-    """The bets on pairs: a row for each pair {low, high}, a side for each of the two items."""
+class Bets(NamedTuple):
+    """The bets on pairs {low, high}: a row for each, a side for each of its two items. And what they have certified."""
 
-    capital: Floats  # [row, side, stake] logarithm of the capital staked on the item of that side
-    lead: Floats  # [row] sum of y - p0 seen from the lower item
-    information: Floats  # [row] sum of p0 (1 - p0)
-    wins: Ints  # [row, side] how often that item was clicked and the other not
-
-
-class DenseBets(NamedTuple):
-    """A row for every ordered pair of a small catalogue; those with low < high are used."""
-
-    book: Book
-    n_items: Ints  # [1]
-    certificates: Certificates
-
-
-class HashedBets(NamedTuple):
-    """Rows only for the pairs that met, by linear probing; at most half of the rows are used."""
-
-    book: Book
-    low: Ints  # smaller item of the pair, or -1
+    slots: Ints  # by hash: a row, or 0; empty when rows are found by number
+    low: Ints  # by row
     high: Ints
+    used: Ints  # [1] rows in use, that of no pair among them
+    kinds: Ints  # [1] kinds of capital: 1, or 4 with epochs
+    capital: Floats  # [entry, stake] logarithms; entry = (kinds * row + kind) * 2 + side
+    lead: Floats  # by row: sum of y - p0 seen from the lower item
+    information: Floats  # by row: sum of p0 (1 - p0)
+    wins: Ints  # [row, side] how often that item was clicked and the other not, in this epoch
+    epoch: Ints  # [3] pages issued before this epoch began, pages of an epoch, pages that it is expected to have
+    levels: Floats  # [3] what follows from the expected pages: see ``set_levels``
     certificates: Certificates
-    used: Ints  # [1] rows in use
+    closure: Closure  # what follows from the certificates that hold
+    fresh: Closure  # what follows from those of this epoch; not used without epochs
 
 
 @functools.cache
@@ -123,80 +134,158 @@ def _by_cache_line(table: Floats) -> Floats:
     return aligned
 
 
-def new_book(rows: int) -> Book:
-    """No bet yet."""
-    return Book(np.zeros((rows, 2, N_STAKES)), np.zeros(rows), np.zeros(rows), np.zeros((rows, 2), np.int64))
+# --- the table of pairs ---
 
 
-def new_dense_bets(n_items: int) -> DenseBets:
-    """No bet yet, room for all pairs."""
-    count = np.full(1, n_items, np.int64)
-    return DenseBets(new_book(n_items * n_items), count, new_certificates(n_items * (n_items - 1)))
+def new_bets(n_items: int, lifetime: int | None = None, n_pairs: int = 64) -> Bets:
+    """No bet yet; an epoch has ``lifetime`` pages, None: it never ends. Room for so many pairs, if they are hashed."""
+    direct, length = n_items <= DIRECT_ITEMS, ENDLESS if lifetime is None else lifetime
+    rows = 1 + (n_items * (n_items - 1) // 2 if direct else n_pairs)
+    bets = _empty(n_items, rows, 1 if length == ENDLESS else 4, direct)
+    bets.epoch[1] = bets.epoch[2] = length
+    set_levels(bets)
+    return bets
 
 
-def new_hashed_bets(capacity: int) -> HashedBets:
-    """No bet yet; ``capacity`` is a power of two."""
-    empty = np.full((2, capacity), _EMPTY, np.int64)
-    used = np.zeros(1, np.int64)
-    return HashedBets(new_book(capacity), empty[0].copy(), empty[1].copy(), new_certificates(capacity), used)
+def _empty(n_items: int, rows: int, kinds: int, direct: bool) -> Bets:
+    low, high = np.zeros((2, rows), np.int64)
+    if direct:
+        pairs = [(low, high) for high in range(n_items) for low in range(high)]
+        low[1:], high[1:] = np.array(pairs, np.int64).reshape(-1, 2).T
+    return Bets(
+        slots=np.zeros(0 if direct else 1 << (2 * rows - 1).bit_length(), np.int64),
+        low=low,
+        high=high,
+        used=np.full(1, rows if direct else 1, np.int64),
+        kinds=np.full(1, kinds, np.int64),
+        capital=np.zeros((2 * kinds * rows, N_STAKES)),
+        lead=np.zeros(rows),
+        information=np.zeros(rows),
+        wins=np.zeros((rows, 2), np.int64),
+        epoch=np.zeros(3, np.int64),
+        levels=np.zeros(3),
+        certificates=new_certificates(max(64, 4 * rows)),
+        closure=new_closure(n_items),
+        fresh=new_closure(n_items if kinds > 1 else 0),
+    )
 
 
-def new_bets(n_items: int) -> DenseBets | HashedBets:
-    """The store that suits the size of the catalogue."""
-    return new_dense_bets(n_items) if n_items <= DENSE_ITEMS else new_hashed_bets(1 << 12)
-
-
-@verb
-def row_of(bets: Any, i: int, j: int) -> int:
-    """The row of a pair; for a pair that never met the row where it would be."""
-    raise NotImplementedError
-
-
-@verb
-def claim_row(bets: Any, i: int, j: int) -> int:
-    """The row of a pair, which is the pair's from now on."""
-    raise NotImplementedError
-
-
-@implements(row_of, DenseBets)
-def _dense_row_of(bets: DenseBets, i: int, j: int) -> int:
-    return int(min(i, j) * bets.n_items[0] + max(i, j))
-
-
-@implements(claim_row, DenseBets)
-def _dense_claim_row(bets: DenseBets, i: int, j: int) -> int:
-    return int(min(i, j) * bets.n_items[0] + max(i, j))
-
-
-@implements(row_of, HashedBets)
-def _hashed_row_of(bets: HashedBets, i: int, j: int) -> int:
-    low, high = min(i, j), max(i, j)
-    mask = len(bets.low) - 1
+@kernel
+def _hash(low: int, high: int) -> int:
     mixed = np.uint64(low) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(high) * np.uint64(0xC2B2AE3D27D4EB4F)
-    row = np.int64(mixed >> np.uint64(32)) & mask
-    while bets.low[row] != _EMPTY and (bets.low[row] != low or bets.high[row] != high):
-        row = (row + 1) & mask
-    return int(row)
+    return int(np.int64(mixed >> np.uint64(32)))
 
 
-@implements(claim_row, HashedBets)
-def _hashed_claim_row(bets: HashedBets, i: int, j: int) -> int:
-    row = _hashed_row_of(bets, i, j)
-    if bets.low[row] == _EMPTY:
-        bets.low[row] = min(i, j)
-        bets.high[row] = max(i, j)
+@kernel
+def _slot_of(bets: Bets, low: Any, high: Any) -> int:
+    """The slot that has the row of a pair, or the free one where it belongs."""
+    mask = len(bets.slots) - 1
+    slot = _hash(low, high) & mask
+    while bets.slots[slot] != _NOWHERE:
+        row = bets.slots[slot]
+        if bets.low[row] == low and bets.high[row] == high:
+            break
+        slot = (slot + 1) & mask
+    return int(slot)
+
+
+@kernel
+def row_of(bets: Bets, i: int, j: int) -> int:
+    """The row of a pair; one in which nothing is written for a pair that was never compared."""
+    low, high = np.int64(min(i, j)), np.int64(max(i, j))
+    if len(bets.slots) == 0:
+        return int(1 + high * (high - 1) // 2 + low)
+    return int(bets.slots[_slot_of(bets, low, high)])
+
+
+@kernel
+def claim_row(bets: Bets, i: int, j: int) -> int:
+    """The row of a pair, which is the pair's from now on."""
+    low, high = np.int64(min(i, j)), np.int64(max(i, j))
+    if len(bets.slots) == 0:
+        return int(1 + high * (high - 1) // 2 + low)
+    slot = _slot_of(bets, low, high)
+    if bets.slots[slot] == _NOWHERE:
+        row = bets.used[0]
+        bets.slots[slot], bets.low[row], bets.high[row] = row, low, high
         bets.used[0] += 1
-    return row
+    return int(bets.slots[slot])
 
 
-@implements(wins_of, DenseBets)
-def _dense_wins_of(bets: DenseBets, i: int, j: int) -> int:
-    return int(bets.book.wins[_dense_row_of(bets, i, j), int(i > j)])
+@implements(wins_of, Bets)
+def _wins_of(bets: Bets, i: int, j: int) -> int:
+    return int(bets.wins[row_of(bets, i, j), int(i > j)])
 
 
-@implements(wins_of, HashedBets)
-def _hashed_wins_of(bets: HashedBets, i: int, j: int) -> int:
-    return int(bets.book.wins[_hashed_row_of(bets, i, j), int(i > j)])
+@implements(crowded, Bets)
+def _crowded(bets: Bets, n_new: int) -> bool:
+    full = len(bets.slots) > 0 and bets.used[0] + n_new > len(bets.low)
+    return bool(full or bets.certificates.given[0] + n_new > len(bets.certificates.better))
+
+
+@kernel
+def bets_have_room(bets: Bets, places: int) -> bool:
+    """True when the pairs of a page with so many places fit, and what they may certify."""
+    return not (crowded(bets, places * (places - 1) // 2) or closure_full(bets.closure, places))
+
+
+def with_room(bets: Bets, places: int) -> Bets:
+    """The same bets with room for a page with so many places."""
+    n_new = places * (places - 1) // 2
+    if len(bets.slots) and bets.used[0] + n_new > len(bets.low):
+        bets = _with_rows(bets, int(bets.used[0] + max(n_new, bets.used[0] // 2)))
+    while crowded(bets, n_new):
+        bets = bets._replace(certificates=with_longer_list(bets.certificates))
+    while closure_full(bets.closure, places):
+        bets = bets._replace(closure=with_more_numbers(bets.closure))
+    while bets.kinds[0] > 1 and len(bets.fresh.item) < len(bets.closure.item):
+        bets = bets._replace(fresh=with_more_numbers(bets.fresh))
+    return bets
+
+
+def with_more_items(bets: Bets, n_items: int) -> Bets:
+    """The same bets with room for ``n_items`` items."""
+    before = len(bets.closure.number)
+    if before == n_items:
+        return bets
+    closure = with_more_unnumbered(bets.closure, n_items)
+    fresh = with_more_unnumbered(bets.fresh, n_items) if bets.kinds[0] > 1 else bets.fresh
+    bets = bets._replace(closure=closure, fresh=fresh)
+    if len(bets.slots):
+        return bets
+    compared = np.flatnonzero(bets.information)
+    if n_items <= DIRECT_ITEMS:
+        return _copied(bets, _empty(n_items, 1 + n_items * (n_items - 1) // 2, int(bets.kinds[0]), True), compared)
+    return _copied(bets, _empty(n_items, 64 + 3 * len(compared) // 2, int(bets.kinds[0]), False), compared)
+
+
+def _with_rows(bets: Bets, rows: int) -> Bets:
+    bigger = _empty(len(bets.closure.number), rows, int(bets.kinds[0]), False)
+    return _copied(bets, bigger, np.arange(1, int(bets.used[0])))
+
+
+def _copied(old: Bets, new: Bets, rows: Ints) -> Bets:
+    """These rows of a table in an empty one."""
+    for row in rows.tolist():
+        claim_row(new, old.low[row], old.high[row])
+    first = np.array([row_of(new, old.low[row], old.high[row]) for row in rows.tolist()], np.int64)
+    width = 2 * int(old.kinds[0])
+    new.capital.reshape(-1, width, N_STAKES)[first] = old.capital.reshape(-1, width, N_STAKES)[rows]
+    for source, copy in zip((old.lead, old.information, old.wins), (new.lead, new.information, new.wins), strict=True):
+        copy[first] = source[rows]
+    longest = max((old.certificates, new.certificates), key=lambda kept: len(kept.better))
+    if longest is new.certificates:
+        copy_certificates(old.certificates, longest)
+    return new._replace(epoch=old.epoch, levels=old.levels, certificates=longest, closure=old.closure, fresh=old.fresh)
+
+
+# --- bets ---
+
+
+@kernel
+def entry_of(bets: Bets, row: int, kind: int, side: int) -> int:
+    """Where the capital of a pair is, by kind and by the item on which it is staked."""
+    return int((bets.kinds[0] * row + kind) * 2 + side)
 
 
 @kernel
@@ -208,132 +297,141 @@ def _largest_of(c: tuple[float, float, float, float, float, float, float, float]
 
 
 @kernel
-def _add(capital: Floats, row: int, side: int, steps: Floats, at: int) -> float:
+def add_to(capital: Floats, entry: int, steps: Floats, at: int) -> float:
     """Add a row of a table to the logarithms of a capital; returns the largest, at least 0.
 
     All eight are read before any is written: otherwise the compiler has to take them one by one, for the table and the
     capital might be the same memory.
     """
     c = (
-        capital[row, side, 0] + steps[at, 0],
-        capital[row, side, 1] + steps[at, 1],
-        capital[row, side, 2] + steps[at, 2],
-        capital[row, side, 3] + steps[at, 3],
-        capital[row, side, 4] + steps[at, 4],
-        capital[row, side, 5] + steps[at, 5],
-        capital[row, side, 6] + steps[at, 6],
-        capital[row, side, 7] + steps[at, 7],
+        capital[entry, 0] + steps[at, 0],
+        capital[entry, 1] + steps[at, 1],
+        capital[entry, 2] + steps[at, 2],
+        capital[entry, 3] + steps[at, 3],
+        capital[entry, 4] + steps[at, 4],
+        capital[entry, 5] + steps[at, 5],
+        capital[entry, 6] + steps[at, 6],
+        capital[entry, 7] + steps[at, 7],
     )
-    capital[row, side, 0], capital[row, side, 1], capital[row, side, 2], capital[row, side, 3] = c[0], c[1], c[2], c[3]
-    capital[row, side, 4], capital[row, side, 5], capital[row, side, 6], capital[row, side, 7] = c[4], c[5], c[6], c[7]
+    capital[entry, 0], capital[entry, 1], capital[entry, 2], capital[entry, 3] = c[0], c[1], c[2], c[3]
+    capital[entry, 4], capital[entry, 5], capital[entry, 6], capital[entry, 7] = c[4], c[5], c[6], c[7]
     return _largest_of(c)
 
 
 @kernel
-def settle_bet(table: BetTable, book: Book, row: int, side: int, p0: float) -> bool:
-    """The item of ``side`` stood at the clicked place, which had probability p0. True when it has won: ``has_won``."""
-    scaled = p0 * ODDS
-    won, lost = math.ceil(scaled), ODDS - math.floor(scaled)
-    most = _add(book.capital, row, side, table.gains, won)
-    _add(book.capital, row, 1 - side, table.losses, lost)
-    lead = 1.0 - p0
-    book.lead[row] += lead if side == 0 else -lead
-    book.information[row] += p0 * lead
-    book.wins[row, side] += 1
-    return most + LOG_STAKES >= table.needed[0] and has_won(table, book, row, side)
-
-
-LOG_STAKES = math.log(N_STAKES)
-
-
-@kernel
-def _largest(book: Book, row: int, side: int) -> float:
-    c = book.capital[row, side]
+def largest(capital: Floats, entry: int) -> float:
+    """The largest logarithm of a capital, at least 0."""
+    c = capital[entry]
     return _largest_of((c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]))
 
 
+@kernel
+def settle_bet(table: BetTable, bets: Bets, row: int, side: int, p0: float, now: int) -> bool:
+    """The item of ``side`` stood at the clicked place of page ``now``, which had probability p0.
+
+    True when something may follow from it: a certificate or, with epochs, an alarm.
+    """
+    scaled, entry = p0 * ODDS, entry_of(bets, row, SOFT, 0)
+    won, lost = math.ceil(scaled), ODDS - math.floor(scaled)
+    most = add_to(bets.capital, entry + side, table.gains, won)
+    add_to(bets.capital, entry + 1 - side, table.losses, lost)
+    lead = 1.0 - p0
+    bets.lead[row] += lead if side == 0 else -lead
+    bets.information[row] += p0 * lead
+    if bets.kinds[0] > 1:
+        return _settle_streams(table, bets, (row, side, won, lost), now)
+    bets.wins[row, side] += 1
+    return most + LOG_STAKES >= table.needed[0] and has_won(table, bets.capital, entry + side)
+
+
 @seldom
-def has_won(table: BetTable, book: Book, row: int, side: int) -> bool:
-    """True when the mean capital staked on the item of ``side`` has reached 1/alpha."""
-    if _largest(book, row, side) + LOG_STAKES < table.needed[0]:  # exponentials are slow
+def _settle_streams(table: BetTable, bets: Bets, bet: tuple[int, int, int, int], now: int) -> bool:
+    """The same for the streams that certify and for the surge of a pair."""
+    row, side, won, lost = bet
+    capital, most, surge = bets.capital, 0.0, 0.0
+    for kind in (CURRENT, PREVIOUS):
+        if kind == PREVIOUS or now > bets.epoch[0]:
+            most = max(most, add_to(capital, entry_of(bets, row, kind, side), table.gains, won))
+            add_to(capital, entry_of(bets, row, kind, 1 - side), table.losses, lost)
+    mine, other = entry_of(bets, row, SURGE, side), entry_of(bets, row, SURGE, 1 - side)
+    for g in range(N_STAKES):
+        capital[mine, g] = max(0.0, capital[mine, g] + table.gains[won, g])
+        capital[other, g] = max(0.0, capital[other, g] + table.losses[lost, g])
+        surge = max(surge, capital[mine, g])
+    bets.wins[row, side] += int(now > bets.epoch[0])
+    return bool(most + LOG_STAKES >= table.needed[0] or surge > bets.levels[0])
+
+
+@seldom
+def has_won(table: BetTable, capital: Floats, entry: int) -> bool:
+    """True when the mean of a capital has reached 1/alpha."""
+    if largest(capital, entry) + LOG_STAKES < table.needed[0]:  # exponentials are slow
         return False
     total = 0.0
     for g in range(N_STAKES):
-        total += table.shares[g] * math.exp(book.capital[row, side, g])
+        total += table.shares[g] * math.exp(capital[entry, g])
     return bool(math.log(total) >= table.needed[0])
 
 
 @kernel
-def evidence(bets: Any, i: int, j: int) -> float:
-    """Signed evidence that i is better than j: about minus the logarithm of the chance that equal items look so."""
-    row = row_of(bets, i, j)
-    book, sign = bets.book, 1.0 if i < j else -1.0
-    lead, information = book.lead[row], book.information[row]
+def evidence_in(bets: Bets, row: int) -> float:
+    """Signed evidence that the lower item of a row is better: about -log of the chance that equal items look so."""
+    lead, information = bets.lead[row], bets.information[row]
     if information < _SMALL:
         return 0.0
     if abs(lead) < NEAR_EVEN * information:
-        return sign * math.copysign(lead * lead / (2.0 * information), lead)
-    return sign * (_largest(book, row, 0) - _largest(book, row, 1))
-
-
-@implements(crowded, DenseBets)
-def _dense_crowded(bets: DenseBets, n_new: int) -> bool:
-    return False
-
-
-@implements(crowded, HashedBets)
-def _hashed_crowded(bets: HashedBets, n_new: int) -> bool:
-    return bool(2 * (bets.used[0] + n_new) > len(bets.low))
-
-
-def with_more_items(bets: DenseBets | HashedBets, n_items: int) -> DenseBets | HashedBets:
-    """The same bets with room for ``n_items`` items."""
-    if isinstance(bets, HashedBets) or int(bets.n_items[0]) == n_items:
-        return bets
-    larger: DenseBets | HashedBets = _copied(bets, new_bets(n_items))
-    return larger
-
-
-def as_hashed(bets: DenseBets | HashedBets) -> HashedBets:
-    """The same bets in a hash table."""
-    if isinstance(bets, HashedBets):
-        return bets
-    hashed: HashedBets = _copied(bets, new_hashed_bets(1 << 12))  # a matrix has at most 2016 pairs
-    return hashed
-
-
-def _copied(bets: DenseBets, bigger: Any) -> Any:
-    """The bets of a matrix in an empty store that has room for them."""
-    size = int(bets.n_items[0])
-    pairs = [(low, high) for low in range(size) for high in range(low + 1, size)]
-    for low, high in pairs:
-        row = _dense_row_of(bets, low, high)
-        if bets.book.wins[row].any():
-            _copy_row(bets.book, row, bigger.book, claim_row(bigger, low, high))
-    copy_certificates(bets.certificates, bigger.certificates)
-    return bigger
+        return float(math.copysign(lead * lead / (2.0 * information), lead))
+    entry = entry_of(bets, row, SOFT, 0)
+    return largest(bets.capital, entry) - largest(bets.capital, entry + 1)
 
 
 @kernel
-def _copy_rows(old: HashedBets, new: HashedBets) -> None:
-    for row in range(len(old.low)):
-        if old.low[row] != _EMPTY:
-            target = _hashed_claim_row(new, old.low[row], old.high[row])
-            new.book.lead[target], new.book.information[target] = old.book.lead[row], old.book.information[row]
-            for side in range(2):
-                new.book.wins[target, side] = old.book.wins[row, side]
-                for g in range(N_STAKES):
-                    new.book.capital[target, side, g] = old.book.capital[row, side, g]
+def evidence(bets: Bets, i: int, j: int) -> float:
+    """Signed evidence that i is better than j."""
+    e = evidence_in(bets, row_of(bets, i, j))
+    return e if i < j else -e
 
 
-def with_more_rows(bets: HashedBets) -> HashedBets:
-    """The same bets in a table of twice the size."""
-    bigger = new_hashed_bets(2 * len(bets.low))
-    _copy_rows(bets, bigger)
-    copy_certificates(bets.certificates, bigger.certificates)
-    return bigger
+@kernel
+def gap(e: float) -> float:
+    """The logarithm of the odds that the better-looking item is better: log(Phi(z) / Phi(-z)), z = sqrt(2 e)."""
+    if e <= 0.0:
+        return 0.0
+    tail = math.erfc(math.sqrt(e))
+    return math.log((2.0 - tail) / tail) if tail > 0.0 else 1e3
 
 
-def _copy_row(old: Book, row: int, new: Book, target: int) -> None:
-    for source, copy in zip(old, new, strict=True):
-        copy[target] = source[row]
+@seldom
+def evidence_of_gap(size: float) -> float:
+    """The evidence that gives a gap, at most CERTAIN: by bisection, since gap grows with it."""
+    low, high = 0.0, CERTAIN
+    if size <= 0.0:
+        return 0.0
+    if gap(high) <= size:
+        return high
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if gap(middle) < size:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+# --- what the length of an epoch means ---
+
+
+def set_levels(bets: Bets) -> None:
+    """Set what follows from D, the pages that an epoch is expected to have.
+
+    The levels are: the surge above which an alarm is considered, max(7, log(D / 27)), the largest evidence, and the
+    largest gap between two items, max(5, log(D / 200)), to which it belongs. Short epochs must see a change soon, so
+    every pair is shown the other way round now and then, about once in 150 pages at least. In a long epoch that would
+    cost more than it finds. Without epochs nothing is to be seen, and nothing is held back.
+    """
+    pages = max(1, int(bets.epoch[2]))
+    if bets.epoch[1] == ENDLESS:
+        bets.levels[:] = math.inf, CERTAIN, LARGEST_GAP
+    else:
+        size = max(5.0, math.log(pages / 200))
+        bets.levels[:] = max(7.0, math.log(pages / 27)), evidence_of_gap(size), min(LARGEST_GAP, size)

@@ -12,21 +12,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import implements, kernel, verb
+from saferank.statistics.certificates import (
+    ENDLESS,
+    Certificates,
+    copy_certificates,
+    keep_certificate,
+    new_certificates,
+)
 from saferank.verbs import Flags, Impression, Ints
 
 DENSE_LIMIT = 256
 """Up to this many items a matrix is faster and not larger than the hash table."""
 
 _EMPTY = -1
-
-
-class Certificates(NamedTuple):
-    """Pairs that were declared decided, in the order in which it happened; each direction of a pair at most once."""
-
-    better: Ints
-    worse: Ints
-    round: Ints
-    given: Ints  # [1] how many
 
 
 class DenseDuels(NamedTuple):
@@ -46,12 +44,6 @@ class HashedDuels(NamedTuple):
     certified: Flags  # [capacity, 2]
     certificates: Certificates
     used: Ints  # [1] slots in use
-
-
-def new_certificates(capacity: int) -> Certificates:
-    """No certificate yet."""
-    better, worse, rounds = np.zeros((3, capacity), np.int64)
-    return Certificates(better, worse, rounds, np.zeros(1, np.int64))
 
 
 def new_dense_duels(n_items: int) -> DenseDuels:
@@ -200,6 +192,24 @@ for _kind in (DenseDuels, HashedDuels):
 
 
 @verb
+def forget_wins(duels: Any) -> None:
+    """Nothing was compared yet."""
+
+
+@implements(forget_wins, DenseDuels)
+def _forget_dense_wins(duels: DenseDuels) -> None:
+    for i in range(len(duels.wins)):
+        for j in range(len(duels.wins)):
+            duels.wins[i, j] = 0
+
+
+@implements(forget_wins, HashedDuels)
+def _forget_hashed_wins(duels: HashedDuels) -> None:
+    for slot in range(len(duels.wins)):
+        duels.wins[slot, 0] = duels.wins[slot, 1] = 0
+
+
+@verb
 def record(policy: Any, state: Any, winner: int, loser: int, now: int) -> bool:
     """Count a win in round ``now``; True when it changes what the policy believes of the pair."""
     raise NotImplementedError
@@ -223,7 +233,7 @@ def _add_lasting_win(duels: Any, lead_needed: Ints, winner: int, loser: int, now
     if lead < lead_needed[n]:
         return bool(1 - lead >= lead_needed[n - 1] and -lead < lead_needed[n])
     if certify(duels, winner, loser):
-        keep_certificate(duels.certificates, winner, loser, now)
+        keep_certificate(duels.certificates, winner, loser, now, ENDLESS)
     return bool(lead - 1 < lead_needed[n - 1])
 
 
@@ -235,14 +245,6 @@ for _kind in (DenseDuels, HashedDuels):
 def record_and_certify(policy: Any, state: Any, winner: int, loser: int, now: int) -> bool:
     """Count a win by the rule of the policy; True when it changes what is certain."""
     return add_win(state.duels, policy.lead_needed, winner, loser, now)
-
-
-@kernel
-def keep_certificate(certificates: Certificates, winner: int, loser: int, now: int) -> None:
-    """Append a certificate; there must be room for it."""
-    entry = certificates.given[0]
-    certificates.better[entry], certificates.worse[entry], certificates.round[entry] = winner, loser, now
-    certificates.given[0] += 1
 
 
 @kernel
@@ -288,25 +290,17 @@ def _copy_slots(old: HashedDuels, new: HashedDuels) -> None:
 
 
 @functools.singledispatch
-def with_more_slots(duels: Any) -> Any:
-    """The same duels in tables of twice the size, for stores whose tables may be crowded."""
+def with_more_slots(duels: Any, n_new: int) -> Any:
+    """The same duels in larger tables, for stores that may be crowded by ``n_new`` more pairs."""
     raise TypeError(f"{type(duels).__name__} does not grow")
 
 
 @with_more_slots.register
-def _with_more_slots(duels: HashedDuels) -> HashedDuels:
+def _with_more_slots(duels: HashedDuels, n_new: int) -> HashedDuels:
     bigger = new_hashed_duels(2 * len(duels.low))
     _copy_slots(duels, bigger)
     copy_certificates(duels.certificates, bigger.certificates)
     return bigger
-
-
-def copy_certificates(old: Certificates, new: Certificates) -> None:
-    """Put the certificates of one table into an empty one, which is at least as long."""
-    size = int(old.given[0])
-    for source, target in zip(old[:3], new[:3], strict=True):
-        target[:size] = source[:size]
-    new.given[0] = size
 
 
 @functools.singledispatch

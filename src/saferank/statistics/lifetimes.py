@@ -1,9 +1,9 @@
 """Duels whose certificates have a lifetime, for worlds that change.
 
-Time is cut into epochs of D rounds. Evidence starts at zero in every epoch: ``wins`` are those of pages issued in this
+Time is cut into epochs of D rounds. Evidence starts at zero in every epoch: wins are those of pages issued in this
 one. A pair that the decision rule decides is certified until the end of the next epoch, so the certificate holds while
 the pair is compared again, and never longer than 2 D rounds after the first page that spoke for it. What is certain is
-what follows from the certificates that hold (``certificate_table.py``), not what the present wins say.
+what follows from the certificates that hold (``certificates.py``), not what the present wins say.
 
 This store is a type of its own, and kernels are compiled for the types of their arguments: a policy without a lifetime
 runs exactly the code that it would run if this file did not exist. Why it is right: docs/algorithms/drift.md.
@@ -14,27 +14,31 @@ from typing import NamedTuple
 import numpy as np
 
 from saferank._kernel import implements, kernel
-from saferank.statistics.certificate_table import (
-    CertificateTable,
+from saferank.statistics.certificates import (
+    NOTHING,
+    Certificates,
+    Closure,
+    close,
+    closure_full,
     expire,
     give,
-    holds,
-    new_certificate_table,
-    with_more_rows,
+    held_through,
+    new_certificates,
+    new_closure,
+    surely,
+    with_longer_list,
+    with_more_numbers,
+    with_more_unnumbered,
 )
 from saferank.statistics.duels import (
-    DENSE_LIMIT,
-    Certificates,
     DenseDuels,
     HashedDuels,
     add_win,
     compared_enough,
-    copy_certificates,
     count_win,
     crowded,
-    keep_certificate,
+    forget_wins,
     most_fought,
-    new_certificates,
     surely_better,
     wins_of,
     with_more_items,
@@ -43,37 +47,32 @@ from saferank.statistics.duels import (
 from saferank.statistics.duels import new_duels as new_lasting_duels
 from saferank.verbs import Ints, Items
 
-LARGEST_CATALOGUE = DENSE_LIMIT
-"""What follows from certificates is kept for every pair, so more items than this are refused."""
-
 
 class LifetimeDuels(NamedTuple):
-    """Every pair in a matrix; what this epoch says, and what is certified."""
+    """What this epoch says, and what is certified."""
 
-    wins: Ints  # [L, L] in pages of this epoch
+    pairs: DenseDuels | HashedDuels  # wins in pages of this epoch
     epoch: Ints  # [2] pages issued before this epoch began, pages of an epoch
-    table: CertificateTable
-    changed: Ints  # [1] the table has changed since the leader was derived from it
+    changed: Ints  # [1] the certificates have changed since the leader was derived from them
     base: Items  # production's ranking
     reference: Items  # the same without absent items, closed up
     pool: Items  # scratch: present items
     certificates: Certificates  # all that were ever given, in every epoch again
+    closure: Closure  # what follows from those that hold
 
 
 def new_lifetime_duels(n_items: int, n_positions: int, lifetime: int) -> LifetimeDuels:
     """No duel fought yet; an epoch has ``lifetime`` pages, and the first items are production's ranking."""
-    if n_items > LARGEST_CATALOGUE:
-        raise ValueError(f"{n_items} items: certificates with a lifetime are for at most {LARGEST_CATALOGUE}")
     ranked = np.arange(n_positions, dtype=np.uint32)
     return LifetimeDuels(
-        wins=np.zeros((n_items, n_items), np.int64),
+        pairs=new_lasting_duels(n_items, n_positions),
         epoch=np.array([0, lifetime], np.int64),
-        table=new_certificate_table(n_items),
         changed=np.zeros(1, np.int64),
         base=ranked,
         reference=ranked.copy(),
         pool=np.zeros(n_items, np.uint32),
-        certificates=new_certificates(max(64, n_items * n_items)),
+        certificates=new_certificates(256),
+        closure=new_closure(n_items),
     )
 
 
@@ -89,13 +88,7 @@ def new_duels(n_items: int, n_positions: int, lifetime: int | None) -> AnyDuels:
 
 @implements(wins_of, LifetimeDuels)
 def _wins_of(duels: LifetimeDuels, i: int, j: int) -> int:
-    return int(duels.wins[i, j])
-
-
-@implements(count_win, LifetimeDuels)
-def _count_win(duels: LifetimeDuels, i: int, j: int) -> int:
-    duels.wins[i, j] += 1
-    return int(duels.wins[j, i])
+    return wins_of(duels.pairs, i, j)
 
 
 @kernel
@@ -106,26 +99,25 @@ def end_of_certificates(duels: LifetimeDuels) -> int:
 
 @implements(surely_better, LifetimeDuels)
 def _surely_better(duels: LifetimeDuels, lead_needed: Ints, i: int, j: int) -> bool:
-    return holds(duels.table, i, j)
+    return surely(duels.closure, i, j)
 
 
 @implements(compared_enough, LifetimeDuels)
 def _compared_enough(duels: LifetimeDuels, lead_needed: Ints, i: int, j: int) -> bool:
     """A certificate of an epoch before has to be earned again, so only one of this epoch ends the comparison."""
-    return bool(duels.table.expires[i, j] == end_of_certificates(duels))
+    return surely(duels.closure, i, j) and held_through(duels.certificates, i, j, end_of_certificates(duels))
 
 
 @implements(add_win, LifetimeDuels)
 def _add_win(duels: LifetimeDuels, lead_needed: Ints, winner: int, loser: int, now: int) -> bool:
     if now <= duels.epoch[0]:  # a page of an epoch before, answered late: it says nothing of this one
         return False
-    losses = count_win(duels, winner, loser)
-    wins = wins_of(duels, winner, loser)
+    losses = count_win(duels.pairs, winner, loser)
+    wins = wins_of(duels.pairs, winner, loser)
     if wins - losses < lead_needed[np.uint32(wins + losses)]:
         return False
-    if not give(duels.table, winner, loser, end_of_certificates(duels)):
+    if give(duels.certificates, duels.closure, (winner, loser), end_of_certificates(duels), now) == NOTHING:
         return False
-    keep_certificate(duels.certificates, winner, loser, now)
     duels.changed[0] = 1
     return True
 
@@ -137,43 +129,37 @@ def begin_epoch(duels: LifetimeDuels, issued: int) -> bool:
     if issued < start + length:
         return False
     duels.epoch[0] += (issued - start) // length * length
-    for i in range(len(duels.pool)):
-        for j in range(len(duels.pool)):
-            duels.wins[i, j] = 0
-    expire(duels.table, duels.epoch[0] + 1)
+    forget_wins(duels.pairs)
+    if expire(duels.certificates, duels.epoch[0] + 1):
+        close(duels.certificates, duels.closure, 1)
     duels.changed[0] = 1
     return True
 
 
 @implements(crowded, LifetimeDuels)
 def _crowded(duels: LifetimeDuels, n_new: int) -> bool:
-    return bool(duels.certificates.given[0] + n_new > len(duels.certificates.better))
+    long = duels.certificates.given[0] + n_new > len(duels.certificates.better)
+    return bool(crowded(duels.pairs, n_new) or long or closure_full(duels.closure, 2 * n_new))
 
 
 @with_more_slots.register
-def _with_longer_list(duels: LifetimeDuels) -> LifetimeDuels:
-    longer = new_certificates(2 * len(duels.certificates.better))
-    copy_certificates(duels.certificates, longer)
-    return duels._replace(certificates=longer)
+def _with_more_room(duels: LifetimeDuels, n_new: int) -> LifetimeDuels:
+    if crowded(duels.pairs, n_new):
+        duels = duels._replace(pairs=with_more_slots(duels.pairs, n_new))
+    if closure_full(duels.closure, 2 * n_new):
+        return duels._replace(closure=with_more_numbers(duels.closure))
+    return duels._replace(certificates=with_longer_list(duels.certificates))
 
 
 @with_more_items.register
 def _with_more_items(duels: LifetimeDuels, n_items: int) -> LifetimeDuels:
-    before = len(duels.pool)
-    if before == n_items:
+    if len(duels.pool) == n_items:
         return duels
-    bigger = new_lifetime_duels(n_items, len(duels.base), int(duels.epoch[1]))
-    bigger.wins[:before, :before] = duels.wins
-    copy_certificates(duels.certificates, bigger.certificates)
-    return bigger._replace(
-        epoch=duels.epoch,
-        table=with_more_rows(duels.table, n_items),
-        changed=duels.changed,
-        base=duels.base,
-        reference=duels.reference,
-    )
+    pairs, closure = with_more_items(duels.pairs, n_items), with_more_unnumbered(duels.closure, n_items)
+    return duels._replace(pairs=pairs, closure=closure, pool=np.zeros(n_items, np.uint32))
 
 
 @most_fought.register
 def _most_fought(duels: LifetimeDuels) -> int:
-    return int((duels.wins + duels.wins.T).max(initial=0))
+    most: int = most_fought(duels.pairs)
+    return most

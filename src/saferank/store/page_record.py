@@ -29,7 +29,7 @@ WHOLE = 0x2144DF1C
 """The CRC-32 of any bytes with their own CRC-32 behind them."""
 VISITOR, DRAWN, BASE, SOURCE = 1, 2, 4, 8
 NOBODY = 0xFF
-TARGET_BIT = 62  # TARGET of policies/safe_draw/renewals.py
+TARGET_BIT = 62  # TARGET of policies/safe_draw/draw.py
 _SHARE_AT, _VISITOR_AT, _CATALOGUE_AT = (_HEAD.size - behind for behind in (64, 56, 48))
 CATALOGUE_PLACE = _CATALOGUE_AT + 1
 """Where the digest of the catalogue begins in a packed record, as SQL counts."""

@@ -36,12 +36,10 @@ def no_check(state: Any, page: Impression) -> None:
 
 def no_closure(state: Any, page: Impression) -> None:
     """What follows from two certificates is not noted: the order of such a pair is open."""
-    possible = state.possible
-    possible.better[:], possible.worse[:] = 0, 0
+    closure = state.duels.closure
+    closure.worse[:] = 0
     for winner, loser in certificates_of(state):
-        possible.better[loser] |= 1 << winner
-        possible.worse[winner] |= 1 << loser
-    possible.version[0] += 1  # what is remembered of pages is not asked again
+        closure.worse[closure.number[winner]] |= 1 << int(closure.number[loser])
 
 
 def user(how: str, rng: np.random.Generator, appeal: Any, shown: Any, t: int) -> Any:
@@ -56,7 +54,7 @@ def user(how: str, rng: np.random.Generator, appeal: Any, shown: Any, t: int) ->
 
 def excesses(size: tuple[int, int], how: str, seed: int, pages: int = 120, mutant: Mutant = honest) -> list[int]:
     """Of every page V(page) - V(original), at worst over all orders that agree with the certificates."""
-    policy, state = KIND.start(Setup(*size, decision_rule("anytime:0.4")))
+    policy, state = KIND.start(Setup(*size, decision_rule("anytime:0.4"), trust=0.5))
     rng, users, page = stream(seed, "policy"), np.random.default_rng(seed), new_impression(size[1], size[0])
     appeal, found = users.permutation(size[0]), []
     for t in range(pages):
@@ -91,7 +89,7 @@ def late_certificates(size: tuple[int, int], seed: int, mutant: Mutant = honest)
     They prefer 2 to 1 until that is certified, then 1 to 0, then 0 to 2. The pages were drawn before anything was
     certain, so each of them still compares all three.
     """
-    policy, state = KIND.start(Setup(*size, decision_rule("anytime:0.4")))
+    policy, state = KIND.start(Setup(*size, decision_rule("anytime:0.4"), trust=0.5))
     rng, page, issued = stream(seed, "policy"), new_impression(size[1], size[0]), []
     for _ in range(100):
         choose(policy, state, rng, page)

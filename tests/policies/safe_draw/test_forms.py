@@ -22,7 +22,7 @@ from tests.reference.safe_draw.slots import SafeDrawSlots
 
 before, K, after = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 names = [f"item {number}" for number in range(max(before, after))]
-learner = Learner("safe-draw", original=names[:K], candidates=names[K:before], rule="anytime:1e-90")
+learner = Learner("safe-draw", original=names[:K], candidates=names[K:before], rule="anytime:1e-90", trust=0.5)
 rng, users = stream(3, "forms"), np.random.default_rng(3)
 slow = (SafeDrawSlots if before > 12 else SafeDraw)(before, K, 1e-90, Xoshiro(rng.tolist()))
 
@@ -36,17 +36,17 @@ for _ in range(200):  # so that weights differ
 out = [(learner.issue(rng), slow.choose()) for _ in range(160)]
 known = {pair: list(capital) for pair, capital in slow.l.items()}
 learner.regroup(np.arange(max(before, after)) < after, names[before:])
-assert type(learner.state).__name__ == ("SlotState" if after > 12 else "ExactState")
+assert type(learner.state).__name__ == ("LargeState" if after > 12 else "SmallState")
 for impression, page in out:
     learn(impression, page)
 assert not slow.certificates
 slots = sum(getattr(page, "slot", -1) >= 0 for _, page in out)
-book, pairs = learner.state.duels.book, 0
+bets, pairs = learner.state.duels, 0
 for i in range(before):
     for j in range(i + 1, before):
-        row, expected = row_of(learner.state.duels, i, j), slow.l if j < after else known
+        row, expected = row_of(bets, i, j), slow.l if j < after else known
         capital = [expected.get(pair, np.zeros(8)) for pair in ((i, j), (j, i))]
-        np.testing.assert_allclose(book.capital[row], capital, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(bets.capital[2 * row : 2 * row + 2], capital, rtol=1e-9, atol=1e-12)
         pairs += int(not np.array_equal(capital[0], known.get((i, j), np.zeros(8))))
 print(pairs, slots)
 """

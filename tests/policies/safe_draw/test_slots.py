@@ -11,26 +11,25 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from saferank.policies.safe_draw.prices import largest_price, price_of
-from saferank.policies.safe_draw.references import derive_reference, return_to_base
-from saferank.policies.safe_draw.slot_bets import note_exchanges
-from saferank.policies.safe_draw.slots import (
-    SlotState,
-    arranged_slots,
+from saferank.policies.safe_draw.draw import odds_of_exchange
+from saferank.policies.safe_draw.large import (
+    LargeState,
+    _note_exchanges,
+    arranged,
+    large_freeze,
+    large_has_room,
+    large_page,
     leader_of,
     outlook,
     settled,
-    slot_freeze,
-    slot_page,
-    slots_have_room,
 )
-from saferank.policies.safe_draw.slots import (
-    with_room as with_slot_room,
+from saferank.policies.safe_draw.large import (
+    with_room as with_large_room,
 )
-from saferank.policies.shared.draws import odds_of_exchange
+from saferank.policies.safe_draw.prices import derive_reference, largest_price, price_of
 from saferank.randomness import stream
-from saferank.statistics.bets import with_more_rows
-from saferank.statistics.closure import certify_over, surely, with_more_numbers
+from saferank.statistics.bets import with_room as bets_with_room
+from saferank.statistics.certificates import certify_over, surely
 from saferank.verbs import NOBODY, Impression, choose, learn
 from tests.policies.safe_draw.slot_pages import (
     certificates_of,
@@ -44,7 +43,7 @@ from tests.policies.safe_draw.slot_pages import (
 )
 
 
-def played(n_items: int, n_positions: int, pages: int, seed: int, rule: str = "anytime:0.3") -> tuple[Any, SlotState]:
+def played(n_items: int, n_positions: int, pages: int, seed: int, rule: str = "anytime:0.3") -> tuple[Any, LargeState]:
     """Policy and state after some pages."""
     policy, state = started(n_items, n_positions, rule)
     rng, page, users = stream(seed, "played"), empty_page(n_positions), one_minded_users(seed, n_items)
@@ -72,7 +71,7 @@ def test_pages_are_drawn_however_long_they_are(n_items: int, n_positions: int) -
 # --- the law of a page ---
 
 
-def order_chances(state: SlotState) -> dict[tuple[int, ...], float]:
+def order_chances(state: LargeState) -> dict[tuple[int, ...], float]:
     """The law of the order of a plan: Plackett-Luce, given that the page is safe with every occupant of the slot."""
     plan = state.plan
     size, slot = int(plan.size[0]), int(plan.slot[0])
@@ -103,11 +102,11 @@ def test_exchanges_and_odds_are_those_of_the_law(seed: int) -> None:
     policy, state = played(8, 5, 20 * seed, seed)
     rng, page = stream(seed, "law"), empty_page(5)
     for _ in range(12):
-        slot_page(state, policy, rng, page)
+        large_page(state, policy, rng, page)
         row, slot = without_slot(page, 5)
         chances = order_chances(state)
         for a in range(5):
-            note_exchanges(state, page, a)
+            _note_exchanges(state, page, a)
             for b in range(int(page.places[0])):
                 possible = bool(int(page.exchanges[a]) >> b & 1)
                 i, j = int(page.ranking[a]), int(page.ranking[b])
@@ -116,12 +115,12 @@ def test_exchanges_and_odds_are_those_of_the_law(seed: int) -> None:
                 elif a == slot:
                     assert possible
                     expected = page.weight[a] / (page.weight[a] + page.weight[b])
-                    assert odds_of_exchange(page, 5, a, b) == pytest.approx(expected, rel=1e-15)
+                    assert odds_of_exchange(page, 5, (a, b), False) == pytest.approx(expected, rel=1e-15)
                 else:
                     other = chances.get(exchanged(row, i, j), 0.0)
                     assert possible == (other > 0.0)
                     expected = chances[row] / (chances[row] + other)
-                    assert not possible or odds_of_exchange(page, 5, a, b) == pytest.approx(expected, rel=1e-9)
+                    assert not possible or odds_of_exchange(page, 5, (a, b), False) == pytest.approx(expected, rel=1e-9)
 
 
 def test_pages_come_as_often_as_the_law_says() -> None:
@@ -130,13 +129,13 @@ def test_pages_come_as_often_as_the_law_says() -> None:
     rng, page, seen = stream(5, "pages"), empty_page(5), dict[tuple[tuple[int, ...], int], int]()
     while state.plan.slot[0] == NOBODY:
         state.plan.pages[0] = 0
-        slot_page(state, policy, rng, page)
+        large_page(state, policy, rng, page)
     state.plan.slot[0] = 4  # lower than it could be, which leaves room for some orders
     chances, slots = order_chances(state), state.plan.chance[: state.plan.occupants[0]]
     assert 3 < len(chances) < math.factorial(4)
     for _ in range(20_000):
         state.plan.pages[0] = 2
-        slot_page(state, policy, rng, page)
+        large_page(state, policy, rng, page)
         row, slot = without_slot(page, 5)
         seen[row, int(page.ranking[slot])] = seen.get((row, int(page.ranking[slot])), 0) + 1
     law = {
@@ -152,18 +151,18 @@ def test_pages_come_as_often_as_the_law_says() -> None:
 def test_a_page_that_no_draw_makes_safe_is_the_plans_order_and_compares_nothing_in_it() -> None:
     policy, state = started(40, 20)
     rng, page = stream(1, "narrow"), empty_page(20)
-    slot_page(state, policy, rng, page)
+    large_page(state, policy, rng, page)
     state.plan.pages[0] = 2
     state.limit[0] = 0 if state.plan.slot[0] == NOBODY else 20  # R itself, and the slot at the last place
     if state.plan.slot[0] != NOBODY:
         state.plan.slot[0] = 19
     state.plan.weight[:] = np.arange(1, 21) ** 3.0  # the last ones first
-    slot_page(state, policy, rng, page)
+    large_page(state, policy, rng, page)
     row, slot = without_slot(page, 20)
     assert row == tuple(range(len(row)))
     for a in range(20):
         if a != slot:
-            note_exchanges(state, page, a)
+            _note_exchanges(state, page, a)
             assert page.exchanges[a] == 0
 
 
@@ -181,13 +180,13 @@ def test_frozen_pages_are_learnt_like_fresh_ones(kind: str) -> None:
         for number in range(600):
             choose(policy, state, rng, page)
             if frozen:
-                slot_freeze(state, policy, page)
+                large_freeze(state, policy, page)
             learn(policy, state, page, users(number, page.shown.tolist()))
             state = with_room(policy, state)
         states.append(state)
     fresh, late = states
     assert certificates_of(fresh) == certificates_of(late) != set()
-    np.testing.assert_array_equal(fresh.duels.book.capital, late.duels.book.capital)
+    np.testing.assert_array_equal(fresh.duels.capital, late.duels.capital)
     np.testing.assert_array_equal(fresh.reference.row, late.reference.row)
 
 
@@ -198,23 +197,22 @@ def test_late_feedback_counts_as_the_page_was_issued() -> None:
     while page.places[0] > 6 or page.places[0] == 0:  # a page without slot has more to exchange
         state.plan.pages[0] = 0
         choose(policy, state, rng, page)
-    slot_freeze(state, policy, page)
+    large_freeze(state, policy, page)
     state.limit[0] = -100
     learn(policy, state, page, clicks)
-    assert int(state.duels.book.wins.sum()) == 9
+    assert int(state.duels.wins.sum()) == 9
     page.frozen[0] = 0
     learn(policy, state, page, clicks)
-    assert int(state.duels.book.wins.sum()) == 9
+    assert int(state.duels.wins.sum()) == 9
 
 
 # --- items come and go, production changes ---
 
 
-def certify(state: SlotState, *pairs: tuple[int, int]) -> None:
+def certify(state: LargeState, *pairs: tuple[int, int]) -> None:
     for i, j in pairs:
-        certify_over(state.closure, state.present, i, j)
-    return_to_base(state.reference)
-    derive_reference(state.reference, state.closure, state.present)
+        certify_over(state.duels.closure, i, j)
+    derive_reference(state.reference, state.duels.closure, state.present)
 
 
 def test_an_item_that_beats_all_earns_a_pair_for_each() -> None:
@@ -245,7 +243,7 @@ def test_removal_derives_the_reference_from_productions_ranking() -> None:
     state = regrouped(state, present)
     assert leader_of(state).tolist() == [1, 2, 3, 4, 5]
     assert (state.reference.income[0], state.limit.tolist()) == (0, [10, 13])
-    assert surely(state.closure, 4, 0)
+    assert surely(state.duels.closure, 4, 0)
     state = regrouped(state, np.ones(16, np.bool_))
     assert leader_of(state).tolist() == [1, 2, 3, 4, 5]
     assert (state.appeal.clicks[0], len(state.appeal.guess), state.limit.tolist()) == (7.0, 16, [13, 16])
@@ -254,7 +252,7 @@ def test_removal_derives_the_reference_from_productions_ranking() -> None:
 def test_another_ranking_of_productions_is_changed_by_the_same_certificates() -> None:
     _policy, state = started(14, 3)
     certify(state, (9, 2), (9, 7))
-    state = arranged_slots(state, np.array([7, 1, 2], np.uint32), state.present)
+    state = arranged(state, np.array([7, 1, 2], np.uint32), state.present)
     assert leader_of(state).tolist() == [9, 7, 1] or leader_of(state).tolist() == [9, 1, 7]
     assert settled(state, 9, 2)
     assert not settled(state, 2, 9)
@@ -273,17 +271,16 @@ def test_extreme_sizes_play(size: tuple[int, int]) -> None:
 def test_tables_grow_without_changing_anything() -> None:
     """The same pages from a state with little room and from one with plenty."""
     ends = []
-    for doublings in (0, 4):
+    for places in (0, 60):
         policy, state = started(200, 6)
-        for _ in range(doublings):
-            state = state._replace(duels=with_more_rows(state.duels), closure=with_more_numbers(state.closure))
+        state = with_large_room(state._replace(duels=bets_with_room(state.duels, places)))
         rng, page, users, before = stream(1, "grow"), empty_page(6), random_users(1, 6), len(state.duels.low)
         for number in range(4000):
             choose(policy, state, rng, page)
             learn(policy, state, page, users(number, page.shown.tolist()))
-            if not slots_have_room(state):
-                state = with_slot_room(state)
-        assert doublings or len(state.duels.low) > before
+            if not large_has_room(state):
+                state = with_large_room(state)
+        assert places or len(state.duels.low) > before
         ends.append((leader_of(state).tolist(), certificates_of(state)))
     assert ends[0] == ends[1]
 

@@ -5,11 +5,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from saferank.policies.safe_draw.prices import price_of
-from saferank.policies.safe_draw.references import derive_reference, return_to_base
-from saferank.policies.safe_draw.slots import SlotState
+from saferank.policies.safe_draw.large import LargeState
+from saferank.policies.safe_draw.prices import derive_reference, price_of
 from saferank.randomness import stream
-from saferank.statistics.closure import certify_over, surely
+from saferank.statistics.certificates import certify_over, surely
 from saferank.verbs import choose, learn
 from tests.policies.all_orders import consistent, wrong_pairs
 from tests.policies.safe_draw.slot_pages import (
@@ -29,7 +28,7 @@ from tests.policies.safe_draw.slot_pages import (
 SIZES = [(5, 1), (5, 2), (5, 5), (6, 3), (6, 4), (7, 3), (7, 4)]
 
 
-def certified_state(n_items: int, n_positions: int, n_pairs: int, seed: int) -> tuple[SlotState, set[tuple[int, int]]]:
+def certified_state(n_items: int, n_positions: int, n_pairs: int, seed: int) -> tuple[LargeState, set[tuple[int, int]]]:
     """A state with random certificates that agree with some order, and those."""
     random = np.random.default_rng(seed)
     _, state = started(n_items, n_positions)
@@ -37,11 +36,10 @@ def certified_state(n_items: int, n_positions: int, n_pairs: int, seed: int) -> 
     for _ in range(n_pairs):
         i, j = random.choice(n_items, 2, replace=False)
         i, j = (i, j) if rank[i] < rank[j] else (j, i)
-        if not surely(state.closure, i, j):
-            certify_over(state.closure, state.present, i, j)
+        if not surely(state.duels.closure, i, j):
+            certify_over(state.duels.closure, i, j)
             pairs.add((int(i), int(j)))
-    return_to_base(state.reference)
-    derive_reference(state.reference, state.closure, state.present)
+    derive_reference(state.reference, state.duels.closure, state.present)
     return state, pairs
 
 
@@ -75,7 +73,7 @@ def test_income_counted_double_breaks_the_bound(size: tuple[int, int]) -> None:
     assert sum(broken_bounds(*size, seed, income=2)[0] for seed in range(60)) > 0
 
 
-def users_of(kind: str, state: SlotState, seed: int) -> Users:
+def users_of(kind: str, state: LargeState, seed: int) -> Users:
     n_items, n_positions = len(state.present), len(state.plan.page)
     if kind == "random":
         return random_users(seed, n_positions)
@@ -107,11 +105,11 @@ def mutant_is_caught(mutate: object, sizes: list[tuple[int, int]]) -> bool:
     return False
 
 
-def one_pair_more(state: SlotState) -> None:
+def one_pair_more(state: LargeState) -> None:
     state.limit[0] = int(allowance(state)) + 1
 
 
-def double_income(state: SlotState) -> None:
+def double_income(state: LargeState) -> None:
     state.reference.income[0] *= 2
 
 
@@ -121,7 +119,7 @@ def test_mutants_are_caught(mutate: object) -> None:
     assert mutant_is_caught(mutate, [(6, 3), (6, 4), (7, 3)])
 
 
-def no_check_on_redraw(state: SlotState) -> None:
+def no_check_on_redraw(state: LargeState) -> None:
     """A plan is made within the allowance, but every page that is drawn from it is taken."""
     state.limit[0] = 1000 if state.plan.pages[0] > 0 else int(allowance(state))
 

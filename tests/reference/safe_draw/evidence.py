@@ -63,6 +63,7 @@ class Evidence:
         self.exposure: dict[int, float] = defaultdict(float)  # M
         self.place_clicks: dict[int, int] = defaultdict(int)  # c
         self.n = 0
+        self.clicked_pages = 0
         self.certificates: list[tuple[int, int]] = []  # (winner, loser) in the order in which they came
         self.over: set[tuple[int, int]] = set()  # these and what follows transitively
 
@@ -82,16 +83,26 @@ class Evidence:
             return s * abs(s) / (2 * information)
         return max(0.0, *self.l[i, j]) - max(0.0, *self.l[j, i])
 
-    def evidence(self, i: int, j: int) -> float:
-        """E(i, j) of two items, evaluated from i."""
-        if (i, j) in self.over:
-            return CERTAIN
-        if (j, i) in self.over:
-            return -CERTAIN
-        return min(CERTAIN, max(-CERTAIN, self.bet_evidence(i, j) + 0.5 * self.rate_evidence(i, j)))
+    def settled(self, i: int, j: int) -> bool:
+        """i is certified over j, and need not be compared with it."""
+        return (i, j) in self.over
+
+    def most(self) -> float:
+        """The largest evidence."""
+        return CERTAIN
+
+    def evidence(self, i: int, j: int, prior: float) -> float:
+        """E(i, j) of two items, evaluated from i; ``prior`` speaks for j."""
+        if self.settled(i, j):
+            return self.most()
+        if self.settled(j, i):
+            return -self.most()
+        e = self.bet_evidence(i, j) + 0.5 * self.rate_evidence(i, j)
+        return min(self.most(), max(-self.most(), e - prior))
 
     def count_rates(self, page: DrawnPage, clicks: list[int]) -> None:
         self.n += 1
+        self.clicked_pages += int(any(clicks))
         for k, (item, click) in enumerate(zip(page.shown, clicks, strict=True)):
             self.place_clicks[k] += click
             self.clicks[item] += click

@@ -26,6 +26,22 @@ def gap(evidence: float) -> float:
     return log((2 - e) / e)
 
 
+def evidence_of(size: float) -> float:
+    """The evidence, at most 30, whose gap this is: the upper end of an interval that is halved 60 times."""
+    low, high = 0.0, 30.0
+    if size <= 0:
+        return 0.0
+    if gap(high) <= size:
+        return high
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if gap(middle) < size:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
 def total_of(weights: list[float]) -> float:
     total = 0.0
     for weight in weights:
@@ -65,14 +81,18 @@ class DrawPlan:
 class SafeDraw(Evidence):
     """safe-draw: pages are drawn from a plan's weights, and drawn again if some order that is possible forbids them."""
 
-    def __init__(self, n_items: int, n_positions: int, alpha: float, rng: Xoshiro) -> None:
+    def __init__(self, n_items: int, n_positions: int, alpha: float, rng: Xoshiro, trust: float = 0.5) -> None:
         super().__init__(alpha)
         self.rng = rng
+        self.prior = evidence_of(log(trust / (1 - trust)))
+        self.came: dict[int, int] = {}
         self.regroup(list(range(n_positions)), list(range(n_positions, n_items)))
 
     def regroup(self, base: list[int], others: list[int]) -> None:
         """Items come and go, production's ranking changes: seats are given again, R begins at production's ranking."""
         self.items = base + others
+        for item in self.items:
+            self.came.setdefault(item, self.clicked_pages)
         self.n_items, self.n_positions = len(self.items), len(base)
         self.allowed = floor(self.n_items - self.n_positions / 2)  # A
         self.reference = list(range(self.n_positions))  # R, seats
@@ -93,9 +113,14 @@ class SafeDraw(Evidence):
         """E(x, y) of two seats: evaluated from the one with the larger number."""
         if x == y:
             return 0.0
-        if x > y:
-            return self.evidence(self.items[x], self.items[y])
-        return -self.evidence(self.items[y], self.items[x])
+        if x < y:
+            return -self.e(y, x)
+        i, j = self.items[x], self.items[y]
+        return self.evidence(i, j, self.faded(i, j) if y < self.n_positions else 0.0)
+
+    def faded(self, i: int, j: int) -> float:
+        """What is left of the prior that production has the two the right way round."""
+        return self.prior * exp(-(self.clicked_pages - max(self.came[i], self.came[j])) / 100) if self.prior else 0.0
 
     def worst(self, ranking: list[int]) -> int:
         """W, remembered until the certificates or the items change."""

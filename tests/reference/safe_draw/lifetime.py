@@ -12,7 +12,7 @@ from tests.reference.lifetimes import Certified, Pair
 from tests.reference.linear_orders import worst_case_by_recursion
 from tests.reference.randomness import Xoshiro
 from tests.reference.safe_draw.evidence import STAKES, DrawnPage
-from tests.reference.safe_draw.exact import DrawPlan, SafeDraw
+from tests.reference.safe_draw.exact import DrawPlan, SafeDraw, evidence_of
 
 
 @dataclass
@@ -61,7 +61,9 @@ def closed(pairs: set[Pair]) -> frozenset[Pair]:
 class LifetimeSafeDraw(SafeDraw):
     """An epoch has ``lifetime`` pages."""
 
-    def __init__(self, n_items: int, n_positions: int, alpha: float, rng: Xoshiro, lifetime: int) -> None:
+    def __init__(
+        self, n_items: int, n_positions: int, alpha: float, rng: Xoshiro, lifetime: int, trust: float = 0.5
+    ) -> None:
         self.lifetime = lifetime
         self.round = self.start = 0
         self.held = Certified()
@@ -71,7 +73,7 @@ class LifetimeSafeDraw(SafeDraw):
         self.target: Pair | None = None  # seats
         self.asked: tuple[list[int], list[Pair]] | None = None  # a working order and what matters for it
         self.renewing = 0  # pages with a target
-        super().__init__(n_items, n_positions, alpha, rng)
+        super().__init__(n_items, n_positions, alpha, rng, trust)
 
     def regroup(self, base: list[int], others: list[int]) -> None:
         self.asked = None
@@ -79,15 +81,23 @@ class LifetimeSafeDraw(SafeDraw):
 
     # What is certain.
 
-    def follow(self) -> None:
-        """R is derived from production's ranking and the certificates that hold; the plan ends."""
+    def follow(self, fewer: bool) -> None:
+        """R is improved; after fewer certificates from production's ranking on. The plan ends."""
         self.over = set(closed(set(self.held.expires)))
-        self.reference = list(range(self.n_positions))
+        if fewer:
+            self.reference = list(range(self.n_positions))
         self.improve_reference()
         self.plan = self.asked = None
 
     def fresh(self, i: int, j: int) -> bool:
         return self.held.expires.get((i, j), 0) == self.start + 2 * self.lifetime
+
+    def settled(self, i: int, j: int) -> bool:
+        """By what follows from the certificates of this epoch."""
+        return (i, j) in closed({pair for pair in self.held.expires if self.fresh(*pair)})
+
+    def most(self) -> float:
+        return evidence_of(max(5.0, log(self.lifetime / 200)))
 
     def begin_epoch(self) -> None:
         self.start = self.round
@@ -96,16 +106,9 @@ class LifetimeSafeDraw(SafeDraw):
         self.scale(8.0)
         self.fade(32.0)
         self.held.expire(self.round + 1)
-        self.follow()
+        self.follow(True)
 
     # Evidence.
-
-    def evidence(self, i: int, j: int) -> float:
-        if self.fresh(i, j):
-            return 3.06
-        if self.fresh(j, i):
-            return -3.06
-        return min(3.06, max(-3.06, self.bet_evidence(i, j) + 0.5 * self.rate_evidence(i, j)))
 
     def scale(self, most: float) -> None:
         for i, j in [pair for pair in self.lead if pair[0] < pair[1]]:
@@ -167,7 +170,7 @@ class LifetimeSafeDraw(SafeDraw):
         return given
 
     def alarm(self, i: int, j: int) -> bool:
-        if max(self.surge[i, j]) <= 7:
+        if max(self.surge[i, j]) <= max(7.0, log(self.lifetime / 27)):
             return False
         self.surge[i, j] = nothing()
         against = self.bet_evidence(j, i)
@@ -258,6 +261,7 @@ class LifetimeSafeDraw(SafeDraw):
         alarms = [self.alarm(row[a], row[b]) for a, b in places]
         if any(alarms):
             self.fade(4.0)
+        before, circles = set(self.held.expires), self.held.alarms
         given = [self.certify_if_won(row[a], row[b]) for a, b in places]
         if any(alarms) or any(given):
-            self.follow()
+            self.follow(any(alarms) or self.held.alarms > circles or not before <= set(self.held.expires))

@@ -13,6 +13,7 @@ from math import ceil, erfc, exp, log, sqrt
 
 from tests.reference.randomness import Xoshiro
 from tests.reference.safe_draw.appeal import Appeal
+from tests.reference.safe_draw.exact import evidence_of
 from tests.reference.safe_draw.prices import Prices, above
 
 PAGES_OF_A_PLAN = 16
@@ -92,15 +93,19 @@ class SlotPage:
 class SafeDrawSlots(Prices):
     """safe-draw for more than 12 items."""
 
-    def __init__(self, n_items: int, n_positions: int, alpha: float, rng: Xoshiro) -> None:
+    def __init__(self, n_items: int, n_positions: int, alpha: float, rng: Xoshiro, trust: float = 0.5) -> None:
         super().__init__(alpha)
         self.rng = rng
         self.appeal = Appeal()
+        self.e = evidence_of(log(trust / (1 - trust)))
+        self.came: dict[int, int] = {}
         self.regroup(list(range(n_positions)), list(range(n_positions, n_items)))
 
     def regroup(self, base: list[int], others: list[int]) -> None:
         """Items come and go, production's ranking changes."""
         self.seat(base, others)
+        for item in base + others:
+            self.came.setdefault(item, self.clicked_pages)
         self.appeal.base, self.appeal.candidates = base, sorted(others)
         self.plan: SlotPlan | None = None
         self.defender: int | None = None  # of the race before
@@ -145,6 +150,22 @@ class SafeDrawSlots(Prices):
         draws = [self.appeal.drawn_th(x, self.rng) for x in self.members]
         return any(drawn > self.appeal.th(d) for drawn in draws)
 
+    # The prior.
+
+    def prior(self, u: int, v: int) -> float:
+        """What is left of it for production's order of the two, negative if production has v above u."""
+        if self.e == 0 or (u not in self.base and v not in self.base):
+            return 0.0
+        left = self.e * exp(-(self.clicked_pages - max(self.came[u], self.came[v])) / 100)
+        return left if above(u, v, self.base) else -left
+
+    def looks_better(self, lower: int, upper: int) -> bool:
+        prior = self.prior(upper, lower)
+        if prior == 0:
+            return self.appeal.th(lower) > self.appeal.th(upper)
+        z = self.appeal.z(lower, upper)
+        return z * abs(z) > 2 * prior
+
     # The plan.
 
     def has_slot(self, poor: bool) -> bool:
@@ -168,7 +189,7 @@ class SafeDrawSlots(Prices):
         if exchanged_pairs(plan.order_weights) > self.slack(plan) + 8:
             plan.order = unsorted
             self.tighten(plan, slack)
-        elif slot:
+        elif slot and self.rises(plan):
             self.place_slot(plan)
         return plan
 
@@ -192,7 +213,7 @@ class SafeDrawSlots(Prices):
             changed = False
             for p in range(len(plan.order) - 1):
                 upper, lower = plan.order[p], plan.order[p + 1]
-                if self.appeal.th(lower) > self.appeal.th(upper) and not self.certified(upper, lower):
+                if self.looks_better(lower, upper) and not self.certified(upper, lower):
                     before = plan.order
                     plan.order = [*before[:p], lower, upper, *before[p + 2 :]]
                     if self.slack(plan) >= reserve:
@@ -201,6 +222,11 @@ class SafeDrawSlots(Prices):
                         plan.order = before
             if not changed:
                 break
+
+    def rises(self, plan: SlotPlan) -> bool:
+        """5. With a prior the slot stays at place K unless a uniform number is small."""
+        prior = self.prior(plan.occupants[0], plan.occupants[1])
+        return prior <= 0 or self.rng.uniform() < 2 / (1 + exp(gap(prior)))
 
     def place_slot(self, plan: SlotPlan) -> None:
         """5."""
@@ -219,17 +245,18 @@ class SafeDrawSlots(Prices):
         plan.occupant_weights = []
         for x in plan.occupants:
             d = plan.occupants[0]
-            raised = min(0.5, gap(self.bet_evidence(x, d))) - gap(self.bet_evidence(d, x))
+            lead = self.bet_evidence(x, d) + self.prior(x, d)
+            raised = min(0.5, gap(lead)) - gap(-lead)
             plan.occupant_weights.append(1.0 if x == d else exp(raised))
 
     def gap_in_order(self, u: int, v: int, flat: bool) -> float:
         if self.certified(u, v):
             return LARGEST_GAP
         if flat:
-            return 0.1
+            return max(0.1, gap(self.prior(u, v)))
         if not above(u, v, self.reference):
             return 0.5
-        return max(0.5, gap(self.bet_evidence(u, v)))
+        return max(0.5, gap(self.bet_evidence(u, v) + self.prior(u, v)))
 
     # The page.
 
@@ -293,6 +320,7 @@ class SafeDrawSlots(Prices):
 
     def learn(self, page: SlotPage, clicks: list[int]) -> None:
         self.appeal.count(page.shown, clicks)
+        self.clicked_pages += int(any(clicks))
         row = page.row()
         clicked = [a for a in range(len(page.shown)) if clicks[a]]
         places = [(a, b) for a in clicked for b in page.group(a) if b not in clicked]

@@ -1,15 +1,14 @@
 """Knowledge is a fold: the same whatever the batches, and the same as a Ranker's for the same pages."""
 
 import itertools
-import mmap
+import math
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from saferank.live.learner import Learner
-from saferank.saved_state import bytes_in_use
+from saferank.saved_state import bytes_in_use, flatten
 from saferank.service.knowledge.knowledge import ROUNDS, Knowledge
 from saferank.service.knowledge.lessons import Lesson, Lessons
 from saferank.service.knowledge.view import View
@@ -120,7 +119,7 @@ def test_parity_is_drawn_from_the_coins() -> None:
 def test_epochs_are_rounds_to_the_policy() -> None:
     terms = TERMS._replace(lifetime_ms=1000, rule="anytime:0.5", opened_at=5000)
     assert [terms.epoch_at(at) for at in (0, 5000, 5999, 6000, 9001)] == [0, 0, 0, 1, 4]
-    world = World("kl-ucb-br", 4, 2, rule="anytime:0.5", seed=4)
+    world = World("kl-ucb-br", 4, 2, rule="anytime:0.5", seed=4, lifetime_ms=1000)
     world.visit(150)
     certified = world.knowledge.certified.pairs
     assert certified
@@ -141,7 +140,7 @@ def test_a_lesson_that_names_unknown_items_or_is_of_another_size_or_form_teaches
     strange = [
         record._replace(row=("nobody", *record.row[1:])),
         record._replace(k=2),
-        record._replace(form="SlotState"),
+        record._replace(form="LargeState"),
         record._replace(row=(), law=record.law._replace(start=b"", end=b"")),
     ]
     world.learn([*(Lesson(each, 1) for each in strange), Lesson(record, 8)])
@@ -154,47 +153,40 @@ def pairs(world: World) -> list[tuple[str, str]]:
     return list(itertools.permutations(world.items, 2))
 
 
-def ends(knowledge: Knowledge) -> bool:
-    return knowledge.learner.lifetime == ROUNDS
-
-
-def test_items_that_outgrow_certificates_with_a_lifetime_make_room_or_begin_again() -> None:
+def test_any_number_of_items_may_come_and_certificates_stay() -> None:
     world = World("kl-ucb-br", 7, 3, rule="anytime:0.5")
     world.visit(200)
     knowledge = world.knowledge
-    number = knowledge.learner.index
-    certain = {pair: knowledge.certified.surely(number[pair[0]], number[pair[1]]) for pair in pairs(world)}
-    assert any(certain.values())
-    assert knowledge.know([*world.items, "new"]) is None
-    changed = knowledge.know([*world.items[:3], *(f"n{number}" for number in range(250))])
-    assert changed is not None and changed[1] and not {*changed[1]} & {*changed[0]}
-    assert len(knowledge.learner.items) == 253 and ends(knowledge)  # those of the call alone are few enough
-    for (better, worse), sure in certain.items():
-        if {better, worse} <= {*world.items[:3]}:
-            index = knowledge.learner.index
-            assert knowledge.certified.surely(index[better], index[worse]) == sure
-    held = len(knowledge.certified.pairs)
-    again = knowledge.know([f"n{number}" for number in range(300)])
-    assert again is not None and len(again[1]) == held
-    assert not ends(world.knowledge)
-    assert View(world.knowledge, [f"n{number}" for number in range(300)]).page(bytes(range(32))).fault is None
+    held = {pair[:2] for pair in knowledge.named(knowledge.certified.pairs)}
+    assert held
+    knowledge.know([*world.items[:3], *(f"n{number}" for number in range(300))])
+    knowledge.changed_certificates()
+    assert {pair[:2] for pair in knowledge.named(knowledge.certified.pairs)} == held
+    assert View(knowledge, [f"n{number}" for number in range(300)]).page(bytes(range(32))).fault is None
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system does not tell")
-def test_large_tables_take_memory_only_where_they_are_used_even_in_a_new_epoch() -> None:
-    """The tables of 200 items have 25 MB, and an epoch that begins writes to 10 of them."""
+@pytest.mark.parametrize(("policy", "lifetime"), [("safe-draw", 0), ("safe-draw", 1000)])
+def test_a_context_of_forty_items_takes_little_memory(policy: str, lifetime: int) -> None:
+    """Rows are for pairs that were compared, not for all pairs of items."""
+    knowledge = Knowledge(TERMS._replace(policy=policy, lifetime_ms=lifetime), 10, [f"i{n}" for n in range(40)])
+    knowledge.turn_to(1)
+    assert bytes_in_use(knowledge.learner.state) < 2**17
 
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 
-    def known() -> Knowledge:
-        knowledge = Knowledge(TERMS._replace(policy="safe-draw"), 10, [f"i{number}" for number in range(200)])
-        knowledge.know([f"i{number}" for number in range(201)])
-        knowledge.turn_to(1)
-        return knowledge
+def test_certificates_that_never_end_are_those_of_the_simulator() -> None:
+    """With an endless lifetime a context has the policy that is measured: no epochs, no largest gap, no alarms."""
+    knowledge = Knowledge(TERMS._replace(policy="safe-draw", lifetime_ms=0), 3, list("abcdef"))
+    simulated = Learner("safe-draw", original=list("abc"), candidates=list("def"), rule=TERMS.rule)
+    for mine, other in zip(flatten(knowledge.learner.state), flatten(simulated.state), strict=True):
+        assert np.array_equal(mine[1], other[1]), mine[0]
+    assert type(knowledge.learner.state) is type(simulated.state)
 
-    kept = [known()]
-    before = resident()
-    kept += [known() for _ in range(8)]
-    assert resident() - before < 40 * 2**20
-    assert all(bytes_in_use(knowledge.learner.state) < 2**20 for knowledge in kept)
+
+def test_an_epoch_is_expected_to_have_as_many_pages_as_the_one_before() -> None:
+    world = World("safe-draw", 7, 3, lifetime_ms=1000)
+    assert world.knowledge.learner.state.duels.levels.tolist()[::2] == [7.0, 5.0]
+    world.knowledge.pages = 10**6
+    world.knowledge.turn_to(1)
+    assert world.knowledge.learner.state.duels.levels[2] == pytest.approx(math.log(1e6 / 200))
+    world.knowledge.turn_to(2)
+    assert world.knowledge.learner.state.duels.levels[2] == 5.0

@@ -22,13 +22,15 @@ def recorded(knowledge: Knowledge, view: View, page: Proposal, number: int = 0) 
 class World:
     """Items with an appeal each, production's ranking at random, and visitors who click by appeal."""
 
-    def __init__(self, policy: str, n_items: int, k: int, rule: str = "anytime:0.1", seed: int = 0) -> None:
+    def __init__(
+        self, policy: str, n_items: int, k: int, rule: str = "anytime:0.1", seed: int = 0, lifetime_ms: int = 0
+    ) -> None:
         self.dice = random.Random(seed)
         self.items = [f"i{number}" for number in range(n_items)]
         self.appeal = {item: 0.9 * (number + 1) / n_items for number, item in enumerate(self.items)}
         self.dice.shuffle(self.items)
         self.base = list(self.items)
-        self.knowledge = Knowledge(TERMS._replace(policy=policy, rule=rule), k, self.base)
+        self.knowledge = Knowledge(TERMS._replace(policy=policy, rule=rule, lifetime_ms=lifetime_ms), k, self.base)
         self.faults: list[str] = []
         self.shown: set[tuple[str, ...]] = set()
 

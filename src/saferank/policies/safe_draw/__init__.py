@@ -22,32 +22,28 @@ and figures are in docs/policies/safe-draw.md.
 'x'
 """
 
-import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from saferank._kernel import implements, verb
 from saferank.policies.registry import OURS, Look, Outlook, Presentation, Setup, given_rule, register, register_variant
-from saferank.policies.safe_draw import exact, lifetime_exact, lifetime_slots, slots
-from saferank.policies.safe_draw.exact import ExactState
-from saferank.policies.safe_draw.lifetime_exact import LifetimeExactState
-from saferank.policies.safe_draw.lifetime_slots import LifetimeSlotState
-from saferank.policies.safe_draw.races import RACERS
-from saferank.policies.safe_draw.slots import SlotState
+from saferank.policies.safe_draw import large, small
+from saferank.policies.safe_draw.constants import RACERS, TRUST
+from saferank.policies.safe_draw.large import LargeState
+from saferank.policies.safe_draw.small import SmallState
+from saferank.policies.safe_draw.trust import Trust, new_trust
 from saferank.policies.shared.derivation import close_ranks
 from saferank.policies.shared.epochs import advance
 from saferank.policies.shared.issuing import freeze
 from saferank.policies.shared.room import has_room
 from saferank.randomness import Words
 from saferank.safety.worst_case import MOST_SEATS
-from saferank.statistics.bets import SLOT_WEIGHTS, BetTable, bet_table
+from saferank.statistics.bets import EVEN_WEIGHTS, SLOT_WEIGHTS, Bets, BetTable, bet_table, new_bets
 from saferank.verbs import Flags, Impression, Ints, Items, choose, learn
 
-State = ExactState | SlotState | LifetimeExactState | LifetimeSlotState
-"""The forms of the policy: up to 12 items, and beyond; with certificates that last, or that have a lifetime."""
-
-_FORMS = {ExactState: exact, SlotState: slots, LifetimeExactState: lifetime_exact, LifetimeSlotState: lifetime_slots}
+State = SmallState | LargeState
+"""Evidence is the same for both; the plan for up to 12 items is another one than the plan for more."""
 
 
 MOST_POSITIONS = 63 - RACERS
@@ -55,55 +51,57 @@ MOST_POSITIONS = 63 - RACERS
 
 
 class SafeDraw(NamedTuple):
-    """Hyper-parameters: the table of the bets, which knows alpha."""
+    """Hyper-parameters: the table of the bets, which knows alpha, and how likely production has two items right."""
 
     table: BetTable
+    trust: float
+
+
+class Known(NamedTuple):
+    """What a state begins with."""
+
+    round: Ints
+    learned: Ints
+    trust: Trust
+    duels: Bets
 
 
 @verb
 def _page(state: Any, policy: SafeDraw, rng: Words, impression: Impression) -> None:
-    """Issue a page, by the form of the state."""
+    """Issue a page, by the plan of the state."""
 
 
 @verb
 def _take_clicks(state: Any, policy: SafeDraw, impression: Impression, clicks: Ints) -> None:
-    """Learn from a page, by the form of the state."""
+    """Learn from a page."""
 
 
 @verb
 def _note_exchanges(state: Any, policy: SafeDraw, impression: Impression) -> None:
-    """Note which exchanges are safe, by the form of the state."""
+    """Note which exchanges are safe."""
 
 
 @verb
 def _fits(state: Any) -> bool:
-    """True when one more page can be learnt without anything growing, by the form of the state."""
+    """True when one more page can be learnt without anything growing."""
     raise NotImplementedError
 
 
-@functools.partial(verb, default=True)
+@verb
 def _begin_epoch(state: Any) -> None:
-    """Begin the epoch of the next page. Nothing to do for a form without a lifetime."""
+    """Begin the epoch of the next page."""
 
 
-implements(_page, ExactState)(exact.exact_page)
-implements(_take_clicks, ExactState)(exact.exact_learn)
-implements(_note_exchanges, ExactState)(exact.exact_freeze)
-implements(_fits, ExactState)(exact.exact_has_room)
-implements(_page, SlotState)(slots.slot_page)
-implements(_take_clicks, SlotState)(slots.slot_learn)
-implements(_note_exchanges, SlotState)(slots.slot_freeze)
-implements(_fits, SlotState)(slots.slots_have_room)
-implements(_page, LifetimeExactState)(lifetime_exact.lifetime_page)
-implements(_take_clicks, LifetimeExactState)(lifetime_exact.lifetime_learn)
-implements(_note_exchanges, LifetimeExactState)(lifetime_exact.exact_freeze)
-implements(_fits, LifetimeExactState)(lifetime_exact.lifetime_has_room)
-implements(_begin_epoch, LifetimeExactState)(lifetime_exact.begin_exact_epoch)
-implements(_page, LifetimeSlotState)(lifetime_slots.lifetime_slot_page)
-implements(_take_clicks, LifetimeSlotState)(lifetime_slots.lifetime_slot_learn)
-implements(_note_exchanges, LifetimeSlotState)(lifetime_slots.slot_freeze)
-implements(_fits, LifetimeSlotState)(lifetime_slots.lifetime_slots_have_room)
-implements(_begin_epoch, LifetimeSlotState)(lifetime_slots.begin_slot_epoch)
+implements(_page, SmallState)(small.small_page)
+implements(_take_clicks, SmallState)(small.small_learn)
+implements(_note_exchanges, SmallState)(small.small_freeze)
+implements(_fits, SmallState)(small.small_has_room)
+implements(_begin_epoch, SmallState)(small.small_advance)
+implements(_page, LargeState)(large.large_page)
+implements(_take_clicks, LargeState)(large.large_learn)
+implements(_note_exchanges, LargeState)(large.large_freeze)
+implements(_fits, LargeState)(large.large_has_room)
+implements(_begin_epoch, LargeState)(large.large_advance)
 
 
 @implements(choose, SafeDraw)
@@ -132,73 +130,62 @@ def _has_room(policy: SafeDraw, state: Any) -> bool:
 
 
 def _start(setup: Setup) -> tuple[SafeDraw, State]:
-    if setup.n_items > MOST_SEATS:
-        return _start_slots(setup)
-    policy = SafeDraw(bet_table(setup.rule.level))
-    if setup.lifetime is not None:
-        return policy, lifetime_exact.start(setup, setup.lifetime)
-    return policy, exact.start_exact(setup)
+    """Nothing is known; the first items are production's ranking."""
+    return _start_as(setup, setup.n_items > MOST_SEATS)
 
 
-def _start_slots(setup: Setup) -> tuple[SafeDraw, State]:
-    policy = SafeDraw(bet_table(setup.rule.level, SLOT_WEIGHTS))
-    if setup.lifetime is not None:
-        return policy, lifetime_slots.start(setup, setup.lifetime)
-    return policy, slots.start_slots(setup)
+def _start_large(setup: Setup) -> tuple[SafeDraw, State]:
+    return _start_as(setup, is_large=True)
+
+
+def _start_as(setup: Setup, is_large: bool) -> tuple[SafeDraw, State]:
+    table = bet_table(setup.rule.level, SLOT_WEIGHTS if is_large else EVEN_WEIGHTS)
+    policy = SafeDraw(table, TRUST if setup.trust is None else setup.trust)
+    places = setup.n_positions + RACERS
+    duels = new_bets(setup.n_items, setup.lifetime, 3 * places * (places - 1) // 4)
+    known = Known(np.zeros(1, np.int64), np.zeros(1, np.int64), new_trust(setup.n_items), duels)
+    base, present = np.arange(setup.n_positions, dtype=np.uint32), np.ones(setup.n_items, np.bool_)
+    return policy, (large if is_large else small).arranged(known, base, present)
 
 
 def _arranged(state: State, base: Items, present: Flags) -> State:
-    """The state for these items and this ranking of production's, in the form that suits their number.
-
-    What bets and certificates say stays. The guesses of one form mean nothing to the other: they begin again.
-    """
-    if isinstance(state, LifetimeExactState | LifetimeSlotState):
-        return _arranged_with_lifetime(state, base, present)
-    if int(present.sum()) > MOST_SEATS:
-        return slots.arranged_slots(state if isinstance(state, SlotState) else slots.from_exact(state), base, present)
-    return exact.arranged_exact(state if isinstance(state, ExactState) else exact.from_slots(state), base, present)
-
-
-def _arranged_with_lifetime(state: LifetimeExactState | LifetimeSlotState, base: Items, present: Flags) -> State:
-    if int(present.sum()) > MOST_SEATS:
-        return lifetime_slots.arranged(state, base, present)
-    known = lifetime_slots.known_of(state) if isinstance(state, LifetimeSlotState) else state
-    return lifetime_exact.arranged(known, base, present)
+    """The state for these items and this ranking of production's, with the plan that suits their number."""
+    return _grow((large if int(present.sum()) > MOST_SEATS else small).arranged(state, base, present))
 
 
 def _rebuild(policy: SafeDraw, state: State, base: Items) -> State:
-    return _arranged(state, base, _form(state).present_items(state))
+    return _arranged(state, base, _plan(state).present_items(state))
 
 
 def _regroup(policy: SafeDraw, state: State, present: Flags) -> State:
     """Production's ranking closes up when one of its items leaves."""
-    return _arranged(state, close_ranks(_form(state).base_of(state), present), present)
+    return _arranged(state, close_ranks(_plan(state).base_of(state), present), present)
 
 
-def _form(state: State) -> Any:
-    """The module of the state's form."""
-    return _FORMS[type(state)]
+def _plan(state: State) -> Any:
+    """The module of the state's plan."""
+    return small if isinstance(state, SmallState) else large
 
 
 def _leader(state: State) -> Ints:
-    return np.asarray(_form(state).leader_of(state))
+    return np.asarray(_plan(state).leader_of(state))
 
 
 def _settled(state: State, i: int, j: int) -> bool:
-    return bool(_form(state).settled(state, i, j))
+    return bool(_plan(state).settled(state, i, j))
 
 
 def _worst(state: State) -> int:
-    return int(_form(state).worst_of_newest(state))
+    return int(_plan(state).worst_of_newest(state))
 
 
 def _outlook(policy: SafeDraw, state: State) -> Outlook:
-    outlook: Outlook = _form(state).outlook(state)
+    outlook: Outlook = _plan(state).outlook(state)
     return outlook
 
 
 def _grow(state: State) -> State:
-    grown: State = _form(state).with_room(state)
+    grown: State = _plan(state).with_room(state)
     return grown
 
 
@@ -221,6 +208,7 @@ KIND = register(
     grow=_grow,
     caches=("plan", "possible", "race", "renewal"),
     lifetimes=True,
+    trusts=True,
     shown_as=Presentation(
         "SafeDraw",
         Look("#b3136f", "#ff7ac4", (0, (12, 1.5)), "8"),
@@ -230,4 +218,4 @@ KIND = register(
     ),
 )
 
-register_variant(KIND, "slots", _start_slots)
+register_variant(KIND, "slots", _start_large)

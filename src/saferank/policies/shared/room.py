@@ -41,7 +41,7 @@ def make_room(kind: PolicyKind, setup: Setup, policy: Any, state: Any) -> tuple[
         return policy, kind.grow(state)
     grows = hasattr(state, "duels") and isinstance(state.duels, HashedDuels | LifetimeDuels)
     while grows and crowded(state.duels, setup.n_positions + 1):
-        state = state._replace(duels=with_more_slots(state.duels))
+        state = state._replace(duels=with_more_slots(state.duels, setup.n_positions + 1))
     if hasattr(state, "leaders") and leaders_full(state.leaders):
         state = state._replace(leaders=with_more_leaders(state.leaders))
     if kind.rule is not None and hasattr(policy, "lead_needed"):

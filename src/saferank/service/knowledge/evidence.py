@@ -19,8 +19,8 @@ _MOST_ASKED = 64
 
 def compared(learner: Learner, most: int) -> Compared:
     """Pairs with comparisons, at most so many, the leading item first."""
-    duels = learner.state.duels
-    wins = getattr(duels, "wins", getattr(getattr(duels, "book", None), "wins", None))
+    duels = _pairs(learner)
+    wins = getattr(duels, "wins", None)
     if wins is not None and hasattr(duels, "low"):
         met = np.flatnonzero((duels.low >= 0) & (wins.sum(axis=1) > 0))[:most]
         numbers = list(zip(duels.low[met].tolist(), duels.high[met].tolist(), strict=True))
@@ -79,24 +79,22 @@ def joined(races: Iterable[PairProgress]) -> PairProgress:
 
 def _table(learner: Learner) -> tuple[Ints, Ints, Ints, Ints]:
     """The pairs with comparisons: both items, wins of the first, wins of the second."""
-    duels: Any = learner.state.duels
-    wins = getattr(duels, "wins", getattr(getattr(duels, "book", None), "wins", None))
-    if (
-        wins is not None
-        and wins.ndim == 2
-        and wins.shape[1] == 2
-        and (hasattr(duels, "low") or hasattr(duels, "n_items"))
-    ):
+    duels = _pairs(learner)
+    wins = getattr(duels, "wins", None)
+    if wins is not None and hasattr(duels, "low"):
         rows = np.flatnonzero(wins.sum(axis=1))
-        low = duels.low[rows] if hasattr(duels, "low") else rows // duels.n_items[0]
-        high = duels.high[rows] if hasattr(duels, "high") else rows % duels.n_items[0]
-        return low, high, wins[rows, 0], wins[rows, 1]
+        return duels.low[rows], duels.high[rows], wins[rows, 0], wins[rows, 1]
     if wins is not None and wins.shape == (len(learner.items), len(learner.items)):
         low, high = np.nonzero(np.triu(wins + wins.T, 1))
         return low, high, wins[low, high], wins[high, low]
     pairs = [(learner.index[a], learner.index[b], (n + s) // 2, (n - s) // 2) for a, b, s, n in compared(learner, 2000)]
     columns = np.array(pairs, np.int64).reshape(-1, 4)
     return columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3]
+
+
+def _pairs(learner: Learner) -> Any:
+    """The table of pairs; duels with a lifetime have it inside."""
+    return getattr(learner.state.duels, "pairs", learner.state.duels)
 
 
 def reversed_pairs(shown: Sequence[str], leader: Sequence[str]) -> int:

@@ -229,7 +229,7 @@ class Fold:
             fitting = knowledge.fitting_until(some)
             ahead *= 2
             if fitting == 0:
-                self._make_fit(knowledge, some.record(0), run.rows[begin])
+                self._make_fit(knowledge, some.record(0))
                 fitting, ahead = 1, _AHEAD  # what follows is numbered again, and may not fit either
             self._learn_fitting(knowledge, some.between(0, fitting), run.rows[begin : begin + fitting])
             begin += fitting
@@ -254,12 +254,10 @@ class Fold:
         introduce(self.knowledge)
         self._new_version(knowledge, "opened", moment)
 
-    def _make_fit(self, knowledge: Knowledge, record: PageRecord | None, page: PageRow) -> None:
+    def _make_fit(self, knowledge: Knowledge, record: PageRecord | None) -> None:
         assert record is not None
         self.looks[knowledge.k] = look_of(record)
-        changed = knowledge.make_fit(record)
-        if changed is not None:
-            self._new_version(knowledge, "restart", Moment(issue_time(page), page.impression), changed)
+        knowledge.make_fit(record)
 
     def _learn_fitting(self, knowledge: Knowledge, lessons: Lessons, run: Sequence[PageRow]) -> None:
         alarms = knowledge.alarms

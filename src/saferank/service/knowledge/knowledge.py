@@ -8,18 +8,17 @@ So the same kernels serve the simulator, which counts pages, and the service, wh
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
-from saferank.live.fewer_items import can_lose_items, without_items
 from saferank.live.learner import Learner
 from saferank.policies import policy_kind
-from saferank.saved_state import thinned
+from saferank.policies.safe_draw.constants import TRUST
 from saferank.service.knowledge.certified import Certified, Pair
 from saferank.service.knowledge.lessons import Laid, Lessons, as_pages, renumbered
-from saferank.service.knowledge.sights import Sights
-from saferank.statistics.lifetimes import LARGEST_CATALOGUE
+from saferank.statistics.bets import Bets, set_levels
+from saferank.statistics.certificates import ENDLESS, held
 from saferank.store.page_record import PageRecord
 
 NamedPair = tuple[str, str, int, int]
@@ -38,13 +37,6 @@ ROUNDS = 1 << 40
 """Rounds of an epoch: more than there are ever pages in one."""
 
 
-SPARE = 32
-"""When items must make room for new ones, so many more go: it is done seldom then."""
-
-TURNOVER = 64
-"""If room must be made again after fewer pages than this, items do not come and go: the catalogue is too large."""
-
-
 class Terms(NamedTuple):
     """What is fixed when a context is opened, until a reset takes others."""
 
@@ -55,6 +47,7 @@ class Terms(NamedTuple):
     opened_at: int  # epochs are counted from here
     source_daily_pages: int = 0  # pages of one source that count in a day; 0: all
     first_epoch: int = 0  # the number of the epoch that begins at ``opened_at``
+    trust: float = TRUST  # in production's ranking, for a policy that asks for it
 
     def epoch_at(self, at: int) -> int:
         """The epoch of a page that is issued at this time."""
@@ -81,7 +74,6 @@ class Knowledge:
         self.learner = self._new_learner(items)
         self.certified = Certified()
         self.others: tuple[Knowledge, ...] = ()  # that of other page sizes of the context (``sharing``)
-        self.sights = Sights(len(items))
 
     @classmethod
     def restored(
@@ -92,7 +84,6 @@ class Knowledge:
         pages: int,
         learner: bytes,
         misfits: int = 0,
-        sights: Sequence[int] = (),
     ) -> "Knowledge":
         """The knowledge of a snapshot."""
         knowledge = cls.__new__(cls)
@@ -100,7 +91,6 @@ class Knowledge:
         knowledge.folds, knowledge.misfits, knowledge.others = 0, misfits, ()
         knowledge.learner = Learner.load(learner)
         knowledge.certified = Certified(held_certificates(knowledge.learner))
-        knowledge.sights = Sights(len(knowledge.learner.items), sights)
         return knowledge
 
     @property
@@ -119,51 +109,16 @@ class Knowledge:
 
     # --- items ---
 
-    def know(self, items: Sequence[str]) -> Changed | None:
-        """These items take part, and no others; returns the certificates that change by it, None for none.
-
-        Certificates with a lifetime are kept for every pair, so there is a largest catalogue for them. When the items
-        that were ever seen outgrow it, others than these make room. If these alone are too many, they begin again.
-        """
-        learner, changed = self.learner, None
+    def know(self, items: Sequence[str]) -> None:
+        """These items take part, and no others. What is known of others stays, for the time when they return."""
+        learner = self.learner
         new = [item for item in items if item not in learner.index]
-        if new and self._lifetime(len(learner.items) + len(new)) != learner.lifetime:
-            if self._lifetime(len(items)) != learner.lifetime or not can_lose_items(learner):
-                return (), self.begin_again(items)
-            changed = self.make_room(len(learner.items) + len(new) - LARGEST_CATALOGUE, items)
-            learner = self.learner
         present = np.zeros(len(learner.items) + len(new), np.bool_)
         present[[learner.index[item] for item in items if item in learner.index]] = True
         present[len(learner.items) :] = True
         if new or not np.array_equal(present, learner.present):
             learner.regroup(present, new)
-            if new:
-                self.sights = self.sights.with_more(len(new))
             self.folds += 1
-        return changed
-
-    def make_room(self, wanted: int, items: Sequence[str]) -> Changed | None:
-        """Forget at least so many items, those first that no page has compared for the longest time, none of these.
-
-        Returns the certificates that change by it, None for none: lost are those with an item that goes, gained those
-        that followed from them.
-        """
-        stay = {self.learner.index[item] for item in items if item in self.learner.index}
-        oldest = [number for number in self.sights.oldest_first() if number not in stay]
-        return self._lose(oldest[: wanted + SPARE])
-
-    def _lose(self, gone: Sequence[int]) -> Changed | None:
-        before = {pair[:2]: pair for pair in self.named(self.certified.pairs)}
-        self.learner = without_items(self.learner, gone)
-        self.learner.state = thinned(self.learner.state)
-        self.certified, self.folds = Certified(held_certificates(self.learner)), self.folds + 1
-        self.sights = self.sights.without(gone)
-        now = {pair[:2]: pair for pair in self.named(self.certified.pairs)}
-        gained, lost = (
-            [now[pair] for pair in now.keys() - before.keys()],
-            [before[p] for p in before.keys() - now.keys()],
-        )
-        return (sorted(gained), sorted(lost)) if gained or lost else None
 
     def fitting_until(self, lessons: Lessons) -> int:
         """The number of the first lesson that cannot be learnt yet.
@@ -180,8 +135,8 @@ class Knowledge:
     def _index(self) -> dict[str, int]:
         return cast(dict[str, int], self.learner.index)  # items of the service are text
 
-    def make_fit(self, record: PageRecord) -> Changed | None:
-        """Let the items of a page take part; returns the certificates that change by it, None for none.
+    def make_fit(self, record: PageRecord) -> None:
+        """Let the items of a page take part.
 
         A form of the policy that only a few pages have is not taken on, so that base rankings of different lengths
         that alternate do not undo each other: their pages teach nothing then.
@@ -189,52 +144,31 @@ class Knowledge:
         if record.form != self.form:
             self.misfits += 1
             if self.misfits < MISFITS:
-                return None
-        changed = self._make_room_for(record) if record.form == self.form else None
+                return
         here, old = [str(item) for item in self.learner.present_items()], self.learner
         everything = [*map(str, old.items), *record.row]
         for items in (dict.fromkeys([*here, *record.row]), record.row, dict.fromkeys([*everything, *FILLERS])):
-            self.learner, sights = copied_learner(old), self.sights
-            again = self.know(list(items))
+            self.learner = copied_learner(old)
+            self.know(list(items))
             if self.form == record.form:
-                self.learner.state = thinned(self.learner.state)  # not in know: that takes longer than a view may
                 self.misfits = 0
-                return again or changed
-            self.learner, self.sights = old, sights
-        return changed
-
-    def _make_room_for(self, record: PageRecord) -> Changed | None:
-        """Nobody tells the fold which items have left: those make room that no page has compared for a long time."""
-        new = sum(item not in self.learner.index for item in record.row)
-        wanted = len(self.learner.items) + new - LARGEST_CATALOGUE
-        if not new or wanted <= 0 or not can_lose_items(self.learner):
-            return None
-        made_lately = self.sights.pages_since is not None and self.sights.pages_since < TURNOVER
-        return None if made_lately else self.make_room(wanted, record.row)
-
-    def _lifetime(self, n_items: int) -> int | None:
-        """Rounds of an epoch, if the policy and the size of the catalogue allow certificates with a lifetime.
-
-        They are used without an end of epochs too: certificates that contradict each other are dropped then.
-        """
-        kind = policy_kind(self.terms.policy)
-        try:
-            kind.check_lifetime(ROUNDS, n_items)
-        except ValueError:
-            return None
-        return ROUNDS
+                return
+            self.learner = old
 
     def _new_learner(self, items: Sequence[str]) -> Learner:
+        """Certificates that never end have an endless lifetime, where the policy can have one."""
+        kind, lifetime = policy_kind(self.terms.policy), ROUNDS if self.terms.lifetime_ms else ENDLESS
         learner = Learner(
             self.terms.policy,
             original=items[: self.k],
             candidates=items[self.k :],
             rule=self.terms.rule,
-            lifetime=self._lifetime(len(items)),
+            lifetime=lifetime if kind.lifetimes else None,
+            trust=self.terms.trust if kind.trusts else None,
         )
         learner.state.round[0] = self.epoch * ROUNDS
         learner.advance()
-        learner.state = thinned(learner.state)
+        _expect(learner, 0)
         return learner
 
     def begin_again(self, items: Sequence[str] | None = None, terms: Terms | None = None) -> list[NamedPair]:
@@ -245,7 +179,6 @@ class Knowledge:
             self.terms, self.misfits = terms, 0
         self.learner = self._new_learner(present if items is None else items)
         self.certified, self.pages, self.folds = Certified(), 0, self.folds + 1
-        self.sights = Sights(len(self.learner.items))
         return lost
 
     # --- the fold ---
@@ -254,10 +187,10 @@ class Knowledge:
         """Begin a later epoch; True when one began."""
         if epoch <= self.epoch:
             return False
-        self.epoch, self.pages, self.folds = epoch, 0, self.folds + 1
+        ended, self.epoch, self.pages, self.folds = self.pages, epoch, 0, self.folds + 1
         self.learner.state.round[0] = epoch * ROUNDS
         self.learner.advance()
-        self.learner.state = thinned(self.learner.state)
+        _expect(self.learner, ended)
         return True
 
     def laid_out(self, lessons: Lessons) -> Laid:
@@ -278,8 +211,7 @@ class Knowledge:
                 pages = renumbered(pages, [self.learner.index.get(item, -1) for item in learner.items])
                 learner = self.learner
             before = (self.learner.certificates_given(), self.alarms)
-            first_done, done = done, self.learner.fold(pages, done)
-            self.sights.note(pages, first_done, done)
+            done = self.learner.fold(pages, done)
             self.pages = first + numbers[done - 1] + 1
             if (self.learner.certificates_given(), self.alarms) != before:
                 yield numbers[done - 1]
@@ -312,10 +244,12 @@ def copied_learner(learner: Learner) -> Learner:
 
 
 def held_certificates(learner: Learner) -> list[Pair]:
-    """The pairs (better, worse) whose certificates hold."""
-    table: Any = getattr(learner.state.duels, "table", None)
-    if table is not None:
-        return [(int(better), int(worse)) for better, worse in np.argwhere(table.expires > 0)]
-    better, worse, _, given = learner.state.duels.certificates
-    size = int(given[0])
-    return list(dict.fromkeys(zip(better[:size].tolist(), worse[:size].tolist(), strict=True)))
+    """The pairs (better, worse) whose certificates hold, in the order in which they were given."""
+    return list(dict.fromkeys((i, j) for i, j, _ in held(learner.state.duels.certificates)))
+
+
+def _expect(learner: Learner, pages: int) -> None:
+    """Days have no number of pages: an epoch is expected to have as many as the one before had, at first few."""
+    if isinstance(learner.state.duels, Bets) and learner.lifetime == ROUNDS:
+        learner.state.duels.epoch[2] = pages
+        set_levels(learner.state.duels)

@@ -36,11 +36,10 @@ class SizeKnowledge(NamedTuple):
     pages: int
     misfits: int
     learner: bytes
-    sights: Sequence[int]
 
     def restored(self, terms: Terms) -> Knowledge:
         """The knowledge."""
-        return Knowledge.restored(terms, self.k, self.epoch, self.pages, self.learner, self.misfits, self.sights)
+        return Knowledge.restored(terms, self.k, self.epoch, self.pages, self.learner, self.misfits)
 
 
 def pack(fold: Fold) -> bytes:
@@ -49,7 +48,7 @@ def pack(fold: Fold) -> bytes:
     Votes and sources are: they go back further.
     """
     parts = [
-        SizeKnowledge(k, part.epoch, part.pages, part.misfits, part.learner.save(), part.sights.packed())
+        SizeKnowledge(k, part.epoch, part.pages, part.misfits, part.learner.save())
         for k, part in fold.knowledge.items()
     ]
     marks, sources = fold.votes.marks.tobytes(), fold.sources.packed()
@@ -59,7 +58,6 @@ def pack(fold: Fold) -> bytes:
         "looks": [[k, *look] for k, look in fold.looks.items()],
         "race": joined(race(part.learner, part.certified) for part in fold.knowledge.values()),
         "knowledge": [[*part[:4], len(part.learner)] for part in parts],
-        "sights": [part.sights for part in parts],
         "compared": fold.compared.facts(),
         "shadow": fold.shadow,
         "votes": [fold.votes.epoch, fold.votes.level, len(marks)],
@@ -97,8 +95,8 @@ def read_head(body: bytes) -> dict[str, Any]:
 def read_parts(body: bytes) -> tuple[SizeKnowledge, ...]:
     """The knowledge of a publication, still packed."""
     facts, at, parts = read_head(body), 4 + _LENGTH.unpack_from(body)[0], []
-    for (k, epoch, pages, misfits, size), sights in zip(facts["knowledge"], facts["sights"], strict=True):
-        parts.append(SizeKnowledge(k, epoch, pages, misfits, body[at : at + size], sights))
+    for k, epoch, pages, misfits, size in facts["knowledge"]:
+        parts.append(SizeKnowledge(k, epoch, pages, misfits, body[at : at + size]))
         at += size
     if at + facts["votes"][-1] + facts["sources"][-1] + CHECKSUM_SIZE != len(body):
         raise ValueError("a publication is longer or shorter than it says")

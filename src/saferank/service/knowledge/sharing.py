@@ -6,17 +6,25 @@ for leaders, for the policy that chooses a page, and for the check before servin
 then those of the others by size and name. One that contradicts what is certain before it is left out.
 
 Each size errs about a pair with the probability alpha of the rule, so all s sizes together with s alpha at most.
-Certificates are shared by catalogues that are small enough for a table of all pairs.
+Certificates are shared by policies whose certificates may have a lifetime, endless or not.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from saferank.live.learner import Learner
-from saferank.service.knowledge.certified import Certified, Pair
+from saferank.service.knowledge.certified import Certified
 from saferank.service.knowledge.knowledge import Knowledge
+from saferank.statistics.certificates import (
+    BITS,
+    Certificates,
+    close,
+    keep_certificate,
+    new_closure,
+    with_longer_list,
+)
+from saferank.statistics.certificates import held as held_by
+from saferank.statistics.epochs import end_of_fresh
 
 Names = tuple[str, str]
 """Better and worse item."""
@@ -39,8 +47,8 @@ def introduce(known: Mapping[int, Knowledge]) -> None:
 
 
 def shares(learner: Learner) -> bool:
-    """True when it has a table of certificates for all pairs."""
-    return hasattr(learner.state.duels, "table")
+    """True when it keeps what follows from its certificates."""
+    return hasattr(learner.state.duels, "closure")
 
 
 def held(knowledge: Knowledge) -> Held:
@@ -81,40 +89,32 @@ def teach(knowledge: Knowledge, certified: Certified) -> None:
     """Let the policy know the certificates of other sizes. The state is that of a view: nothing is learnt by it."""
     learner, n_items = knowledge.learner, len(knowledge.learner.items)
     new = [pair for pair in certified.pairs[len(knowledge.certified.pairs) :] if max(pair) < n_items]
+    ends = _ends(knowledge.others)
     duels = learner.state.duels
-    table = duels.table._replace(expires=duels.table.expires.copy(), above=_closure(certified, n_items))
+    kept = with_longer_list(duels.certificates)
+    while len(kept.better) < kept.given[0] + len(new):
+        kept = with_longer_list(kept)
     for i, j in new:
-        table.expires[i, j] = _end(knowledge.others, str(learner.items[i]), str(learner.items[j]))
-    duels = duels._replace(table=table, certificates=_longer(duels.certificates, new))
+        keep_certificate(kept, i, j, 0, ends[str(learner.items[i]), str(learner.items[j])])
+    closures = {name: new_closure(n_items, _room(kept)) for name in ("closure", "fresh") if hasattr(duels, name)}
+    duels = duels._replace(certificates=kept, **closures)
+    close(kept, duels.closure, 1)
+    if "fresh" in closures:
+        close(kept, duels.fresh, end_of_fresh(duels))
     learner.state = learner.state._replace(duels=duels)
     learner.base = ()  # the leader is derived again, whatever the base ranking is
 
 
-def _closure(certified: Certified, n_items: int) -> Any:
-    above, size, mask = np.zeros((n_items, n_items), np.bool_), -(-n_items // 8), (1 << n_items) - 1
-    for item in certified.winners():
-        if item < n_items:
-            bits = np.frombuffer((certified.below(item) & mask).to_bytes(size, "little"), np.uint8)
-            above[item] = np.unpackbits(bits, count=n_items, bitorder="little")
-    return above
+def _room(kept: Certificates) -> int:
+    """Numbers that the items of all certificates need."""
+    return BITS * (1 + 2 * len(held_by(kept)) // BITS)
 
 
-def _end(others: Iterable[Knowledge], better: str, worse: str) -> int:
-    """The last round in which some size holds a certificate; all sizes count the rounds of epochs alike."""
-    learners = [other.learner for other in others if shares(other.learner)]
-    return max(
-        int(learner.state.duels.table.expires[learner.index[better], learner.index[worse]])
-        if better in learner.index and worse in learner.index
-        else 0
-        for learner in learners
-    )
-
-
-def _longer(kept: Any, new: Sequence[Pair]) -> Any:
-    """A list of certificates with further ones behind, in arrays of its own."""
-    size, more = int(kept.given[0]), len(new)
-    columns = ([i for i, _ in new], [j for _, j in new], [0] * more)
-    room = [np.zeros(len(kept.better) + more, array.dtype) for array in kept[:3]]
-    for array, old, column in zip(room, kept[:3], columns, strict=True):
-        array[:size], array[size : size + more] = old[:size], column
-    return type(kept)(*room, np.array([size + more], kept.given.dtype))
+def _ends(others: Iterable[Knowledge]) -> dict[Names, int]:
+    """The last round in which some size holds a certificate, by names; all sizes count the rounds of epochs alike."""
+    ends: dict[Names, int] = {}
+    for other in others:
+        for better, worse, end in other.learner.valid_certificates() if shares(other.learner) else ():
+            pair = str(better), str(worse)
+            ends[pair] = max(end, ends.get(pair, 0))
+    return ends

@@ -73,7 +73,6 @@ class Context:
                 knowledge.pages,
                 knowledge.learner.save(),
                 knowledge.misfits,
-                knowledge.sights.packed(),
             )
             for step in range(max(knowledge.epoch + 1, epoch - 2), epoch + 1):
                 aged.turn_to(step)
@@ -221,7 +220,7 @@ class Contexts:
 def terms_of(row: ContextRow) -> Terms:
     """What was fixed when a context was opened; a reset may have taken other terms since (``Fold.terms``)."""
     facts = json.loads(row.terms)
-    kept = {name: facts[name] for name in ("policy", "rule", "window_ms", "lifetime_ms")}
+    kept = {name: facts[name] for name in ("policy", "rule", "window_ms", "lifetime_ms", "trust")}
     return Terms(**kept, opened_at=row.opened_at, source_daily_pages=facts.get("source_daily_pages", 0))
 
 
@@ -233,4 +232,5 @@ def terms_by_settings(settings: Settings, certificate_days: float | None = None)
         "rule": settings.rule,
         "lifetime_ms": round(days * 86_400_000),
         "source_daily_pages": settings.source_daily_pages,
+        "trust": settings.trust,
     }

@@ -14,7 +14,6 @@ from saferank.service.identifiers import Ids
 from saferank.service.json_logs import log
 from saferank.service.knowledge.catalogues import Catalogues
 from saferank.service.knowledge.views import Views
-from saferank.service.memory import take_large_tables_from_the_system
 from saferank.service.protocol.closer import Closer
 from saferank.service.protocol.contexts import Context, Contexts, Limits
 from saferank.service.protocol.effects import Effects
@@ -87,7 +86,6 @@ class Server:
         ``prepare`` may take minutes. It runs once it is known that the store can be used, and before others count on
         this server.
         """
-        take_large_tables_from_the_system()
         await self.store.open()
         try:
             prepare()

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from saferank.service.wire.calls import Answer, Mode, Moment
 
-Cause = Literal["opened", "page", "expired", "contradiction", "restart", "rollback", "reset"]
+Cause = Literal["opened", "page", "expired", "contradiction", "rollback", "reset"]
 Arm = Literal["explore", "holdout", "off", "shadow", "repeat"]
 
 

@@ -9,7 +9,6 @@ const CAUSES = {
   opened: () => "The first page: production's own ranking.",
   expired: ({ lost }) => `${plural(lost.length, "certificate")} came to the end of ${lost.length === 1 ? "its" : "their"} time.`,
   contradiction: ({ lost }) => `Decided pairs contradicted each other; ${count(lost.length)} were dropped.`,
-  restart: () => "Too many items were seen: the oldest made room, or those of the call began again.",
   reset: ({ why }) => `Everything learnt was forgotten on an operator's word${why ? `: ${why}` : ""}.`,
   rollback: ({ why }) => `Rolled back by an operator${why ? `: ${why}` : ""}.`,
 };

@@ -23,8 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from saferank.live.replay import LEARNT, Pages
-from saferank.policies.safe_draw.renewals import TARGET, odds_with_target
-from saferank.policies.shared.draws import odds_of_exchange
+from saferank.policies.safe_draw.draw import TARGET, odds_of_exchange
 from saferank.service.knowledge.lessons import Laid, Lessons
 from saferank.verbs import Floats, Impression, Ints
 
@@ -119,5 +118,5 @@ def chance_of_order(pages: Pages, row: int, upper: int, lower: int) -> float:
         places=pages.places[row : row + 1], challenger=pages.challenger[row : row + 1], shown=pages.ranking[row],
         weight=pages.weight[row], exchanges=pages.exchanges[row], frozen=pages.frozen[row : row + 1],
     )  # fmt: skip
-    odds = odds_with_target if int(pages.exchanges[row].max()) & TARGET else odds_of_exchange
-    return float(odds(impression, pages.clicks.shape[1], upper, lower))
+    has_target = bool(int(pages.exchanges[row].max()) & TARGET)
+    return float(odds_of_exchange(impression, pages.clicks.shape[1], (upper, lower), has_target))

@@ -7,11 +7,20 @@ place one of those that are left, and so on:
 
 When the items of two places are exchanged only the D between them change, and so the odds of the exchange are a short
 product. Sums are taken from the smallest weights up, so that nothing cancels.
+
+A page may have *groups* of places, each drawn by itself. And it may have a *target*: two items that are exchanged after
+the draw with probability eps (``renewals.py``), so that the page has the law
+
+    Q'(page) proportional to (1 - eps) Q(page) + eps Q(page with the target exchanged)      among safe pages.
 """
 
-from saferank._kernel import kernel
+from saferank._kernel import kernel, seldom
+from saferank.policies.safe_draw.constants import EXCHANGED
 from saferank.randomness import Words, as_uniform, following, load, output, store, uniform
-from saferank.verbs import Floats, Impression, Ints
+from saferank.verbs import NOBODY, Floats, Impression, Ints
+
+TARGET = 1 << 62
+"""The bit of ``Impression.exchanges`` that marks the two places of the target."""
 
 _FRESH = 1e-3
 """A running total is summed again when it has fallen below this share of what it was."""
@@ -96,19 +105,74 @@ def odds_of(weight: Floats, tails: Floats, clicked: int, other: int) -> float:
 
 
 @kernel
-def odds_of_exchange(impression: Impression, n_positions: int, a: int, b: int) -> float:
+def odds_of_exchange(impression: Impression, n_positions: int, pair: tuple[int, int], has_target: bool) -> float:
     """The probability of the page, given it or the page with the items of two places of one group exchanged.
 
     Each group was drawn by itself: its shown places from the top, what was left is hidden. D counts its places only.
     """
+    if has_target:
+        return _odds_with_target(impression, n_positions, pair)
     weight, start, places = impression.weight, impression.start, impression.places[0]
-    upper, lower = min(a, b), max(a, b)
+    upper, lower = min(pair[0], pair[1]), max(pair[0], pair[1])
     tail, change = 0.0, weight[upper] - weight[lower]
     ratio = weight[lower] / weight[upper] if lower >= n_positions else 1.0
     for step in range(places - 1 - upper):
         place = places - 1 - step
-        if start[place] == start[a]:
+        if start[place] == start[upper]:
             tail += weight[place]
             if place <= lower and place < n_positions:
                 ratio *= tail / (tail + change)
     return float(1.0 / (1.0 + ratio))
+
+
+@kernel
+def mark_target(impression: Impression, better: int, worse: int) -> None:
+    """Note the target on a page: without it the odds of its bets are not known."""
+    for place in range(impression.places[0]):
+        if impression.ranking[place] in (better, worse):
+            impression.exchanges[place] |= TARGET
+
+
+@kernel
+def has_target(impression: Impression) -> bool:
+    """True when the page is of a plan with a target."""
+    marks = 0
+    for place in range(impression.places[0]):
+        marks |= impression.exchanges[place]
+    return bool(marks & TARGET)
+
+
+@kernel
+def _other_place(place: int, a: int, b: int) -> int:
+    """Where a place goes when two are exchanged."""
+    if place == a:
+        return b
+    return a if place == b else place
+
+
+@kernel
+def _chance(impression: Impression, n_positions: int, places: tuple[int, int], target: tuple[int, int]) -> float:
+    """The probability that the draw gives the page with two places, and then the weights of two items, exchanged."""
+    total, chance = 0.0, 1.0
+    for step in range(impression.places[0]):
+        place = impression.places[0] - 1 - step
+        item = _other_place(place, places[0], places[1])
+        weight = impression.weight[_other_place(item, target[0], target[1])]
+        total += weight
+        if place < n_positions:
+            chance *= weight / total
+    return chance
+
+
+@seldom
+def _odds_with_target(impression: Impression, n_positions: int, pair: tuple[int, int]) -> float:
+    first, second = NOBODY, NOBODY
+    for place in range(impression.places[0]):
+        if impression.exchanges[place] & TARGET:
+            first, second = second, place
+    here, drawn, swapped = (pair[0], pair[0]), (first, first), (first, second)
+    mine = (1.0 - EXCHANGED) * _chance(impression, n_positions, here, drawn)
+    mine += EXCHANGED * _chance(impression, n_positions, here, swapped)
+    other = (1.0 - EXCHANGED) * _chance(impression, n_positions, pair, drawn)
+    other += EXCHANGED * _chance(impression, n_positions, pair, swapped)
+    return mine / (mine + other) if mine > 0.0 else 1.0

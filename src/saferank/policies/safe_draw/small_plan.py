@@ -1,4 +1,4 @@
-r"""The plans of safe-draw: a working order, and from it the weights of the draw.
+r"""The plans of safe-draw for small catalogues: a working order, and from it the weights of the draw.
 
 A plan serves 16 pages, or until a certificate. It begins at the reference R, the ranking with the smallest worst case
 that certificates give, and follows the evidence E as far as the worst case W allows. Then every item gets a fall
@@ -19,33 +19,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import kernel, seldom
-from saferank.policies.shared.draws import draw_one, sum_of
+from saferank.policies.safe_draw.constants import (
+    FLAT,
+    FLAT_CERTAIN,
+    FLAT_OUTSIDE,
+    FLAT_SHARE,
+    LEADS,
+    PAGES_OF_A_PLAN,
+    RATE_SHARE,
+    RESERVE,
+    RESERVE_SHARE,
+    STEP,
+    STEP_OUTSIDE,
+)
+from saferank.policies.safe_draw.draw import draw_one, sum_of
+from saferank.policies.safe_draw.renewals import choose_target
+from saferank.policies.safe_draw.trust import faded, prior_of
 from saferank.randomness import Words, uniform
 from saferank.safety.worst_case import Possible, at_most, is_certain, page_code, worst_case
-from saferank.statistics.bets import CERTAIN, evidence
+from saferank.statistics.bets import evidence, gap
+from saferank.statistics.epochs import has_epochs, is_settled
 from saferank.statistics.rates import rate_evidence
-from saferank.verbs import Floats, Ints
-
-PAGES_OF_A_PLAN = 16
-"""A plan serves so many pages, unless something is certified before."""
-
-RATE_SHARE = 0.5
-"""How much the evidence of click-through rates counts beside that of bets."""
-
-LEADS = 1.5
-"""An item moves up in the working order when the evidence for it is above this."""
-
-RESERVE = 7
-"""Flat plans start from an order whose worst case leaves so many wrong pairs to spend."""
-
-STEP, STEP_OUTSIDE = 0.5, 0.8
-"""The smallest fall from one item of the working order to the next, and to an item outside."""
-
-FLAT, FLAT_CERTAIN, FLAT_OUTSIDE = 0.3, 3.0, 3.0
-"""In a flat plan: the fall between the last two, if their order is certain, and to the other items outside."""
-
-FLAT_SHARE, RESERVE_SHARE = 0.5, 0.25
-"""The share of flat plans, and of others with reserve, where the limit stands in the way."""
+from saferank.verbs import NOBODY, Floats, Ints
 
 
 class DrawPlan(NamedTuple):
@@ -68,6 +63,7 @@ class DrawPlan(NamedTuple):
     odds: Floats  # scratch: at which odds
     tails: Floats  # scratch
     evidence: Floats  # [seat, seat]
+    prior: Floats  # [2] scratch: see ``trust.py``
 
 
 def new_plan(n_seats: int, n_positions: int) -> DrawPlan:
@@ -90,6 +86,7 @@ def new_plan(n_seats: int, n_positions: int) -> DrawPlan:
         odds=np.zeros(n_seats),
         tails=np.zeros(n_positions),
         evidence=np.zeros((n_seats, n_seats)),
+        prior=np.array([0.5, 0.0]),
     )
 
 
@@ -109,29 +106,23 @@ def board_of(state: Any) -> Board:
     return Board(state.plan, state.possible, state.item, state.reference, state.worst)
 
 
-@kernel
-def gap(e: float) -> float:
-    """The logarithm of the odds that the better-looking item is better; sqrt(2 E) / sqrt(2) is the normal deviate."""
-    if e <= 0.0:
-        return 0.0
-    tail = math.erfc(math.sqrt(e))
-    return math.log((2.0 - tail) / tail)
-
-
 @seldom
-def _weigh_evidence(state: Any) -> None:
-    """Fill in the evidence of every pair of seats."""
-    table, possible = state.plan.evidence, state.possible
+def _weigh_evidence(policy: Any, state: Any) -> None:
+    """Fill in the evidence of every pair of seats: E, and the prior where production has an opinion of the two."""
+    table, most, duels = state.plan.evidence, state.duels.levels[1], state.duels
+    prior = prior_of(policy.trust, state.plan.prior)
     for x in range(len(state.item)):
         for z in range(x):
-            if is_certain(possible, x, z):
-                e = CERTAIN
-            elif is_certain(possible, z, x):
-                e = -CERTAIN
+            i, j = state.item[x], state.item[z]
+            if is_settled(duels, i, j):
+                e = most
+            elif is_settled(duels, j, i):
+                e = -most
             else:
-                i, j = state.item[x], state.item[z]
-                e = evidence(state.duels, i, j) + RATE_SHARE * rate_evidence(state.rates, i, j)
-                e = min(CERTAIN, max(-CERTAIN, e))  # weights stay positive
+                e = evidence(duels, i, j) + RATE_SHARE * rate_evidence(state.rates, i, j)
+                if z < len(state.base):  # seats are in production's order
+                    e -= faded(prior, state.trust, i, j)
+                e = min(most, max(-most, e))
             table[x, z], table[z, x] = e, -e
 
 
@@ -308,10 +299,14 @@ def _note_weights(board: Board) -> None:
 
 
 @seldom
-def make_plan(state: Any, rng: Words) -> None:
-    """Work out the next plan from the evidence."""
-    _weigh_evidence(state)
+def make_plan(policy: Any, state: Any, rng: Words) -> None:
+    """Work out the next plan from the evidence, and its target if certificates end."""
+    renewal, duels = state.renewal, state.duels
+    _weigh_evidence(policy, state)
     lay_plan(board_of(state), rng)
+    renewal.target[0] = renewal.target[1] = NOBODY
+    if has_epochs(duels) and not state.plan.flat[0]:
+        choose_target(renewal, state.possible, state.seat, duels, page_code(state.plan.order), rng)
 
 
 @seldom

@@ -1,0 +1,333 @@
+r"""safe-draw for large catalogues: pages with one slot for an item from outside the reference R.
+
+    price(page | R) - m <= floor(L - K/2)           makes a page safe
+
+where R is what certified moves make of production's ranking, m what they have earned (``prices.py``) and
+the price bounds V(page) - V(R) (``prices.py``). An uncertified outside item at place p costs
+L - K + K - p and more, so one fits on a page: it gets the *slot*, somewhere in the lower half. The other places hold
+the rest of R in Plackett-Luce order. The definition in full and the proof are in docs/policies/safe-draw.md.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saferank._kernel import kernel, seldom
+from saferank.policies.registry import Outlook
+from saferank.policies.safe_draw.appeal import Appeal, appeal_for, fade_appeal, new_appeal, note_page
+from saferank.policies.safe_draw.constants import CALMED_EXPOSURE, EXPOSURE, MOST_DRAWS, PLACE_PAGES, RACERS
+from saferank.policies.safe_draw.draw import draw_one, has_target, odds_of_exchange
+from saferank.policies.safe_draw.large_plan import (
+    Race,
+    SlotPlan,
+    is_safe,
+    lay_out,
+    least_slack,
+    make_plan,
+    new_race,
+    new_slot_plan,
+    place_of_seat,
+)
+from saferank.policies.safe_draw.prices import Reference, derive_reference, new_reference, price_of
+from saferank.policies.safe_draw.trust import Trust, trust_with_more
+from saferank.randomness import Words
+from saferank.safety import whole_allowance
+from saferank.statistics.bets import Bets, bets_have_room, claim_row, settle_bet, with_more_items
+from saferank.statistics.bets import with_room as bets_with_room
+from saferank.statistics.certificates import NOTHING, TAKEN, surely
+from saferank.statistics.epochs import begin_epoch, certify, is_bet_on, sound_alarm, still_counts
+from saferank.verbs import NOBODY, Flags, Impression, Ints, Items
+
+
+class LargeState(NamedTuple):
+    """What is known, what clicks say, and the plan of the newest pages."""
+
+    round: Ints  # [1] pages issued
+    learned: Ints  # [1] pages learnt from
+    present: Flags  # by item
+    limit: Ints  # [2] floor(L - K/2) and L, the number of present items
+    reference: Reference
+    appeal: Appeal
+    race: Race
+    plan: SlotPlan
+    trust: Trust
+    duels: Bets
+
+
+def arranged(state: Any, base: Items, present: Flags) -> LargeState:
+    """The state for these items and this ranking of production's, with what another state knows.
+
+    R is derived again, there is no plan. Appeal means nothing to a state for a small catalogue, and begins again after
+    one.
+    """
+    n_items, n_positions, here = len(present), len(base), int(present.sum())
+    duels = with_more_items(state.duels, n_items)
+    appeal = state.appeal if isinstance(state, LargeState) else new_appeal(n_items, n_positions)
+    mine = LargeState(
+        round=state.round,
+        learned=state.learned,
+        present=present.copy(),
+        limit=np.array([whole_allowance(here, n_positions), here], np.int64),
+        reference=new_reference(base, n_items, len(duels.closure.item)),
+        appeal=appeal_for(appeal, base, present),
+        race=new_race(),
+        plan=new_slot_plan(n_positions),
+        trust=trust_with_more(state.trust, n_items),
+        duels=duels,
+    )
+    _follow_certificates(mine)
+    return mine
+
+
+@kernel
+def _follow_certificates(state: LargeState) -> None:
+    """Derive R from production's ranking and from what is certain, and end the plan."""
+    derive_reference(state.reference, state.duels.closure, state.present)
+    state.plan.pages[0] = 0
+
+
+@seldom
+def _begin_epoch(state: LargeState) -> None:
+    if begin_epoch(state.duels, state.round[0]):
+        fade_appeal(state.appeal, EXPOSURE, int(PLACE_PAGES))
+        _follow_certificates(state)
+
+
+@kernel
+def large_advance(state: LargeState) -> None:
+    """Before a page is issued: begin the epoch to which it belongs."""
+    if state.round[0] >= state.duels.epoch[0] + state.duels.epoch[1]:
+        _begin_epoch(state)
+
+
+@kernel
+def _draw_order(state: Any, rng: Words) -> None:
+    """Put the order's items on the scratch page, drawn with their weights."""
+    plan = state.plan
+    for seat in range(plan.size[0]):
+        plan.left[seat] = plan.weight[seat]
+    for seat in range(plan.size[0]):
+        number = draw_one(rng, plan.left, plan.size[0])
+        plan.left[number], plan.drawn[seat] = 0.0, number
+        plan.page[place_of_seat(plan.slot[0], seat)] = plan.order[number]
+
+
+@kernel
+def _draw_page(state: Any, rng: Words) -> bool:
+    """Draw orders until one is safe with every occupant of the slot. False: none was, and the plan's order is taken."""
+    for _ in range(MOST_DRAWS):
+        _draw_order(state, rng)
+        if is_safe(state, state.plan.slot[0]):
+            return True
+    lay_out(state.plan, state.plan.slot[0])
+    return False
+
+
+@kernel
+def _fill_order(state: Any, impression: Impression, drawn: bool) -> None:
+    """The places of the order: one group, or each by itself when the page was not drawn."""
+    plan, slot = state.plan, state.plan.slot[0]
+    for seat in range(plan.size[0]):
+        place = place_of_seat(slot, seat)
+        impression.ranking[place] = plan.page[place]
+        impression.weight[place] = plan.weight[plan.drawn[seat]] if drawn else 0.0
+        impression.start[place] = int(slot == 0) if drawn else place
+        impression.end[place] = place + 1
+
+
+@kernel
+def _fill_slot(state: Any, rng: Words, impression: Impression) -> int:
+    """The slot shows a drawn occupant; the others are hidden. Returns how many places are in use."""
+    plan, slot, places = state.plan, state.plan.slot[0], len(state.plan.order)
+    if slot == NOBODY:
+        return places
+    shown = draw_one(rng, plan.chance, plan.occupants[0])
+    for entry in range(plan.occupants[0]):
+        place = slot if entry == shown else places
+        places += int(entry != shown)
+        impression.ranking[place], impression.weight[place] = plan.occupant[entry], plan.chance[entry]
+        impression.start[place], impression.end[place] = slot, place + 1
+    return places
+
+
+@kernel
+def large_page(state: LargeState, policy: Any, rng: Words, impression: Impression) -> None:
+    """Issue the next page."""
+    state.round[0] += 1
+    if state.plan.pages[0] == 0:
+        make_plan(policy, state, rng)
+    state.plan.pages[0] -= 1
+    _fill_order(state, impression, _draw_page(state, rng))
+    impression.places[0] = _fill_slot(state, rng, impression)
+    impression.round[0], impression.challenger[0], impression.frozen[0] = state.round[0], NOBODY, 0
+    for place in range(len(state.plan.page)):
+        state.plan.page[place] = impression.ranking[place]
+    state.plan.price[0] = price_of(state, state.plan.page)
+
+
+@kernel
+def _lay_out_page(state: Any, impression: Impression) -> int:
+    """Put a page and the occupants of its slot into scratch; returns the place of the slot, or NOBODY."""
+    plan, n_positions, places = state.plan, len(state.plan.page), impression.places[0]
+    for place in range(n_positions):
+        plan.page[place] = impression.ranking[place]
+    if places == n_positions:
+        return NOBODY
+    slot = impression.start[n_positions]
+    plan.others[0] = impression.ranking[slot]
+    for place in range(n_positions, places):
+        plan.others[1 + place - n_positions] = impression.ranking[place]
+    return int(slot)
+
+
+@kernel
+def _slack_after(state: Any, impression: Impression, slot: int, a: int, b: int) -> int:
+    """The slack of the page on the scratch page with two places exchanged, which are put back."""
+    plan, occupants = state.plan, 1 + impression.places[0] - len(state.plan.page)
+    plan.page[a], plan.page[b] = impression.ranking[b], impression.ranking[a]
+    slack = least_slack(state, plan.page, slot, plan.others, occupants)
+    plan.page[a], plan.page[b] = impression.ranking[a], impression.ranking[b]
+    return slack
+
+
+@kernel
+def _note_exchanges(state: Any, impression: Impression, a: int) -> None:
+    """Fill in ``exchanges`` of a place.
+
+    The exchange of two places of the order changes the relation of at most 2 |a - b| - 1 pairs, each of which costs at
+    most 1, so most exchanges are safe without being priced. The page itself is priced first, as the exchange of a
+    place with itself.
+    """
+    slot, bits, slack = _lay_out_page(state, impression), 0, 0
+    in_slot = a == slot or a >= len(state.plan.page)
+    for step in range(-1, impression.places[0]):
+        b = a if step < 0 else step
+        if step == a or impression.start[a] != impression.start[b] or (in_slot and step < 0):
+            continue
+        if step < 0:
+            slack = _slack_after(state, impression, slot, a, b)
+        elif in_slot or slack >= 2 * abs(a - b) - 1 or _slack_after(state, impression, slot, a, b) >= 0:
+            bits |= 1 << b
+    impression.exchanges[a] = bits
+
+
+@kernel
+def large_freeze(state: LargeState, policy: Any, impression: Impression) -> None:
+    """Note on a page which exchanges are possible now, for clicks that come after something else was learnt."""
+    for place in range(impression.places[0]):
+        _note_exchanges(state, impression, place)
+    impression.frozen[0] = 1
+
+
+@kernel
+def _is_compared(state: LargeState, impression: Impression, clicks: Ints, a: int, b: int) -> bool:
+    """True when the page compares the items of the clicked place a and of b, which are here, if b was not clicked."""
+    if impression.start[a] != impression.start[b] or not impression.exchanges[a] >> b & 1:
+        return False
+    unclicked = b >= len(clicks) or not clicks[b]
+    return bool(unclicked and state.present[impression.ranking[a]] and state.present[impression.ranking[b]])
+
+
+@kernel
+def _settle_bets(policy: Any, state: LargeState, impression: Impression, clicks: Ints, a: int) -> bool:
+    """Settle the bets of a clicked place. True when something may follow."""
+    moved, renewing = False, impression.frozen[0] != 0 and has_target(impression)  # if there were fewer items
+    for b in range(impression.places[0]):
+        i, j = impression.ranking[a], impression.ranking[b]
+        if _is_compared(state, impression, clicks, a, b) and is_bet_on(state.duels, i, j):
+            p0 = odds_of_exchange(impression, len(clicks), (a, b), renewing)
+            row = claim_row(state.duels, i, j)
+            moved |= settle_bet(policy.table, state.duels, row, int(i > j), p0, impression.round[0])
+    return moved
+
+
+@kernel
+def large_learn(state: LargeState, policy: Any, impression: Impression, clicks: Ints) -> None:
+    """Settle the bets of a page, then do what follows. A page that is older than the epoch before says nothing."""
+    moved, clicked = False, False
+    state.learned[0] += 1
+    if not still_counts(state.duels, impression.round[0]):
+        return
+    note_page(state.appeal, impression, clicks)
+    for a in range(len(clicks)):
+        if clicks[a]:
+            clicked = True
+            if not impression.frozen[0]:
+                _note_exchanges(state, impression, a)
+            moved |= _settle_bets(policy, state, impression, clicks, a)
+    state.trust.clicked[0] += int(clicked)
+    if moved:
+        _follow_bets(policy, state, impression, clicks)
+
+
+@seldom
+def _follow_bets(policy: Any, state: LargeState, impression: Impression, clicks: Ints) -> None:
+    """Look at the pairs of a page for alarms, then for certificates, and do what follows from them."""
+    duels, changed, alarmed = state.duels, NOTHING, False
+    for step in range(2):
+        for a in range(len(clicks)):
+            for b in range(impression.places[0] if clicks[a] else 0):
+                if _is_compared(state, impression, clicks, a, b):
+                    i, j = impression.ranking[a], impression.ranking[b]
+                    if step == 0:
+                        alarmed |= sound_alarm(duels, i, j)
+                    else:
+                        changed = max(changed, certify(policy.table, duels, i, j, impression.round[0]))
+        if alarmed and step == 0:
+            fade_appeal(state.appeal, CALMED_EXPOSURE, int(PLACE_PAGES))
+            changed = TAKEN
+    if changed != NOTHING:
+        _follow_certificates(state)
+
+
+@kernel
+def large_has_room(state: LargeState) -> bool:
+    """True when one more page can be learnt without anything growing."""
+    return bets_have_room(state.duels, len(state.reference.row) + RACERS)
+
+
+def with_room(state: LargeState) -> LargeState:
+    """The same state with room for more pairs and more certified items."""
+    duels = bets_with_room(state.duels, len(state.reference.row) + RACERS)
+    below = np.append(state.reference.below, np.zeros(len(duels.closure.item) - len(state.reference.below), np.int64))
+    return state._replace(duels=duels, reference=state.reference._replace(below=below))
+
+
+def present_items(state: LargeState) -> Flags:
+    """By item: it is here."""
+    return state.present
+
+
+def base_of(state: LargeState) -> Items:
+    """Production's ranking."""
+    return state.reference.base
+
+
+def leader_of(state: LargeState) -> Ints:
+    """R."""
+    leader: Ints = state.reference.row.astype(np.int64)
+    return leader
+
+
+def settled(state: LargeState, i: int, j: int) -> bool:
+    """True when i is certified over j, through others or not."""
+    return bool(surely(state.duels.closure, i, j))
+
+
+def worst_of_newest(state: LargeState) -> int:
+    """The bound of W of the newest page: its price against R, less what certified moves have earned."""
+    return int(state.plan.price[0] - state.reference.income[0])
+
+
+def outlook(state: LargeState) -> Outlook:
+    """What the plan does, in words; the challenger is the first member of the race."""
+    plan, n_positions = state.plan, len(state.reference.row)
+    if plan.pages[0] == 0:
+        return Outlook("makes a new plan for the next page")
+    if plan.slot[0] == NOBODY:
+        return Outlook(f"draws the order of the {n_positions} items of the leader; no item from outside is shown")
+    rivals, place = int(plan.occupants[0]) - 1, int(plan.slot[0]) + 1
+    note = (
+        f"at position {place} one of {rivals} items from outside, or the item that defends its place; the others drawn"
+    )
+    return Outlook(note, int(plan.occupant[1]), against=int(plan.occupant[0]))

@@ -1,0 +1,386 @@
+"""safe-draw for at most 12 items: every page is checked against the exact worst case.
+
+Inside, the items that are here have *seats*: production's ranking the first K, the candidates the others in their
+order. Pages and plans are in seats, evidence is in item numbers, which stay when items come and go.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saferank._kernel import kernel, seldom
+from saferank.policies.registry import Outlook
+from saferank.policies.safe_draw.constants import CALMED_EXPOSURE, EXCHANGED, EXPOSURE, PLACE_PAGES
+from saferank.policies.safe_draw.draw import (
+    draw_page,
+    fill_tails,
+    has_target,
+    mark_target,
+    odds_of,
+    odds_of_exchange,
+)
+from saferank.policies.safe_draw.renewals import Renewal, new_renewal
+from saferank.policies.safe_draw.small_plan import (
+    DrawPlan,
+    board_of,
+    improve_reference,
+    make_plan,
+    new_plan,
+    place_in,
+)
+from saferank.policies.safe_draw.trust import Trust, trust_with_more
+from saferank.randomness import Words, uniform
+from saferank.safety import whole_allowance
+from saferank.safety.exchanges import exchange_is_safe, is_safe, safe_exchanges
+from saferank.safety.worst_case import Possible, change_certainty, is_certain, new_possible, page_code, worst_case
+from saferank.safety.worst_order import number_of_lowest
+from saferank.statistics.bets import Bets, bets_have_room, claim_row, settle_bet, with_more_items
+from saferank.statistics.bets import with_room as bets_with_room
+from saferank.statistics.certificates import NOTHING, TAKEN, surely
+from saferank.statistics.epochs import begin_epoch, certify, has_epochs, is_bet_on, sound_alarm, still_counts
+from saferank.statistics.rates import Rates, fade_rates, new_rates, note_rates, with_more_rates
+from saferank.verbs import NOBODY, Flags, Impression, Ints, Items
+
+ABSENT = -1
+"""The seat of an item that is not here."""
+
+STALE = 0
+"""A plan that serves so many more pages is to be made again."""
+
+
+class SmallState(NamedTuple):
+    """What is known, what is certain, and the plan of the newest pages."""
+
+    round: Ints  # [1] pages issued
+    learned: Ints  # [1] pages learnt from
+    base: Items  # production's ranking
+    item: Ints  # by seat
+    seat: Ints  # by item, or ABSENT
+    reference: Ints  # by place, in seats: R, the ranking with the smallest worst case that certificates give
+    worst: Ints  # [1] W(R)
+    possible: Possible
+    plan: DrawPlan
+    renewal: Renewal
+    rates: Rates
+    trust: Trust
+    duels: Bets
+
+
+def arranged(state: Any, base: Items, present: Flags) -> SmallState:
+    """The state for these items and this ranking of production's, with what another state knows.
+
+    Rates mean nothing to a state for a large catalogue, and begin again after one.
+    """
+    n_items, n_positions, ranked = len(present), len(base), set(base.tolist())
+    others = np.array([item for item in np.flatnonzero(present).tolist() if item not in ranked], np.int64)
+    item = np.concatenate([base.astype(np.int64), others])
+    seat = np.full(n_items, ABSENT, np.int64)
+    seat[item] = np.arange(len(item))
+    rates = state.rates if isinstance(state, SmallState) else new_rates(n_items, n_positions)
+    mine = SmallState(
+        round=state.round,
+        learned=state.learned,
+        base=base.copy(),
+        item=item,
+        seat=seat,
+        reference=np.arange(n_positions),
+        worst=np.zeros(1, np.int64),
+        possible=new_possible(len(item), n_positions, whole_allowance(len(item), n_positions)),
+        plan=new_plan(len(item), n_positions),
+        renewal=new_renewal(item),
+        rates=with_more_rates(rates, n_items),
+        trust=trust_with_more(state.trust, n_items),
+        duels=with_more_items(state.duels, n_items),
+    )
+    mine.possible.limit[2] = int(not has_epochs(mine.duels))
+    _follow_certificates(mine, TAKEN)
+    return mine
+
+
+@seldom
+def _follow_certificates(state: SmallState, changed: int) -> None:
+    """Note what follows from the certificates that hold for the items that are here, improve R, end the plan.
+
+    R is improved further after more certificates, and derived from production's ranking again after fewer.
+    """
+    possible, n_seats = state.possible, len(state.item)
+    change_certainty(possible, changed == TAKEN)
+    for x in range(n_seats):
+        for z in range(n_seats):
+            if surely(state.duels.closure, state.item[x], state.item[z]):
+                possible.worse[x] |= 1 << z
+                possible.better[z] |= 1 << x
+    for place in range(len(state.reference) if changed == TAKEN else 0):
+        state.reference[place] = place
+    improve_reference(board_of(state))
+    state.plan.pages[0] = STALE
+
+
+@seldom
+def _begin_epoch(state: SmallState) -> None:
+    if begin_epoch(state.duels, state.round[0]):
+        fade_rates(state.rates, EXPOSURE, PLACE_PAGES)
+        _follow_certificates(state, TAKEN)
+
+
+@kernel
+def small_advance(state: SmallState) -> None:
+    """Before a page is issued: begin the epoch to which it belongs."""
+    if state.round[0] >= state.duels.epoch[0] + state.duels.epoch[1]:
+        _begin_epoch(state)
+
+
+@kernel
+def small_page(state: SmallState, policy: Any, rng: Words, impression: Impression) -> None:
+    """Issue the next page, from a new plan if the last one has served its pages."""
+    target = state.renewal.target
+    state.round[0] += 1
+    if state.plan.pages[0] == STALE:
+        make_plan(policy, state, rng)
+    _draw_from_plan(state.plan, state.possible, target, rng)
+    impression.round[0] = state.round[0]
+    _fill_in(state.plan, impression)
+    if target[0] != NOBODY:
+        mark_target(impression, state.item[target[0]], state.item[target[1]])
+
+
+@kernel
+def _draw_from_plan(plan: DrawPlan, possible: Possible, target: Ints, rng: Words) -> None:
+    """Draw a page from the plan, its target exchanged now and then, again until it is safe.
+
+    K uniform numbers each time, and with a target one more.
+    """
+    plan.pages[0] -= 1
+    while True:
+        draw_page(rng, plan.weight, plan.total[0], plan.left, plan.page)
+        if target[0] != NOBODY:
+            _exchange_target(plan, target, rng)
+        if is_safe(possible, _code_drawn(plan)):
+            break
+
+
+@seldom
+def _exchange_target(plan: DrawPlan, target: Ints, rng: Words) -> None:
+    """Exchange the two items of the target in the numbers that were drawn, by a coin."""
+    if uniform(rng) >= EXCHANGED:
+        return
+    first, second = place_in(plan.seats, target[0]), place_in(plan.seats, target[1])
+    for place in range(len(plan.page)):
+        if plan.page[place] == first:
+            plan.page[place] = second
+        elif plan.page[place] == second:
+            plan.page[place] = first
+    plan.left[first], plan.left[second] = plan.left[second], plan.left[first]
+
+
+@kernel
+def _code_drawn(plan: DrawPlan) -> int:
+    """The page of the numbers that were drawn, as a word of seats. From the last place up, number by number.
+
+    A loop that the compiler turns into vectors would wait for the numbers to be written to memory.
+    """
+    code, last = 0, len(plan.page) - 1
+    for step in range(len(plan.page)):
+        code = code << 4 | plan.seats[plan.page[last - step]]
+    return code
+
+
+@kernel
+def _fill_in(plan: DrawPlan, impression: Impression) -> None:
+    """The page that was drawn, then the hidden items; all are compared with all."""
+    size, hidden = len(plan.weight), len(plan.weight) - 1
+    impression.places[0], impression.challenger[0], impression.frozen[0] = size, NOBODY, 0
+    for step in range(size):  # from the last one up, without branches: what is shown is written over
+        number = size - 1 - step
+        impression.ranking[hidden], impression.weight[hidden] = plan.items[number], plan.weight[number]
+        hidden -= int(plan.left[number] > 0.0)
+    for place in range(len(plan.page)):
+        number = plan.page[place]
+        impression.ranking[place], impression.weight[place] = plan.items[number], plan.weight[number]
+        plan.page[place] = plan.seats[number]
+    for place in range(len(plan.weight)):
+        impression.start[place], impression.end[place] = 0, len(plan.weight)
+        impression.exchanges[place] = 0
+
+
+@kernel
+def code_of(seat: Ints, n_positions: int, impression: Impression) -> int:
+    """The page as a word of seats; -1 for a page of which an item is not here any more."""
+    code = 0
+    for place in range(n_positions):
+        here = seat[impression.ranking[place]]
+        if here == ABSENT:
+            return -1
+        code |= here << (4 * place)
+    return code
+
+
+@seldom
+def small_freeze(state: SmallState, policy: Any, impression: Impression) -> None:
+    """Note for every place with which others it may be exchanged: certificates may come before the clicks do."""
+    possible, seat = state.possible, state.seat
+    code = code_of(seat, possible.limit[1], impression)
+    for a in range(possible.limit[1]):
+        x = seat[impression.ranking[a]]
+        for b in range(impression.places[0]):
+            z = seat[impression.ranking[b]]
+            if b != a and exchange_is_safe(possible, code, x, z, (a, b)):
+                impression.exchanges[a] |= 1 << b
+    impression.frozen[0] = 1
+
+
+@kernel
+def small_learn(state: SmallState, policy: Any, impression: Impression, clicks: Ints) -> None:
+    """Settle the bets of a page, then do what follows. A page that is older than the epoch before says nothing."""
+    state.learned[0] += 1
+    if not still_counts(state.duels, impression.round[0]) or not note_rates(state.rates, impression, clicks):
+        return
+    state.trust.clicked[0] += 1
+    fill_tails(impression.weight, state.plan.tails, impression.places[0])
+    code, moved = code_of(state.seat, len(state.base), impression), False
+    clicked, renewing = _note_places(state, impression, clicks), has_epochs(state.duels) and has_target(impression)
+    for place in range(len(clicks)):
+        if clicks[place]:
+            moved |= _settle_place(policy, state, impression, (place, code, clicked), renewing)
+    if moved:
+        _follow_bets(policy, state, impression, clicks)
+
+
+@kernel
+def _note_places(state: SmallState, impression: Impression, clicks: Ints) -> int:
+    """Fill in the places of the seats; returns, as bits, the seats that were clicked."""
+    clicked = 0
+    for place in range(impression.places[0]):
+        seat = state.seat[impression.ranking[place]]
+        if seat != ABSENT:
+            state.plan.place[seat] = place
+    for place in range(len(clicks)):
+        seat = state.seat[impression.ranking[place]]
+        if seat != ABSENT:
+            clicked |= int(clicks[place] != 0) << seat  # no branch, since nobody can predict a click
+    return clicked
+
+
+@seldom
+def _frozen_exchanges(state: SmallState, impression: Impression, place: int) -> int:
+    """As bits, the seats with which a page says that a place may be exchanged, and whose order is not settled."""
+    item, seats = impression.ranking[place], 0
+    for other in range(impression.places[0]):
+        rival = impression.ranking[other]
+        z = state.seat[rival]
+        possible = state.seat[item] != ABSENT and z != ABSENT and impression.exchanges[place] >> other & 1
+        if possible and is_bet_on(state.duels, item, rival):
+            seats |= 1 << z
+    return seats
+
+
+@kernel
+def _rivals(state: SmallState, impression: Impression, place: int, code: int) -> int:
+    """As bits, the seats with which that of a place is compared."""
+    if impression.frozen[0]:
+        return _frozen_exchanges(state, impression, place)
+    return safe_exchanges(state.possible, code, place) if code >= 0 else 0
+
+
+@kernel
+def _settle_place(
+    policy: Any, state: SmallState, impression: Impression, page: tuple[int, int, int], renewing: bool
+) -> bool:
+    """Bet the item of a clicked place against every item that was not clicked; True when something may follow.
+
+    The order of the bets does not matter, since each is about another pair. All odds come first: the processor divides
+    for several at a time if there is little in between.
+    """
+    place, code, clicked = page
+    plan, i, moved, size = state.plan, impression.ranking[place], False, 0
+    whole = impression.end[place] == impression.places[0] and not renewing  # else it was issued by the other plan
+    rivals = _rivals(state, impression, place, code) & ~clicked
+    while rivals:
+        other = plan.place[number_of_lowest(rivals)]
+        plan.rival[size] = other
+        if whole:
+            plan.odds[size] = odds_of(impression.weight, plan.tails, place, other)
+        else:
+            plan.odds[size] = odds_of_exchange(impression, len(plan.tails), (place, other), renewing)
+        rivals &= rivals - 1
+        size += 1
+    for entry in range(size):
+        j = impression.ranking[plan.rival[entry]]
+        row = claim_row(state.duels, i, j)
+        moved |= settle_bet(policy.table, state.duels, row, int(i > j), plan.odds[entry], impression.round[0])
+    return moved
+
+
+@seldom
+def _follow_bets(policy: Any, state: SmallState, impression: Impression, clicks: Ints) -> None:
+    """Look at the pairs of a page for alarms, then for certificates, and do what follows from them."""
+    duels, changed, alarmed = state.duels, NOTHING, False
+    for step in range(2):
+        for place in range(len(clicks)):
+            i = impression.ranking[place]
+            for other in range(impression.places[0] if clicks[place] else 0):
+                j = impression.ranking[other]
+                clicked = other < len(clicks) and clicks[other]
+                if clicked or state.seat[i] == ABSENT or state.seat[j] == ABSENT:
+                    continue
+                if step == 0:
+                    alarmed |= sound_alarm(duels, i, j)
+                else:
+                    changed = max(changed, certify(policy.table, duels, i, j, impression.round[0]))
+        if alarmed and step == 0:
+            fade_rates(state.rates, CALMED_EXPOSURE, PLACE_PAGES)
+            changed = TAKEN
+    if changed != NOTHING:
+        _follow_certificates(state, changed)
+
+
+@kernel
+def small_has_room(state: SmallState) -> bool:
+    """True when the pairs of one more page fit."""
+    return bets_have_room(state.duels, len(state.item))
+
+
+def with_room(state: SmallState) -> SmallState:
+    """The same state with room for the pairs of one more page."""
+    return state._replace(duels=bets_with_room(state.duels, len(state.item)))
+
+
+def present_items(state: SmallState) -> Flags:
+    """By item: it is here."""
+    return np.asarray(state.seat != ABSENT)
+
+
+def base_of(state: SmallState) -> Items:
+    """Production's ranking."""
+    return state.base
+
+
+def leader_of(state: SmallState) -> Ints:
+    """R in items."""
+    leader: Ints = state.item[state.reference]
+    return leader
+
+
+def settled(state: SmallState, i: int, j: int) -> bool:
+    """True when i is certified over j, directly or by what follows."""
+    x, z = int(state.seat[i]), int(state.seat[j])
+    return ABSENT not in (x, z) and bool(is_certain(state.possible, x, z))
+
+
+def worst_of_newest(state: SmallState) -> int:
+    """W of the newest page."""
+    return int(worst_case(state.possible, page_code(state.plan.page)))
+
+
+def outlook(state: SmallState) -> Outlook:
+    """What the plan does, in words."""
+    plan, n_positions = state.plan, len(state.reference)
+    moved = int((plan.order != state.reference).sum())
+    what = "draws with one item from outside on a level with the last two" if plan.flat[0] else "draws"
+    note = f"{what} around an order that differs from the leader at {moved} of {n_positions} positions"
+    note += f"; at most {state.possible.limit[0]} wrong pairs more than production's ranking"
+    if state.renewal.target[0] == NOBODY:
+        return Outlook(note)
+    better, worse = state.item[state.renewal.target].tolist()
+    note += "; exchanges two items now and then, whose certificate is to be earned again"
+    return Outlook(note, worse, against=better)
