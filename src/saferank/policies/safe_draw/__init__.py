@@ -18,7 +18,7 @@ and figures are in docs/policies/safe-draw.md.
 >>> for _ in range(300):
 ...     page = ranker.rank()
 ...     ranker.feedback(page, [item for item in page.items if item == "x"])
->>> ranker.leader[0]
+>>> ranker.rank().items[0]
 'x'
 """
 
