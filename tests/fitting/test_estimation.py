@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saferank.click_models import CCM, DBN
-from saferank.fitting import ESTIMATORS, ccm, cm, dbn, dcm, estimator, pbm, ubm
+from saferank.fitting import ESTIMATORS, estimator
 from saferank.fitting.coins import coins_of, model_of, sizes
 from saferank.fitting.estimation import expected_counts
 from tests.fitting.planted_pages import expanded, log_of, random_pages
@@ -75,13 +75,13 @@ def test_a_weight_is_a_repetition(name: str) -> None:
 def test_cm_by_hand() -> None:
     """Item 0: looked at 5 times, clicked 2. Item 1: looked at 3 times (not below a click), clicked 1. Item 2: 2, 0."""
     log = log_of([([0, 1, 2], [1, 0, 1], 2), ([0, 1, 2], [0, 0, 0], 2), ([0, 1, 2], [0, 1, 0], 1)], 3)
-    assert cm.fit(log).model.attraction.tolist() == [(1 + 2) / (2 + 5), (1 + 1) / (2 + 3), (1 + 0) / (2 + 2)]
+    assert ESTIMATORS["cm"](log).model.attraction.tolist() == [(1 + 2) / (2 + 5), (1 + 1) / (2 + 3), (1 + 0) / (2 + 2)]
 
 
 def test_dcm_by_hand() -> None:
     """The first page has its last click at 3, the second none, the third its last (and only) one at 2."""
     log = log_of([([0, 1, 2], [1, 0, 1], 2), ([0, 1, 2], [0, 0, 0], 2), ([0, 1, 2], [0, 1, 0], 1)], 3)
-    fitted = dcm.fit(log)
+    fitted = ESTIMATORS["dcm"](log)
     assert fitted.model.attraction.tolist() == [(1 + 2) / (2 + 5), (1 + 1) / (2 + 5), (1 + 2) / (2 + 4)]
     assert fitted.model.continuation.tolist() == [(1 + 2) / (2 + 2), (1 + 0) / (2 + 1), (1 + 0) / (2 + 2)]
 
@@ -89,7 +89,7 @@ def test_dcm_by_hand() -> None:
 def test_pbm_by_hand() -> None:
     """From 1/2 a position without a click adds (1/2)(1/2) / (3/4) = 1/3 to both numerators."""
     log = log_of([([0, 1], [1, 0], 3), ([1, 0], [0, 0], 1)], 2)
-    model = pbm.fit(log, 1).model
+    model = ESTIMATORS["pbm"](log, 1).model
     assert model.attraction == pytest.approx([(1 + 3 + 1 / 3) / (2 + 4), (1 + 3 / 3 + 1 / 3) / (2 + 4)], abs=1e-15)
     assert model.examination == pytest.approx([(1 + 3 + 1 / 3) / (2 + 4), (1 + 3 / 3 + 1 / 3) / (2 + 4)], abs=1e-15)
 
@@ -97,7 +97,7 @@ def test_pbm_by_hand() -> None:
 def test_ubm_by_hand() -> None:
     """Position 2 was seen three times after a click at 1, once after none; each without a click: 1/3."""
     log = log_of([([0, 1], [1, 0], 3), ([1, 0], [0, 0], 1)], 2)
-    examination = ubm.fit(log, 1).model.examination
+    examination = ESTIMATORS["ubm"](log, 1).model.examination
     assert examination[0, 0] == pytest.approx((1 + 3 + 1 / 3) / (2 + 4), abs=1e-15)
     assert examination[1] == pytest.approx([(1 + 1 / 3) / (2 + 1), (1 + 3 / 3) / (2 + 3)], abs=1e-15)
     assert examination[0, 1] == 0  # no click can be above the first position
@@ -108,7 +108,7 @@ def test_dbn_by_hand() -> None:
 
     So satisfied 4/7, gave up 2/7, looked on 1/7; continuation is tossed with probability 3/7.
     """
-    model = dbn.fit(log_of([([0, 1], [1, 0], 1)], 2), 1).model
+    model = ESTIMATORS["dbn"](log_of([([0, 1], [1, 0], 1)], 2), 1).model
     assert model.attraction == pytest.approx([(1 + 1) / (2 + 1), 1 / (2 + 1 / 7)], abs=1e-15)
     assert model.satisfaction == pytest.approx([(1 + 4 / 7) / (2 + 1), 1 / 2], abs=1e-15)
     assert model.continuation == pytest.approx((1 + 1 / 7) / (2 + 3 / 7), abs=1e-15)
@@ -119,7 +119,7 @@ def test_ccm_by_hand() -> None:
 
     So relevant with 1/2; then gone on with (1/4) / (3/4) = 1/3: 1/6 for each kind.
     """
-    model = ccm.fit(log_of([([0, 1], [1, 0], 1)], 2), 1).model
+    model = ESTIMATORS["ccm"](log_of([([0, 1], [1, 0], 1)], 2), 1).model
     assert model.attraction == pytest.approx([(1 + 1 + 1 / 2) / (2 + 2), 1 / (2 + 1 / 3)], abs=1e-15)
     assert model.continuation_no_click == 1 / 2
     assert model.continuation_click_relevant == pytest.approx((1 + 1 / 6) / (2 + 1 / 2), abs=1e-15)
@@ -150,8 +150,8 @@ def test_what_was_never_shown_is_an_even_chance(name: str) -> None:
 
 def test_only_em_values_have_a_ceiling() -> None:
     always = log_of([([0], [1], 10**9)], 1)
-    assert pbm.fit(always).model.attraction[0] == 1 - 1e-6
-    assert cm.fit(always).model.attraction[0] == (1 + 10**9) / (2 + 10**9)
+    assert ESTIMATORS["pbm"](always).model.attraction[0] == 1 - 1e-6
+    assert ESTIMATORS["cm"](always).model.attraction[0] == (1 + 10**9) / (2 + 10**9)
 
 
 def test_compiled_and_interpreted_fits_agree_to_the_last_digit() -> None:

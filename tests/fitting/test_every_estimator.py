@@ -8,7 +8,7 @@ import pytest
 
 from saferank._kernel import JIT
 from saferank.click_models import DCM, PBM, UBM
-from saferank.fitting import ESTIMATORS, dcm
+from saferank.fitting import ESTIMATORS
 from saferank.fitting.bootstrap import replicates, standard_errors
 from saferank.fitting.coins import coins_of
 from saferank.fitting.evaluation import log_likelihood
@@ -65,12 +65,12 @@ def test_the_count_of_dcm_leans_as_documented() -> None:
     """Users who look on in vain below a click: its limit, from all click vectors, is off to a known side."""
     attraction, rankings = plants()["pbm"].model.attraction, plants()["pbm"].rankings
     planted = Plant(DCM(attraction, np.array([0.7, 0.6, 0.65, 0.5, 0.3])), rankings)
-    limit = dcm.fit(_all_pages(planted)).model
+    limit = ESTIMATORS["dcm"](_all_pages(planted)).model
     assert (limit.attraction > attraction + 0.03).all()
     assert (limit.continuation < planted.model.continuation - 0.05).all()
     log = clicked_by(planted.model, rankings, users=5_000, seed=1)
-    fitted = dcm.fit(log)
-    errors = coins_of(standard_errors(dcm.fit, log, fitted, n=100))  # 12 of them: fails on 0.2 % of seeds
+    fitted = ESTIMATORS["dcm"](log)
+    errors = coins_of(standard_errors(ESTIMATORS["dcm"], log, fitted, n=100))  # 12 of them: fails on 0.2 % of seeds
     assert (np.abs(coins_of(fitted.model) - coins_of(limit)) < 4 * errors).all()
 
 

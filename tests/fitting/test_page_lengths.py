@@ -10,7 +10,7 @@ import pytest
 from saferank import fit
 from saferank.cli import main
 from saferank.errors import ArgumentError
-from saferank.fitting import pbm
+from saferank.fitting import ESTIMATORS
 from saferank.fitting.export import FEWEST_DISPLAYS, instances_of
 from saferank.instances import load_instances
 from saferank.logs import read_log
@@ -40,7 +40,7 @@ def test_a_log_whose_pages_have_another_length(length: int, tmp_path: Path) -> N
     (instance,) = fit(log, "sessions", ["pbm"], **QUIET).instances
     assert instance.items == tuple(often)
     assert len(instance.model.examination) == length
-    expected = pbm.fit(read_log(log, "sessions", page_length=length), 3).model
+    expected = ESTIMATORS["pbm"](read_log(log, "sessions", page_length=length), 3).model
     assert instance.model.attraction.tolist() == expected.attraction.tolist()
 
 
@@ -61,7 +61,7 @@ def test_items_beyond_the_ranking_are_the_most_shown_ones(tmp_path: Path) -> Non
     for other, times in zip(others, counts, strict=True):
         pages += [("q", other)] * times
     log = read_log(write_log(tmp_path / "log", pages), "sessions", page_length=5)
-    model = pbm.fit(log, 3).model
+    model = ESTIMATORS["pbm"](log, 3).model
     (pooled,) = instances_of(log, {"pbm": model}, items=100)
     assert pooled.items == (*page, *others[1], *others[0])
     assert len(pooled.model.examination) == 5

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import saferank
-from saferank.cli.commands.forecast import command as forecast_command
+from saferank.cli.commands.data import forecast as forecast_command
 from saferank.errors import ArgumentError, UsageError
 from saferank.forecasting.forecast import CERTIFICATE_DAYS, check_policies
 from saferank.forecasting.playing import jobs_of, played, weekly

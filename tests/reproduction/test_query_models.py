@@ -22,7 +22,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def request(log: Path, **changes: int) -> ReproductionRequest:
-    return ReproductionRequest(log=log, form="yandex-personalized", models=("cm",), queries=2, **changes)  # type: ignore[arg-type]
+    return ReproductionRequest(log=log, format="yandex-personalized", models=("cm",), queries=2, **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("changes", [{"items": 20}, {"items": 20, "page_length": 8}, {"items": 6}])

@@ -1,4 +1,4 @@
-"""The command line: one file per command; here they are registered and their errors are turned into exit codes.
+"""The command line: one file per subject; here the commands are registered and their errors are turned into exit codes.
 
 Every error ends in one line on stderr and an exit code: 2 for input that cannot be used, 1 when the machine could not
 do it (a full disk, no memory), 130 after Ctrl-C. A traceback is a bug. Commands import the compiled parts of the
@@ -6,29 +6,13 @@ package when they run, so that help and wrong options are answered at once.
 """
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from saferank._version import __version__
-from saferank.cli.commands import (
-    bench,
-    compare,
-    compile,
-    export,
-    fit,
-    forecast,
-    instances,
-    keys,
-    logs,
-    policies,
-    replay,
-    report,
-    reproduce,
-    serve,
-    simulate,
-)
-from saferank.cli.commands.stores import backup, forget, restore
+from saferank.cli.commands import compile, data, experiments, serve, stores, studies
 from saferank.cli.terminal.errors import CommandError, as_command_error, interruptible
 from saferank.cli.terminal.help import DATA, EXPERIMENTS, SERVICE, STORES, PlainCommand, PlainGroup
 from saferank.errors import RunError, UsageError
@@ -46,22 +30,23 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_COMMANDS = {
+_COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     EXPERIMENTS: {
-        "simulate": simulate, "compare": compare, "reproduce": reproduce, "report": report, "policies": policies,
-        "bench": bench,
+        "simulate": experiments.simulate, "compare": experiments.compare, "reproduce": studies.reproduce,
+        "report": studies.report, "policies": experiments.policies, "bench": experiments.bench,
     },
-    DATA: {"fit": fit, "forecast": forecast, "instances": instances},
-    SERVICE: {"serve": serve, "compile": compile},
+    DATA: {"fit": data.fit, "forecast": data.forecast, "instances": data.instances},
+    SERVICE: {"serve": serve.command, "compile": compile.command},
     STORES: {
-        "replay": replay, "export": export, "backup": backup, "restore": restore, "forget": forget,
+        "replay": stores.replay, "export": stores.export, "backup": stores.backup, "restore": stores.restore,
+        "forget": stores.forget,
     },
 }  # fmt: skip
 for _panel, _named in _COMMANDS.items():
-    for _name, _module in _named.items():
-        app.command(_name, cls=PlainCommand, rich_help_panel=_panel)(interruptible(_module.command))
-app.add_typer(logs.app, name="logs", cls=PlainGroup, rich_help_panel=DATA)
-app.add_typer(keys.app, name="keys", cls=PlainGroup, rich_help_panel=SERVICE)
+    for _name, _command in _named.items():
+        app.command(_name, cls=PlainCommand, rich_help_panel=_panel)(interruptible(_command))
+app.add_typer(data.logs, name="logs", cls=PlainGroup, rich_help_panel=DATA)
+app.add_typer(serve.keys, name="keys", cls=PlainGroup, rich_help_panel=SERVICE)
 
 
 def _show_version(wanted: bool) -> None:

@@ -11,8 +11,7 @@
 """
 
 from saferank.client.answers import Ranked
-from saferank.client.asynchronous import AsyncClient
-from saferank.client.outbox import Delivery
-from saferank.client.synchronous import Client
+from saferank.client.clients import AsyncClient, Client
+from saferank.client.delivering import Delivery
 
 __all__ = ["AsyncClient", "Client", "Delivery", "Ranked"]

@@ -28,11 +28,8 @@ from saferank.client.answers import (
     prepare,
     production_page,
 )
-from saferank.client.background import Background
-from saferank.client.breaker import Breaker
-from saferank.client.delivering import Delivering, Patience
-from saferank.client.http import Wire
-from saferank.client.outbox import Delivery, Outbox
+from saferank.client.delivering import Delivering, Delivery, Outbox, Patience
+from saferank.client.transport import Background, Breaker, Wire
 
 _log = logging.getLogger("saferank.client")
 

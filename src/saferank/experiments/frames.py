@@ -11,7 +11,8 @@ import numpy as np
 
 from saferank.files import replacing
 from saferank.reporting.claims import final_regret, final_violations
-from saferank.reporting.looks import model_name, policy_name
+from saferank.reporting.latex import endings_table
+from saferank.reporting.looks import policy_name
 from saferank.reporting.numbers import Measured, plainly
 from saferank.reporting.pooling import Pooled, pooled
 from saferank.reporting.runs import NAMES
@@ -126,10 +127,6 @@ def _label(curve: Result, parts: Sequence[tuple[str, str]]) -> str:
 
 
 HEADINGS = ("model", "policy", "regret", "violations a run", "wrong certificates")
-_LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-}  # fmt: skip
 
 
 class FinalRow(NamedTuple):
@@ -186,30 +183,7 @@ def latex(curves: Sequence[Result]) -> str:
     """A booktabs table: one row per policy, for each click model its regret and violations with standard errors."""
     rows = final_rows(curves)
     models = list(dict.fromkeys(row.model for row in rows))
-    spans = " & ".join(rf"\multicolumn{{2}}{{c}}{{{_escaped(model_name(model))}}}" for model in models)
-    lines = [
-        rf"% {title(curves)}",
-        rf"\begin{{tabular}}{{l{'rr' * len(models)}}}",
-        r"\toprule",
-        rf" & {spans} \\",
-        "policy" + " & regret & violations" * len(models) + r" \\",
-        r"\midrule",
-        *(_latex_row(policy, rows, models) for policy in dict.fromkeys(row.policy for row in rows)),
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _latex_row(policy: str, rows: Sequence[FinalRow], models: Sequence[str]) -> str:
-    found = {row.model: row for row in rows if row.policy == policy}
-    cells = [_latex_cells(found[model]) if model in found else " & " for model in models]
-    return " & ".join([_escaped(policy_name(policy)), *cells]) + r" \\"
-
-
-def _latex_cells(row: FinalRow) -> str:
-    return " & ".join(f"${str(measured).replace('±', chr(92) + 'pm').replace(',', '{,}')}$" for measured in row[2:4])
-
-
-def _escaped(name: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in name)
+    found = {(row.policy, row.model): (str(row.regret), str(row.violations)) for row in rows}
+    policies = dict.fromkeys(row.policy for row in rows)
+    endings = [(policy_name(p), [found.get((p, model), ("", "")) for model in models]) for p in policies]
+    return endings_table(endings, models, title(curves))

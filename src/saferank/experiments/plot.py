@@ -16,27 +16,33 @@ if TYPE_CHECKING:
     from saferank.experiments.comparisons import Comparisons
 
 
-class Plot:
-    """Regret above, safety violations below, one column per click model."""
+class _Drawn:
+    """A figure that shows itself in a notebook and can be written to a file."""
 
-    def __init__(self, curves: Sequence[Result]) -> None:
-        self._curves = curves
-        require_matplotlib()
+    _argument = "path"
+
+    def __init__(self) -> None:
+        try:
+            import matplotlib  # noqa: F401
+        except ModuleNotFoundError as problem:
+            raise ModuleNotFoundError("plot() needs matplotlib: pip install 'saferank[report]'") from problem
 
     @functools.cached_property
     def figure(self) -> "Figure":
         """The matplotlib figure, to change it."""
-        from saferank.reporting.figures.curves import curves_figure
-        from saferank.reporting.pooling import pooled
+        return self._draw()
 
-        return curves_figure(pooled(self._curves))
+    def _draw(self) -> "Figure":
+        raise NotImplementedError
 
     def save(self, path: str | Path) -> Path:
         """Write the figure; the ending of the name is the format."""
         from saferank.reporting.figures.panels import FORMATS, write_figure
 
         if Path(path).suffix.removeprefix(".") not in FORMATS:
-            raise ArgumentError("path", f"found {str(path)!r}, expected a name that ends in .{', .'.join(FORMATS)}")
+            raise ArgumentError(
+                self._argument, f"found {str(path)!r}, expected a name that ends in .{', .'.join(FORMATS)}"
+            )
         with writing(path):
             write_figure(self.figure, Path(path))
         return Path(path)
@@ -46,17 +52,23 @@ class Plot:
 
         return png(self.figure)
 
+
+class Plot(_Drawn):
+    """Regret above, safety violations below, one column per click model."""
+
+    def __init__(self, curves: Sequence[Result]) -> None:
+        super().__init__()
+        self._curves = curves
+
+    def _draw(self) -> "Figure":
+        from saferank.reporting.figures.curves import curves_figure
+        from saferank.reporting.pooling import pooled
+
+        return curves_figure(pooled(self._curves))
+
     def __repr__(self) -> str:
         models = ", ".join(dict.fromkeys(curve.model for curve in self._curves))
         return f"Plot of regret and violations under {models}; .figure is the matplotlib figure, .save(path) writes it"
-
-
-def require_matplotlib() -> None:
-    """Say how to get matplotlib where it is missing."""
-    try:
-        import matplotlib  # noqa: F401
-    except ModuleNotFoundError as problem:
-        raise ModuleNotFoundError("plot() needs matplotlib: pip install 'saferank[report]'") from problem
 
 
 MOST_PAIRS = 6
@@ -65,20 +77,19 @@ MOST_PAIRS = 6
 _LOOKS = {"win": ("#1b7837", "o"), "tie": ("#75757d", "s"), "loss": ("#b2182b", "^")}
 
 
-class Scatter:
+class Scatter(_Drawn):
     """One row per pair of policies, one column per click model."""
 
-    def __init__(self, found: "Comparisons") -> None:
+    _argument = "plot"
 
-        require_matplotlib()
+    def __init__(self, found: "Comparisons") -> None:
+        super().__init__()
         if not 1 <= len(found.pairs) <= MOST_PAIRS:
             reason = f"{len(found.pairs)} pairs cannot be drawn in one figure, at most {MOST_PAIRS}; choose fewer"
             raise ArgumentError("policies", reason)
         self._found = found
 
-    @functools.cached_property
-    def figure(self) -> "Figure":
-        """The matplotlib figure, to change it."""
+    def _draw(self) -> "Figure":
         from matplotlib.figure import Figure
 
         from saferank.reporting.figures.panels import arranged, drawing
@@ -90,27 +101,12 @@ class Scatter:
             panels = figure.subplots(len(pairs), len(models), squeeze=False)
             for row, pair in enumerate(pairs):
                 for column, model in enumerate(models):
-                    _draw(panels[row, column], pair, model, self._found.measure)
+                    _draw_pair(panels[row, column], pair, model, self._found.measure)
             _legend(figure)
             return arranged(figure)
 
-    def save(self, path: str | Path) -> Path:
-        """Write the figure; the ending of the name is the format."""
-        from saferank.reporting.figures.panels import FORMATS, write_figure
 
-        if Path(path).suffix.removeprefix(".") not in FORMATS:
-            raise ArgumentError("plot", f"found {str(path)!r}, expected a name that ends in .{', .'.join(FORMATS)}")
-        with writing(path):
-            write_figure(self.figure, Path(path))
-        return Path(path)
-
-    def _repr_png_(self) -> bytes:
-        from saferank.reporting.figures.panels import png
-
-        return png(self.figure)
-
-
-def _draw(panel: "Axes", pair: Comparison, model: str, measure: str) -> None:
+def _draw_pair(panel: "Axes", pair: Comparison, model: str, measure: str) -> None:
     from saferank.reporting.looks import FAINT, INK, model_name, policy_name
 
     queries = [each for each in pair.by_query if each.model == model]

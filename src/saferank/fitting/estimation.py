@@ -45,17 +45,17 @@ class Fitted:
         return None if self.iterations == 1 else float(self.log_likelihoods[-1] - self.log_likelihoods[-2])
 
 
-Estimator = Callable[[ClickLog, int], Fitted]
-"""The ``fit`` of a model: from a log and a number of iterations."""
+Estimator = Callable[..., Fitted]
+"""Estimates a model: from a log and a number of iterations, which may be left out."""
 
 
-def maximise(kind: type, log: ClickLog, iterations: int) -> Fitted:
+def maximise(kind: type, log: ClickLog, iterations: int = ITERATIONS) -> Fitted:
     """EM from fair coins."""
     return _sweeps(kind, log, iterations, CEILING)
 
 
-def count_once(kind: type, log: ClickLog) -> Fitted:
-    """One sweep, for models whose counts do not depend on their parameters."""
+def count_once(kind: type, log: ClickLog, iterations: int = ITERATIONS) -> Fitted:
+    """One sweep whatever the number of ``iterations``, for models whose counts do not depend on their parameters."""
     return _sweeps(kind, log, 1, 1.0)
 
 

@@ -66,7 +66,7 @@ def fitted_instances(
 ) -> tuple[list[Instance], str, dict[str, Any]]:
     """The instances of the log's most frequent queries, a line about them, and what was in the log."""
     path = _planted(protocol, out, shown) if request.log is None else request.log
-    form, length = request.form or LOG_FORMAT, protocol.page_length
+    form, length = request.format or LOG_FORMAT, protocol.page_length
     log = read_pages(path, form, protocol.sizes.queries, request.max_bad, shown, length)
     models = {name: estimate(name, log, protocol.iterations, shown).model for name in protocol.models}
     pages = {query: len(ranking or ()) for query, ranking in zip(log.queries, log.rankings, strict=True)}

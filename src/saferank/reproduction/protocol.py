@@ -1,8 +1,8 @@
 """What a reproduction runs: the profiles, and the protocol that the arguments of ``saferank.reproduce`` make of one."""
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,7 @@ class ReproductionRequest:
 
     profile: str = "quick"
     log: Path | None = None
-    form: str | None = None
+    format: str | None = None
     policies: Sequence[str] | None = None
     models: Sequence[str] = ("pbm", "cm")
     rule: str = DEFAULT_RULE
@@ -111,6 +111,15 @@ class ReproductionRequest:
     max_bad: float = 0.01
     plugins: Sequence[str] = ()
     page_length: int | None = None
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> "ReproductionRequest":
+        """From the arguments of ``reproduce`` by name: the fields of this class are those that results depend on."""
+        given = {each.name: arguments[each.name] for each in fields(cls)}
+        paths = {name: Path(given[name]) for name in ("log", "study_instances") if given[name] is not None}
+        lists = {name: tuple(given[name]) for name in ("models", "without", "plugins")}
+        numbers = {name: whole_number(given[name], name) for name in ("positions", "items", "rounds")}
+        return cls(**{**given, **paths, **lists, **numbers})
 
     def protocol(self) -> Protocol:
         """What is run: the profile, changed by the arguments that were given."""
@@ -187,9 +196,9 @@ class ReproductionRequest:
     def _sessions(self, usual: int) -> int:
         if self.log is not None and self.sessions is not None:
             raise ArgumentError("sessions", "is about the synthetic log; leave it out with a log of your own")
-        if self.log is not None and self.form is None:
+        if self.log is not None and self.format is None:
             raise ArgumentError("log", f"needs its format: {', '.join(FORMATS)}")
-        if self.log is None and self.form is not None:
+        if self.log is None and self.format is not None:
             raise ArgumentError("format", "is the format of a log of your own; name the log, or leave it out")
         return usual if self.sessions is None else whole_number(self.sessions, "sessions")
 
@@ -217,7 +226,7 @@ class ReproductionRequest:
             **protocol.facts(),
             "log": None if log is None else log.name,
             "log_bytes": log.stat().st_size if log is not None and log.is_file() else None,
-            "format": self.form,
+            "format": self.format,
             "max_bad": self.max_bad,
             "study_instances": None if self.study_instances is None else _digest(self.study_instances),
             "plugins": {name: _digest(Path(name)) if Path(name).is_file() else None for name in self.plugins},

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saferank.errors import ArgumentError, RunInterrupted, whole_number, writing
+from saferank.errors import ArgumentError, RunInterrupted, writing
 
 if TYPE_CHECKING:
     from saferank.experiments.results import Results
@@ -93,43 +93,7 @@ def reproduce(
     keeps what is finished: after an interrupt or a crash the same call with ``resume=True`` continues the run and
     gives the same results. Nothing long is started before every argument has been checked.
     """
-    from saferank.reproduction.protocol import ReproductionRequest
-
-    request = ReproductionRequest(
-        profile=profile,
-        log=None if log is None else Path(log),
-        form=format,
-        policies=policies,
-        models=tuple(models),
-        rule=rule,
-        positions=whole_number(positions, "positions"),
-        items=whole_number(items, "items"),
-        rounds=whole_number(rounds, "rounds"),
-        repetitions=repetitions,
-        queries=queries,
-        sessions=sessions,
-        iterations=iterations,
-        seed=seed,
-        without=tuple(without),
-        study_instances=None if study_instances is None else Path(study_instances),
-        max_bad=max_bad,
-        plugins=tuple(plugins),
-        page_length=page_length,
-    )
-    return _reproduce(request, Path(out), jobs, cluster, resume, overwrite, report, progress, list(command))
-
-
-def _reproduce(
-    request: "ReproductionRequest",
-    out: Path,
-    jobs: int | None,
-    cluster: str | None,
-    resume: bool,
-    overwrite: bool,
-    report: bool,
-    progress: bool,
-    command: list[str],
-) -> Reproduction:
+    arguments = {**locals()}
     from saferank.checks.plugin import as_argument_error, check_plugin_policy
     from saferank.experiments.engines import engine_of
     from saferank.experiments.run_folder import resumable
@@ -137,8 +101,10 @@ def _reproduce(
     from saferank.policies import policy_kind
     from saferank.progress import progress_of
     from saferank.reproduction.folder import Folder
+    from saferank.reproduction.protocol import ReproductionRequest
 
-    started = time.monotonic()
+    started, out = time.monotonic(), Path(out)
+    request = ReproductionRequest.of(arguments)
     protocol, others = request.protocol(), request.study_sets()
     with as_argument_error():
         for name in protocol.policies:
@@ -155,7 +121,7 @@ def _reproduce(
             instances, facts = folder.resumed(asked)
             if not folder.finished:
                 experiment = _experiment(protocol, instances, facts, others)
-                _run(folder, *experiment, protocol, engine, shown, started, command)
+                _run(folder, *experiment, protocol, engine, shown, started, list(command))
         return Reproduction(out, _reported(folder, shown) if report else None)
 
 

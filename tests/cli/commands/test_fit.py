@@ -9,7 +9,7 @@ import pytest
 from saferank.cli import main
 from saferank.click_models import CLICK_MODELS
 from saferank.click_models.shapes import field_shapes
-from saferank.fitting import ESTIMATORS, pbm
+from saferank.fitting import ESTIMATORS
 from saferank.instances import load_instances
 from saferank.logs import read_log
 from tests.cli.command_line import call
@@ -57,7 +57,7 @@ def test_instances_are_those_of_the_library_in_the_order_of_the_ranking(log: Pat
     instances = [instance for instance in everything if instance.id != "short"]
     assert {instance.items for instance in instances} == {tuple(ITEMS[:10])}
     read = read_log(log, "sessions", queries=3)
-    expected = pbm.fit(read, 5).model
+    expected = ESTIMATORS["pbm"](read, 5).model
     place = read.pairs.index((read.queries.index("rare"), "item-7"))
     found = next(i for i in instances if (i.id, i.model_name) == ("rare", "pbm")).model
     assert found.attraction[7] == expected.attraction[place]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from saferank.cli.terminal.claims import show_claims
+from saferank.cli.terminal.tables import show_claims
 from saferank.simulation.results import Result, write_results
 from tests.cli.command_line import call
 

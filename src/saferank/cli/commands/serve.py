@@ -1,5 +1,6 @@
-"""``saferank serve``: the live service."""
+"""``saferank serve``, the live service, and ``saferank keys``, for those who call it."""
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,58 +8,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from saferank.cli.terminal.errors import CommandError, InputError
-from saferank.cli.terminal.options import Plugins
+from saferank.cli.terminal.help import PlainCommand
+from saferank.cli.terminal.options import Plugins, flag, option
 
 if TYPE_CHECKING:
     from saferank.service.settings_sources import EffectiveSettings
 
 
 def command(
-    config: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Settings in TOML; see docs/engineers/service.md.", show_default=False),
-    ] = None,
-    host: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Address to listen on.", show_default="127.0.0.1"),
-    ] = None,
-    port: Annotated[
-        int | None, typer.Option(metavar="PORT", help="Port; 0 takes a free one and prints it.", show_default="8080")
-    ] = None,
+    config: Annotated[Path | None, option("FILE", "Settings in TOML; see docs/engineers/service.md.", False)] = None,
+    host: Annotated[str | None, option("ADDRESS", "Address to listen on.", "127.0.0.1")] = None,
+    port: Annotated[int | None, option("PORT", "Port; 0 takes a free one and prints it.", "8080")] = None,
     store: Annotated[
-        str | None,
-        typer.Option(
-            metavar="STORE",
-            help="Folder of the store, or postgresql://... for several servers.",
-            show_default="saferank-store",
-        ),
+        str | None, option("STORE", "Folder of the store, or postgresql://... for several servers.", "saferank-store")
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Processes that serve the port; needs PostgreSQL.", show_default="1"),
-    ] = None,
-    policy: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Policy of new contexts.", show_default="safe-draw")
-    ] = None,
-    rule: Annotated[
-        str | None, typer.Option(metavar="RULE", help="Decision rule of new contexts.", show_default="anytime:1e-5")
-    ] = None,
-    mode: Annotated[str | None, typer.Option(metavar="MODE", help="live, shadow or off.", show_default="live")] = None,
-    window_seconds: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="How long clicks are collected.", show_default="1800")
-    ] = None,
+    workers: Annotated[int | None, option("N", "Processes that serve the port; needs PostgreSQL.", "1")] = None,
+    policy: Annotated[str | None, option("NAME", "Policy of new contexts.", "safe-draw")] = None,
+    rule: Annotated[str | None, option("RULE", "Decision rule of new contexts.", "anytime:1e-5")] = None,
+    mode: Annotated[str | None, option("MODE", "live, shadow or off.", "live")] = None,
+    window_seconds: Annotated[float | None, option("SECONDS", "How long clicks are collected.", "1800")] = None,
     setting: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any other setting; may be given several times."),
+        list[str] | None, option("NAME=VALUE", "Any other setting; may be given several times.", True, "--set")
     ] = None,
     demo: Annotated[
         bool,
-        typer.Option(
-            "--demo", help="Simulated visitors click; open the dashboard and watch. Without --store, nothing is kept."
-        ),
+        flag("--demo", "Simulated visitors click; open the dashboard and watch. Without --store, nothing is kept."),
     ] = False,
     show_settings: Annotated[
-        bool, typer.Option("--show-settings", help="Print every setting and where it comes from, and exit.")
+        bool, flag("--show-settings", "Print every setting and where it comes from, and exit.")
     ] = False,
     plugin: Plugins = None,
 ) -> None:
@@ -92,22 +69,16 @@ def _settings(flags: dict[str, Any], others: list[str], config: Path | None, dem
         from saferank.service.settings_sources import effective_settings, from_texts
     except ImportError as problem:
         raise CommandError(f"serve needs more packages ({problem}): pip install 'saferank[service]'") from problem
+    given = {name: value for name, value in flags.items() if value is not None}
+    defaults: dict[str, Any] = {}
+    if demo:
+        from saferank.service.demo import DEMO_SETTINGS
+
+        defaults = DEMO_SETTINGS
     try:
-        return effective_settings({**from_texts(others), **_given(flags)}, os.environ, config, _defaults(demo))
+        return effective_settings({**from_texts(others), **given}, os.environ, config, defaults)
     except SettingsError as problem:
         raise InputError(str(problem)) from problem
-
-
-def _defaults(demo: bool) -> dict[str, Any]:
-    if not demo:
-        return {}
-    from saferank.service.demo import DEMO_SETTINGS
-
-    return DEMO_SETTINGS
-
-
-def _given(flags: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in flags.items() if value is not None}
 
 
 def _show(effective: "EffectiveSettings") -> None:
@@ -128,3 +99,58 @@ def _serve(effective: "EffectiveSettings", demo: bool) -> None:
         raise InputError("--demo: its visitors have no keys; leave [tenants] out")
     else:
         serve_demo(effective.settings, throw_away=effective.sources["store"] == "default")
+
+
+keys = typer.Typer(help="Keys for callers of the service.", rich_markup_mode="markdown", no_args_is_help=False)
+
+
+@keys.callback()
+def _keys() -> None:
+    """Keys for callers of the service."""
+
+
+@keys.command("new", cls=PlainCommand)
+def new(
+    tenant: Annotated[str, typer.Argument(metavar="TENANT", help="Name of the tenant that the keys are for.")],
+) -> None:
+    """Make a rank key and a feedback key for a tenant, and print the settings that let them in.
+
+    Give the rank key to servers and the feedback key to web pages; only their hashes go into the settings, so the keys
+    themselves cannot be shown again.
+
+    **Example**: `saferank keys new shop`
+
+    **What comes out**: the two keys as comments, and below them a section for the settings file.
+    """
+    from saferank.service.keys import hashed, new_key
+    from saferank.service.settings import check_tenant
+
+    try:
+        check_tenant(tenant)
+    except ValueError as problem:
+        raise InputError(f"TENANT: {problem}") from problem
+    rank, feedback = new_key("rank"), new_key("feedback")
+    typer.echo(f"# rank key, for servers:         {rank}")
+    typer.echo(f"# feedback key, for web pages:   {feedback}")
+    typer.echo("# The lines above are secrets: store them elsewhere. The lines below go into the settings file.")
+    typer.echo(f"[tenants.{json.dumps(tenant)}]")
+    typer.echo(f'rank = ["{hashed(rank)}"]')
+    typer.echo(f'feedback = ["{hashed(feedback)}"]')
+
+
+@keys.command("operator", cls=PlainCommand)
+def operator() -> None:
+    """Make an operator key: it switches off all tenants of a service at once, and can do nothing else.
+
+    Only its hash goes into the settings, so the key itself cannot be shown again.
+
+    **Example**: `saferank keys operator`
+
+    **What comes out**: the key as a comment, and below it a line for the settings file.
+    """
+    from saferank.service.keys import hashed, new_key
+
+    key = new_key("operator")
+    typer.echo(f"# operator key, for whoever runs the service:   {key}")
+    typer.echo("# The line above is a secret: store it elsewhere. The line below begins the settings file.")
+    typer.echo(f'operator_keys = ["{hashed(key)}"]')

@@ -1,8 +1,8 @@
 """Options that several commands share, and how numbers and lists are read. What they may be, the library checks."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -93,60 +93,80 @@ def settings_in(texts: Iterable[str], option: str) -> dict[str, list[str]]:
     return settings
 
 
+def labels_in(text: str, option: str) -> dict[str, str]:
+    """The names of a list like ``kl-ucb-br=Ours,original=Production``."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        policy, equals, name = (piece.strip() for piece in part.partition("="))
+        if not (policy and equals and name):
+            raise InputError(f"{option}: found {part.strip()!r}, expected POLICY=NAME, for example kl-ucb-br=Ours")
+        found[policy] = name
+    return found
+
+
+def option(metavar: str, help: str, default: str | bool = True, *names: str, **more: Any) -> Any:
+    """An option: what help calls its value, what it is for, and the words for its default where it is no value."""
+    return typer.Option(*names, metavar=metavar, help=help, show_default=default, **more)
+
+
+def count(metavar: str, help: str, default: str | bool = True) -> Any:
+    """An option that is a whole number."""
+    return option(metavar, help, default, parser=number)
+
+
+def flag(name: str, help: str) -> Any:
+    """An option without a value."""
+    return typer.Option(name, help=help)
+
+
+def asked(options: dict[str, Any], **reads: Callable[[str, str], Any]) -> dict[str, Any]:
+    """The arguments for the function of the library: a command's options (its ``locals()``), and the command itself.
+
+    Options have the names of arguments; ``reads`` are those whose text is a list or the like. What they may be, the
+    function knows.
+    """
+    given = {name: value for name, value in options.items() if name != "context"}
+    for name, read in reads.items():
+        if given[name] is not None:
+            given[name] = read(given[name], f"--{name}")
+    context = options.get("context")
+    return given if context is None else {**given, "command": context.obj}
+
+
 Policies = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAMES",
-        help="Policies to play, with commas between; see `saferank policies`.",
-        show_default="the five of the paper",
-    ),
+    option("NAMES", "Policies to play, with commas between; see `saferank policies`.", "the five of the paper"),
 ]
-Positions = Annotated[int, typer.Option(parser=number, metavar="K", help="How many items a page shows.")]
-Models = Annotated[
-    str | None,
-    typer.Option(metavar="NAMES", help="Only these click models, with commas between.", show_default="all"),
-]
+Positions = Annotated[int, count("K", "How many items a page shows.")]
+Models = Annotated[str | None, option("NAMES", "Only these click models, with commas between.", "all")]
 Plugins = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="FILE|MODULE",
-        help="Python file or module that registers policies or click models of yours; they are checked before anything "
+    option(
+        "FILE|MODULE",
+        "Python file or module that registers policies or click models of yours; they are checked before anything "
         "is played. May be given several times.",
-        show_default=False,
+        False,
     ),
 ]
 Cluster = Annotated[
     str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Play on this Dask cluster, like tcp://host:8786, instead of on threads here; same results.",
-        show_default="this machine",
+    option(
+        "ADDRESS",
+        "Play on this Dask cluster, like tcp://host:8786, instead of on threads here; same results.",
+        "this machine",
     ),
 ]
-Rounds = Annotated[int, typer.Option(parser=number, metavar="T", help="Pages shown in a run, for example 1e5.")]
-Rule = Annotated[
-    str, typer.Option(metavar="RULE", help="Decision rule: paper:DELTA or anytime:ALPHA; 1/T is one over --rounds.")
-]
-Seed = Annotated[int, typer.Option(parser=number, metavar="N", help="The same seed gives the same results.")]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        parser=number, metavar="N", help="Threads; results do not depend on it.", show_default="number of cores"
-    ),
-]
-Format = Annotated[
-    str,
-    typer.Option(
-        "--format",
-        metavar="NAME",
-        help="yandex-personalized, yandex-relevance, sessions (NDJSON, Parquet), ubi, ga4 or segment.",
-    ),
-]
+Rounds = Annotated[int, count("T", "Pages shown in a run, for example 1e5.")]
+Seed = Annotated[int, count("N", "The same seed gives the same results.")]
+Jobs = Annotated[int | None, count("N", "Threads; results do not depend on it.", "number of cores")]
+FORMATS = "yandex-personalized, yandex-relevance, sessions (NDJSON, Parquet), ubi, ga4 or segment."
+Format = Annotated[str, option("NAME", FORMATS)]
 Log = Annotated[Path, typer.Argument(metavar="LOG", help="Click log, plain or gzip.")]
-MostFrequent = Annotated[int, typer.Option(parser=number, metavar="N", help="The N most frequent queries.")]
-Iterations = Annotated[int, typer.Option(parser=number, metavar="N", help="Iterations of EM.")]
-MaxBad = Annotated[
-    float, typer.Option(min=0, max=1, metavar="SHARE", help="Stop when more than this share of the lines is bad.")
-]
-Resume = Annotated[bool, typer.Option("--resume", help="Resume the run in DIR, or start one.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Remove the run that is in DIR and start again.")]
+MostFrequent = Annotated[int, count("N", "The N most frequent queries.")]
+Iterations = Annotated[int, count("N", "Iterations of EM.")]
+MaxBad = Annotated[float, option("SHARE", "Stop when more than this share of the lines is bad.", min=0, max=1)]
+LENGTH = "10 where a query has such a page, else its most frequent length"
+"""What ``--page-length`` is when it is left out."""
+AsJson = Annotated[bool, flag("--json", "Print JSON, and nothing else, on stdout.")]
+Resume = Annotated[bool, flag("--resume", "Resume the run in DIR, or start one.")]
+Overwrite = Annotated[bool, flag("--overwrite", "Remove the run that is in DIR and start again.")]

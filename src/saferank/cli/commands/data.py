@@ -1,0 +1,260 @@
+"""``saferank logs``, ``fit``, ``forecast`` and ``instances``: click logs, and what is made of them."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from saferank.cli.terminal.errors import naming
+from saferank.cli.terminal.help import PlainCommand
+from saferank.cli.terminal.options import (
+    LENGTH,
+    AsJson,
+    Format,
+    Iterations,
+    Jobs,
+    Log,
+    MaxBad,
+    Models,
+    MostFrequent,
+    Seed,
+    asked,
+    count,
+    names_if_given,
+    names_in,
+    option,
+)
+from saferank.errors import ArgumentError, writing
+from saferank.forecasting.forecast import POLICIES
+
+_POLICIES = ",".join(POLICIES)
+
+logs = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="Look into a click log (`saferank logs summary`), or make one (`saferank logs synthesize`).\n\n"
+    "**Example**: `saferank logs summary train.gz --format yandex-personalized`\n\n"
+    "**What comes out**: a table, or a log file; see the help of the two.",
+)
+
+
+@logs.command("summary", cls=PlainCommand)
+def summary(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="The log, plain or gzip.")],
+    format: Format,
+    max_bad: MaxBad = 0.01,
+    as_json: AsJson = False,
+) -> None:
+    """Count what is in a click log: pages, queries, clicks by position, abandonment, bad lines.
+
+    **Example**: `saferank logs summary train.gz --format yandex-personalized`
+
+    **What comes out**: two tables, and a line for each kind of bad lines with the numbers of the first ones; with
+    --json the same as an object.
+    """
+    from saferank.logs import FORMATS, summarize_log
+    from saferank.progress import MEGABYTES, progress_of
+
+    if format not in FORMATS:
+        raise ArgumentError("format", f"unknown format {format!r}; known ones: {', '.join(FORMATS)}")
+    size = log.stat().st_size if log.is_file() else 0
+    with progress_of(True).meter(size, MEGABYTES) as meter:
+        found = summarize_log(log, format, max_bad=max_bad, progress=meter)
+    if as_json:
+        typer.echo(json.dumps({**asdict(found), "abandonment": found.abandonment}, indent=1))
+        return
+    from saferank.cli.terminal.tables import show_summary
+
+    show_summary(found)
+
+
+@logs.command("synthesize", cls=PlainCommand)
+def synthesize(
+    out: Annotated[Path, option("FILE", "The log to write; packed if its name ends in .gz.")],
+    sessions: Annotated[int, count("N", "How many sessions; about 330 bytes each.")] = 100_000,
+    queries: Annotated[int, count("N", "How many queries.")] = 20,
+    model: Annotated[str, option("NAME", "The click model of all users.")] = "pbm",
+    page_length: Annotated[int, count("N", "How many items a page shows.")] = 10,
+    items: Annotated[
+        int | None,
+        count(
+            "L", "How many items a query has; those beyond a page are on some of its pages.", "10, or those of a page"
+        ),
+    ] = None,
+    seed: Annotated[int, count("N", "The same seed gives the same file.")] = 0,
+    truth: Annotated[Path | None, option("FILE", "Write the planted users here, as an instance file.")] = None,
+) -> None:
+    """Write a log in the format yandex-personalized whose users are known.
+
+    The users are those of the embedded instances. Their log is as untidy as a real one: several rankings of a query,
+    queries asked again, T records, pages without clicks, clicks that come late or out of order.
+
+    **Example**: `saferank logs synthesize --sessions 100000 --model dbn --out log.gz --truth truth.json`
+
+    **A larger catalogue**: `saferank logs synthesize --page-length 10 --items 50 --out log.gz`
+
+    **What comes out**: the log, for `saferank logs summary log.gz --format yandex-personalized`; with --truth also
+    the parameters that an estimator should find in it.
+    """
+    from saferank.files import is_device
+    from saferank.logs.synthetic import synthesize_log
+    from saferank.reporting.numbers import counted
+
+    made = synthesize_log(out, sessions, queries, model, page_length=page_length, items=items, seed=seed, truth=truth)
+    size = "" if is_device(out) else f", {out.stat().st_size:,} bytes"
+    typer.echo(f"{counted(made.sessions, 'session')}{size}: {out}", err=is_device(out))
+
+
+def fit(
+    log: Log,
+    format: Format,
+    out: Annotated[Path, option("FILE", "The instance file to write.")],
+    models: Models = None,
+    queries: MostFrequent = 100,
+    page_length: Annotated[
+        int | None,
+        count(
+            "N", "Instances are made of each query's most frequent ranking of N items; other queries have none.", LENGTH
+        ),
+    ] = None,
+    items: Annotated[
+        int | None,
+        count(
+            "L",
+            "At most L items per instance: those of the ranking, then those of the query's other pages, most "
+            "frequent first.",
+            "those of the ranking",
+        ),
+    ] = None,
+    evaluate: Annotated[
+        float | None,
+        option(
+            "SHARE",
+            "Also hold out this share of the pages, fit on the others and compare all models on it.",
+            "no evaluation",
+        ),
+    ] = None,
+    iterations: Iterations = 50,
+    replicates: Annotated[int, count("B", "Bootstrap replicates for the standard errors; 0: none.")] = 30,
+    seed: Annotated[int, count("N", "Seed of the split and of the bootstrap.")] = 0,
+    max_bad: MaxBad = 0.01,
+) -> None:
+    """Estimate click models from a click log.
+
+    Parameters come from all pages of the most frequent queries; attraction belongs to a query and an item, parameters
+    of positions are shared by all queries. An instance has the items of a query's most frequent ranking, of ten items
+    or of another length; with --items also others that the query's pages showed.
+
+    **Example**: `saferank fit train.gz --format yandex-personalized --models pbm,cm --evaluate 0.25 --out mine.json`
+
+    **Larger catalogues**: `saferank fit log.ndjson --format sessions --page-length 10 --items 50 --out mine.json`, then
+    `saferank simulate mine.json --positions 10`
+
+    **What comes out**: an instance file for `saferank simulate mine.json`; mine-errors.json with standard errors; a
+    table of how far EM came. With --evaluate a table of held-out likelihood and perplexity, and mine-ctr.png.
+    """
+    given = asked(locals(), models=names_in)
+    from saferank.cli.terminal.tables import show_click_through, show_fit
+    from saferank.files import check_output_file, output_folder
+    from saferank.fitting.fit import fit
+
+    del given["out"]
+    check_output_file(out, beside=True)
+    with output_folder(out.parent):
+        found = fit(**given)
+        files = found.save(out)
+    show_fit(found, files)
+    show_click_through(found, out.with_name(f"{out.stem}-ctr.png"))
+
+
+def forecast(
+    context: typer.Context,
+    log: Log,
+    format: Format,
+    pages_a_day: Annotated[float, option("N", "Pages of the whole site in a day; a query gets its share in the log.")],
+    out: Annotated[Path, option("DIR", "Folder for the page, the figures and the numbers.")],
+    policies: Annotated[
+        str | None, option("NAMES", "Policies with commas between; the first is the one of the headline.")
+    ] = _POLICIES,
+    queries: MostFrequent = 100,
+    model: Annotated[
+        str | None, option("NAME", "Click model of the users.", "the one that foresees held-out pages best")
+    ] = None,
+    positions: Annotated[int | None, count("K", "How many items a page shows.", "all of the ranking")] = None,
+    page_length: Annotated[
+        int | None, count("N", "Production's ranking is each query's most frequent one of N items.", LENGTH)
+    ] = None,
+    items: Annotated[
+        int | None,
+        count(
+            "L",
+            "At most so many items a query: behind the ranking come candidates from its other pages.",
+            "those of the ranking",
+        ),
+    ] = None,
+    rule: Annotated[str, option("RULE", "Decision rule, anytime:ALPHA.")] = "anytime:1e-5",
+    certificate_days: Annotated[
+        float, option("DAYS", "Length of an epoch of certificates, as the service is set; 0: no end.")
+    ] = 14.0,
+    replicates: Annotated[int, count("B", "Bootstrap replicates for the bands, and runs on the fitted model.")] = 12,
+    iterations: Iterations = 200,
+    most_pages: Annotated[
+        int, count("N", "The longest run of a query; later pages are as in its last tenth.")
+    ] = 50_000,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    max_bad: MaxBad = 0.01,
+) -> None:
+    """Estimate the benefit of safe re-ranking on your own queries, before you switch it on.
+
+    A click model is fitted to the log, and policies are simulated on its most frequent queries, each with its own
+    traffic, for 13 weeks: extra clicks a day by week with bands, how many queries decide within 7, 30 and 90 days, the
+    worst single page, and what exploration costs where the ranking is already right. The fitted model is taken for the
+    truth; the bands cover the error of the fit and the variation between runs, not a wrong model.
+
+    **Example**: `saferank forecast log.ndjson --format sessions --pages-a-day 20000 --out forecast`
+
+    **Pages of 5 with candidates**: `saferank forecast log.gz --format yandex-personalized --pages-a-day 2e4
+    --positions 5 --out forecast`
+
+    **What comes out**: DIR/forecast.html, one page that needs no network; DIR/forecast.json with all numbers;
+    DIR/figures; a short table on the screen.
+    """
+    given = asked(locals(), policies=names_in)
+    from saferank.cli.terminal.tables import show_forecast
+    from saferank.files import output_folder
+    from saferank.forecasting.forecast import forecast
+
+    del given["out"]
+    with output_folder(out), naming(log="LOG"):
+        found = forecast(**given)
+        files = found.save(out)
+    show_forecast(found, files)
+
+
+def instances(
+    out: Annotated[Path, option("FILE", "The instance file to write.")],
+    queries: Annotated[int, count("N", "How many queries.")] = 20,
+    models: Models = None,
+    seed: Annotated[int, count("N", "Another seed makes other queries.")] = 1,
+) -> None:
+    """Write the embedded instance set to a file.
+
+    The set is made from a seed in the shape of real web search. A file of it shows what an instance is, and is a start
+    for one of your own.
+
+    **Example**: `saferank instances --queries 5 --models pbm --out mine.json`
+
+    **What comes out**: an instance file for `saferank simulate mine.json`, one instance a line.
+    """
+    from saferank.files import check_output_file, is_device
+    from saferank.instances import choose_instances, save_instances
+    from saferank.reporting.numbers import counted
+
+    made = choose_instances(models=names_if_given(models, "--models"), queries=queries, seed=seed)
+    check_output_file(out)
+    with writing(f"--out {out}"):
+        save_instances(out, made, about=f"the embedded instance set of saferank, seed {seed}")
+    typer.echo(f"{counted(len(made), 'instance')}: {out}", err=is_device(out))

@@ -1,0 +1,258 @@
+"""``saferank simulate``, ``compare``, ``bench`` and ``policies``: options, one call of the library, tables."""
+
+import inspect
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from saferank.cli.terminal.errors import naming
+from saferank.cli.terminal.options import (
+    AsJson,
+    Cluster,
+    Jobs,
+    Models,
+    Overwrite,
+    Plugins,
+    Policies,
+    Positions,
+    Resume,
+    Rounds,
+    Seed,
+    asked,
+    count,
+    flag,
+    floats_in,
+    names_if_given,
+    names_in,
+    numbers_in,
+    numbers_or_none_in,
+    option,
+    settings_in,
+)
+
+
+def simulate(
+    context: typer.Context,
+    instances: Annotated[
+        str,
+        typer.Argument(metavar="INSTANCES", help="Instance file (JSON), or the word `embedded` for the built-in set."),
+    ] = "embedded",
+    policies: Policies = None,
+    positions: Annotated[
+        str | None, option("K", "How many items a page shows; several with commas between are all played.")
+    ] = "5",
+    rounds: Rounds = 100_000,
+    repetitions: Annotated[int, count("N", "Independent runs of every policy on every instance.")] = 100,
+    rule: Annotated[
+        list[str] | None,
+        option(
+            "RULE",
+            "Decision rule: paper:DELTA or anytime:ALPHA; 1/T is one over --rounds. May be given several times: "
+            "then all are played, each by the policies that take it.",
+            "paper:1/T, for safe-draw anytime:1/T",
+        ),
+    ] = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    checkpoints: Annotated[
+        str | None,
+        option(
+            "ROUNDS",
+            "Rounds at which results are written, like 10,100,1000.",
+            "about 200, every power of ten among them",
+        ),
+    ] = None,
+    models: Models = None,
+    queries: Annotated[int | None, count("N", "Only the first N queries (ids).", "all, 20 of the embedded")] = None,
+    drift: Annotated[
+        str | None,
+        option(
+            "DRIFT",
+            "How attraction changes during a run: step:ROUND:TO (at once), slow:FIRST:LAST:TO (in 100 small "
+            "steps), arrivals:EVERY (unranked items arrive one by one, with attraction 0 before), departures:EVERY "
+            "(unranked items leave one by one, with attraction 0 afterwards). TO is `original` "
+            "(the original ranking becomes the optimal one) or `reversed` (the best item becomes the worst one, and "
+            "so on). Several with commas between.",
+            "nothing changes",
+        ),
+    ] = None,
+    lifetime: Annotated[
+        str | None,
+        option(
+            "D",
+            "Rounds of an epoch: evidence starts at zero in each, and a certificate holds until the end of the "
+            "next one. For policies that certify; the others are played as they are. Several with commas between, "
+            "`none` among them, are all played.",
+            "certificates never end",
+        ),
+    ] = None,
+    delay: Annotated[str, option("PAGES", "Delay of clicks, in pages: a number, or geometric:MEAN.")] = "0",
+    lost_pages: Annotated[float, option("P", "Probability that all feedback of a page is lost.")] = 0.0,
+    lost_clicks: Annotated[float, option("P", "Probability that a click is lost.")] = 0.0,
+    layout: Annotated[
+        str | None,
+        option(
+            "PLACES",
+            "A screen that shows the page in another order than the policy assumes: for each place on the screen "
+            "the position of the item shown there, like 2,1,3,4,5.",
+            "as the policy assumes",
+        ),
+    ] = None,
+    examination: Annotated[
+        str | None,
+        option(
+            "PROBABILITIES",
+            "Examination by position, with commas between, given to the policies that need it.",
+            "the truth",
+        ),
+    ] = None,
+    reward: Annotated[str, option("NAME", "By which regret is measured: clicks, dcg or weights:W1,W2,...")] = "clicks",
+    settings: Annotated[
+        list[str] | None,
+        option(
+            "POLICY.NAME=VALUES",
+            "Values of a hyper-parameter of a policy, like bubble-rank.hidden_duels=true,false; all are played. "
+            "May be given several times.",
+            "as the policy has them",
+            "--set",
+        ),
+    ] = None,
+    plugin: Plugins = None,
+    cluster: Cluster = None,
+    out: Annotated[Path, option("DIR", "Folder for the results.")] = Path("saferank-results"),
+    resume: Resume = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Play policies against simulated users and measure regret and safety.
+
+    Every policy plays every instance (a query with its items and the click model of its users) from the same original
+    ranking, once per repetition, with independent random streams.
+
+    **Example**: `saferank simulate --policies kl-ucb-br,bubble-rank --queries 5 --rounds 10000 --out out`
+
+    **Your own instances**: `saferank instances --queries 5 --out mine.json`, then `saferank simulate mine.json`
+
+    **A sweep**: `saferank simulate --policies kl-ucb-br --rule paper:1e-5 --rule anytime:1e-5 --positions 3,5` plays
+    every combination; the rows are named by what differs. `saferank report` takes one combination, chosen by
+    the same options.
+
+    **A long run** keeps what is finished. After Ctrl-C, a crash or a full disk, the same command with --resume
+    continues it and gives the same results. A folder with results in it is never overwritten without --overwrite.
+
+    **What comes out**: a table of final regret, violations and wrong certificates; DIR/results.json with means
+    and standard errors at every checkpoint; DIR/runs.parquet with the single runs; DIR/regret.png with the curves.
+    """
+    given = asked(
+        locals(), policies=names_in, positions=numbers_in, checkpoints=numbers_in, models=names_in,
+        lifetime=numbers_or_none_in, layout=numbers_in, examination=floats_in,
+    )  # fmt: skip
+    from saferank.checks.plugin import load_checked_plugins
+    from saferank.cli.terminal.tables import show_figure, show_results
+    from saferank.experiments.simulate import simulate
+
+    load_checked_plugins(given.pop("plugin") or ())
+    with naming(instances=instances, settings="--set"):
+        given |= {"settings": settings_in(settings or (), "--set"), "checkpoints": given["checkpoints"] or ()}
+        results = simulate(**given)
+    show_results(results, out / "results.json")
+    show_figure(results, out / "regret.png")
+
+
+def compare(
+    results: Annotated[
+        Path,
+        typer.Argument(metavar="RESULTS", help="Folder of `saferank simulate` or `reproduce`, or its results.json."),
+    ],
+    policies: Annotated[str | None, option("NAMES", "Policies to compare, with commas between.", "all")] = None,
+    measure: Annotated[
+        str, option("NAME", "regret, violations, wrong_certificates, clicks_relative or worst_page, after all rounds.")
+    ] = "regret",
+    as_json: Annotated[
+        bool, flag("--json", "Print JSON, and nothing else, on stdout: by pair, by query, by policy.")
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        option("FILE", "Draw every query as a point (PNG, SVG or PDF); for up to four policies.", "no figure"),
+    ] = None,
+) -> None:
+    """Compare policies that played the same queries against the same users.
+
+    Differences are paired: in a repetition of a query every policy meets the same users. For each pair of policies and
+    each click model: the mean difference with its standard error within queries (other random streams) and across
+    queries (other queries), on how many queries the first is clearly better, not clearly different, or clearly worse,
+    and Wilcoxon's signed-rank test over queries, its p-value also adjusted for the number of tests (Holm). For each
+    policy quantiles over all runs, and the worst run.
+
+    **Example**: `saferank compare out --policies kl-ucb-br,original --plot by-query.png`
+
+    **What comes out**: two tables, and the figure if asked for; with --json the same as
+    `{"pairs": [...], "by_query": [...], "tails": [...]}`.
+    """
+    from saferank.cli.terminal.tables import show_comparisons
+    from saferank.experiments.results import Results
+
+    loaded = Results.load(results)
+    found = loaded.compare_all(names_if_given(policies, "--policies"), measure)
+    if as_json:
+        typer.echo(json.dumps({**found.as_json(), "instances": loaded.provenance.get("instances")}, indent=1))
+    else:
+        show_comparisons(found, loaded.provenance)
+    if plot is not None:
+        typer.echo(found.save_plot(plot), err=as_json)
+
+
+def bench(
+    as_json: AsJson = False,
+    policies: Annotated[str | None, option("NAMES", "Policies to time, with commas between.", "all")] = None,
+    models: Models = None,
+    rounds: Annotated[int, count("T", "Rounds of a lap; more is steadier.")] = 100_000,
+    positions: Positions = 5,
+    plugin: Plugins = None,
+) -> None:
+    """Time a round of every policy under every click model.
+
+    Beside each policy runs a bare loop that only draws the clicks, in turn with it; machines differ, and the multiple
+    of the bare loop is the number to compare. Every figure is the fastest of several laps over embedded queries.
+
+    **Example**: `saferank bench --policies kl-ucb-br,top-rank --models pbm,cm`
+
+    **What comes out**: nanoseconds a round, multiples of the bare loop, and how much faster two jobs are than
+    one; with --json the same as `{"timings": [...], "speed_up": {...}}`.
+    """
+    from saferank.checks.plugin import load_checked_plugins
+    from saferank.cli.terminal.tables import show_timings
+    from saferank.experiments.bench import bench
+
+    load_checked_plugins(plugin or ())
+    found = bench(names_if_given(policies, "--policies"), names_if_given(models, "--models"), rounds, positions)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=1))
+    else:
+        show_timings(found.timings, found.speed_up)
+
+
+def policies(plugin: Plugins = None) -> None:
+    """List the policies, click models and decision rules, each with a line about it.
+
+    **Example**: `saferank policies --plugin my_policy.py`
+
+    **What comes out**: the names that --policies, --models and --rule take, your plug-ins among them.
+    """
+    from saferank.cli.terminal.tables import show_names
+    from saferank.click_models import CLICK_MODELS
+    from saferank.plugins import load_plugins
+    from saferank.policies import POLICIES
+    from saferank.statistics.decision import RULES
+
+    load_plugins(plugin or ())
+    show_names("policies", {name: _first_line(sys.modules[kind.policy.__module__]) for name, kind in POLICIES.items()})
+    show_names("click models", {name: _first_line(sys.modules[kind.__module__]) for name, kind in CLICK_MODELS.items()})
+    show_names("decision rules", {f"{name}:LEVEL": _first_line(kind) for name, kind in RULES.items()})
+    typer.echo("The level 1/T is one over the number of rounds, for example paper:1/T.")
+
+
+def _first_line(documented: object) -> str:
+    return (inspect.getdoc(documented) or "").partition("\n")[0]

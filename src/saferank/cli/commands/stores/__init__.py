@@ -1,1 +1,0 @@
-"""Commands that take care of a store: backup, restore and forget."""
