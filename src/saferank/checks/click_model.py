@@ -8,12 +8,13 @@ import numpy as np
 
 from saferank._kernel import CompilationError, implemented, is_foreign, kernel, specialised, why_not_compiled
 from saferank.checks.contract import ContractError, Interpreter, blaming, require
+from saferank.checks.state import copied, same
 from saferank.click_models import click_model
 from saferank.click_models.shapes import FieldError, Shape, field_shapes
 from saferank.instances.embedded import MODELS, embedded_instances
 from saferank.plugins import place_of_problem
 from saferank.randomness import Words, shuffle_front, stream
-from saferank.verbs import Floats, Ints, Items, click, expected_clicks
+from saferank.verbs import Ints, Items, click, expected_clicks
 
 _PAGES = 20
 _USERS = 20_000
@@ -138,14 +139,6 @@ def _random_page(items: Items, n_positions: int, page: int) -> Items:
     return order[:n_positions]
 
 
-def _contents(model: Any) -> list[Floats]:
-    return [np.array(field) for field in model]
-
-
-def _unchanged(model: Any, before: list[Floats]) -> bool:
-    return all(np.array_equal(field, old) for field, old in zip(model, before, strict=True))
-
-
 def _clicks_of_user(model: Any, shown: Items, page: int, users: _Users) -> Ints:
     """The clicks of the page's user in an array of other numbers."""
     clicks = np.full(len(shown), _GUARD, np.int64)
@@ -154,12 +147,11 @@ def _clicks_of_user(model: Any, shown: Items, page: int, users: _Users) -> Ints:
 
 
 def _check_clicks(model: Any, shown: Items, page: int, users: _Users) -> None:
-    name, contents, items = type(model).__name__, _contents(model), shown.copy()
+    name, contents, items = type(model).__name__, copied(model), shown.copy()
     clicks = _clicks_of_user(model, shown, page, users)
     again = _clicks_of_user(model, shown, page, users)
-    binary = set(clicks.tolist()) <= {0, 1}
     require(
-        binary,
+        set(clicks.tolist()) <= {0, 1},
         f"click() of {name} must write 0 or 1 for every position, but left {clicks.tolist()}. {_GUARD} stood there "
         "before: write the positions without a click too.",
     )
@@ -169,11 +161,11 @@ def _check_clicks(model: Any, shown: Items, page: int, users: _Users) -> None:
         "nothing in the model or in globals.",
     )
     require(np.array_equal(shown, items), f"click() of {name} changes the shown items. Write into clicks alone.")
-    require(_unchanged(model, contents), f"click() of {name} changes the model. Its parameters are read only.")
+    require(same(model, contents), f"click() of {name} changes the model. Its parameters are read only.")
 
 
 def _check_expectation(model: Any, shown: Items, users: _Users) -> None:
-    name, contents, items = type(model).__name__, _contents(model), shown.copy()
+    name, contents, items = type(model).__name__, copied(model), shown.copy()
     expected = _call(model, users.expected_clicks, shown)
     require(
         isinstance(expected, float | int | np.number) and bool(0 <= expected <= len(shown)),
@@ -184,7 +176,7 @@ def _check_expectation(model: Any, shown: Items, users: _Users) -> None:
         f"expected_clicks() of {name} differs from call to call. It must depend on model and shown alone.",
     )
     require(np.array_equal(shown, items), f"expected_clicks() of {name} changes the shown items. Read them only.")
-    require(_unchanged(model, contents), f"expected_clicks() of {name} changes the model. Read it only.")
+    require(same(model, contents), f"expected_clicks() of {name} changes the model. Read it only.")
 
 
 @kernel

@@ -52,12 +52,6 @@ class Verbs(NamedTuple):
     at_most: Callable[..., bool] = at_most
 
 
-def interpreted_verbs(interpreter: Interpreter) -> Verbs:
-    """The verbs as plain Python."""
-    twins: Any = [interpreter.twin(verb) for verb in Verbs()]
-    return Verbs(*twins)
-
-
 def _named(fields: list[str]) -> str:
     return ", ".join(f"state.{field}" for field in fields)
 
@@ -89,12 +83,15 @@ class Trial:
             self._call(self.verbs.freeze, self.state, self.page)
             check_page(f"choose() of {self.kind.name}", self.page, self.setup, number)
             self.promise.check(self.state, self.page.shown.tolist())
-            self._check_counted(number)
+            require(
+                self.state.round[0] == number,
+                f"The state of {self.kind.name} says round {self.state.round[0]} on page {number}; choose() must count "
+                "it: state.round[0] += 1.",
+            )
             self._check_nothing_learnt(policy, state)
-            rng_before = rng.copy()
-            self._check_choosing_again(state, rng)
+            self._check_choosing_again(state, rng.copy())
             self._check_finite("choose")
-            self._replay_page(rng_before)
+            self._replay_page(rng)
         self.pages.append(contents_of_page(self.page))
         return copied_impression(self.page), self._clicks(number)
 
@@ -116,13 +113,6 @@ class Trial:
             self._check_finite("learn")
             self._check_learning_again(state, page, answers)
             self._replay_learning(page, answers)
-
-    def _check_counted(self, number: int) -> None:
-        require(
-            self.state.round[0] == number,
-            f"The state of {self.kind.name} says round {self.state.round[0]} on page {number}; choose() must count it: "
-            "state.round[0] += 1.",
-        )
 
     def _check_finite(self, verb: str) -> None:
         field = nan_field(self.state)
@@ -230,12 +220,10 @@ class Trial:
                 f"{verb.__name__}() of {self.kind.name} does not compile: {why_not_compiled(problem)}"
             ) from problem
         except Exception as problem:
-            raise ContractError(self._failure(verb, problem), place_of_problem(problem)) from problem
-
-    def _failure(self, verb: Any, problem: Exception) -> str:
-        sizes = f"n_items={self.setup.n_items}, n_positions={self.setup.n_positions}"
-        what = f"{verb.__name__}() of {self.kind.name} fails with {sizes}, after {len(self.pages)} pages"
-        return f"{what}: {type(problem).__name__}: {problem}.{self._advice(problem)}"
+            sizes = f"n_items={self.setup.n_items}, n_positions={self.setup.n_positions}"
+            what = f"{verb.__name__}() of {self.kind.name} fails with {sizes}, after {len(self.pages)} pages"
+            sentence = f"{what}: {type(problem).__name__}: {problem}.{self._advice(problem)}"
+            raise ContractError(sentence, place_of_problem(problem)) from problem
 
     def _advice(self, problem: Exception) -> str:
         if not isinstance(problem, IndexError):
@@ -348,7 +336,7 @@ def check_policy(
     interpreter = Interpreter(kind.policy.__module__, home_of(kind.start).__module__)
     own = is_foreign(kind.policy)  # with a choose() of its own, not one of ours with other parameters
     with np.errstate(all="ignore"):  # compiled code does not warn either
-        verbs = interpreted_verbs(interpreter)
+        verbs = Verbs._make(interpreter.twin(verb) for verb in Verbs())
         pages = _check_sizes(_interpreted(kind, interpreter), asked, rounds, seed, verbs, replayed=own)
     if compiled and JIT:
         _check_compiled(replace(kind, safe=False), asked, rounds, seed, pages)  # the same pages were held to it above

@@ -224,23 +224,19 @@ def _check_groups(who: str, start: Ints, end: Ints) -> None:
 def check_leader(kind: PolicyKind, state: Any, setup: Setup) -> list[int]:
     """The leader of a state; a ``ContractError`` unless it is a ranking of different items."""
     with blaming(kind.leader):
-        return _checked_leader(kind, state, setup)
-
-
-def _checked_leader(kind: PolicyKind, state: Any, setup: Setup) -> list[int]:
-    try:
-        leader = [int(item) for item in kind.leader(state)]
-    except Exception as problem:
-        failed = f"leader() of {kind.name} fails: {type(problem).__name__}: {problem}."
-        raise ContractError(
-            f"{failed} It must return the items of the best ranking so far.", place_of_problem(problem)
-        ) from problem
-    require(
-        len(leader) >= setup.n_positions and len(set(leader)) == len(leader),
-        f"leader() of {kind.name} returns {leader}; it must be at least {setup.n_positions} different items.",
-    )
-    require(
-        all(0 <= item < setup.n_items for item in leader),
-        f"leader() of {kind.name} returns {leader}, but the items are 0 to {setup.n_items - 1}.",
-    )
-    return leader
+        try:
+            leader = [int(item) for item in kind.leader(state)]
+        except Exception as problem:
+            failed = f"leader() of {kind.name} fails: {type(problem).__name__}: {problem}."
+            raise ContractError(
+                f"{failed} It must return the items of the best ranking so far.", place_of_problem(problem)
+            ) from problem
+        require(
+            len(leader) >= setup.n_positions and len(set(leader)) == len(leader),
+            f"leader() of {kind.name} returns {leader}; it must be at least {setup.n_positions} different items.",
+        )
+        require(
+            all(0 <= item < setup.n_items for item in leader),
+            f"leader() of {kind.name} returns {leader}, but the items are 0 to {setup.n_items - 1}.",
+        )
+        return leader

@@ -233,7 +233,7 @@ def with_room(bets: Bets, places: int) -> Bets:
     """The same bets with room for a page with so many places."""
     n_new = places * (places - 1) // 2
     if len(bets.slots) and bets.used[0] + n_new > len(bets.low):
-        bets = _with_rows(bets, int(bets.used[0] + max(n_new, bets.used[0] // 2)))
+        bets = _with_rows(bets, int(bets.used[0] + n_new + max(n_new, bets.used[0] // 2)))  # not for every pair
     while crowded(bets, n_new):
         bets = bets._replace(certificates=with_longer_list(bets.certificates))
     while closure_full(bets.closure, places):

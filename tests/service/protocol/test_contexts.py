@@ -35,7 +35,13 @@ class Shelf:
         self.rows: dict[str, ContextRow] = {}
 
     async def load(self, name: str, size: int) -> Context:
-        facts: dict[str, Any] = {"policy": "kl-ucb-br", "rule": "paper:1e-5", "window_ms": 1000, "lifetime_ms": 0}
+        facts: dict[str, Any] = {
+            "policy": "kl-ucb-br",
+            "rule": "paper:1e-5",
+            "window_ms": 1000,
+            "lifetime_ms": 0,
+            "trust": 0.977,
+        }
         terms = json.dumps({**facts, "k": 2, "catalogue": DIGEST.hex()})
         row = self.rows.setdefault(name, ContextRow(len(self.rows) + 1, name[0], name, terms, 1))
         self.sizes[row.id] = size

@@ -18,7 +18,7 @@ and figures are in docs/policies/safe-draw.md.
 >>> for _ in range(300):
 ...     page = ranker.rank()
 ...     ranker.feedback(page, [item for item in page.items if item == "x"])
->>> ranker.leader[0]
+>>> ranker.rank().items[0]
 'x'
 """
 
@@ -142,7 +142,7 @@ def _start_as(setup: Setup, is_large: bool) -> tuple[SafeDraw, State]:
     table = bet_table(setup.rule.level, SLOT_WEIGHTS if is_large else EVEN_WEIGHTS)
     policy = SafeDraw(table, TRUST if setup.trust is None else setup.trust)
     places = setup.n_positions + RACERS
-    duels = new_bets(setup.n_items, setup.lifetime, 3 * places * (places - 1) // 4)
+    duels = new_bets(setup.n_items, setup.lifetime, places * (places - 1))
     known = Known(np.zeros(1, np.int64), np.zeros(1, np.int64), new_trust(setup.n_items), duels)
     base, present = np.arange(setup.n_positions, dtype=np.uint32), np.ones(setup.n_items, np.bool_)
     return policy, (large if is_large else small).arranged(known, base, present)

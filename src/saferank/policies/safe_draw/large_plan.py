@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank._kernel import kernel, seldom
+from saferank._kernel import kernel
 from saferank.policies.safe_draw.appeal import appeal_of, lead_in_errors, sampled_appeal
 from saferank.policies.safe_draw.constants import (
     CLEARLY,
@@ -388,7 +388,7 @@ def _wants_slot(state: Any, rng: Words, poor: bool) -> bool:
     return hold_race(state, rng)
 
 
-@seldom
+@kernel
 def make_plan(policy: Any, state: Any, rng: Words) -> None:
     """Plan the next pages."""
     plan, poor, flat = state.plan, state.reference.income[0] < POOR, False

@@ -147,9 +147,9 @@ def _price_of_ranked(reference: Reference, closure: Closure, seat: Ints, item: i
 @kernel
 def _price_of_outsider(reference: Reference, closure: Closure, page: Ints, place: int, n_present: int) -> int:
     price, number = n_present - place - 1, closure.number[page[place]]
-    if number == NOBODY:
+    certified = 0 if number == NOBODY else reference.below[number]
+    if certified == 0:
         return price
-    certified = reference.below[number]
     for above in range(place):
         certified -= int(surely(closure, page[place], page[above]))
     return int(price - certified)

@@ -12,7 +12,7 @@ from saferank.service.queries.all_contexts.standings import Standing
 from saferank.statistics.decision import decision_rule
 from saferank.store.contract import ContextRow
 
-TERMS = {"policy": "kl-ucb-br", "rule": "paper:1e-5", "window_ms": 1000, "lifetime_ms": 0}
+TERMS = {"policy": "kl-ucb-br", "rule": "paper:1e-5", "window_ms": 1000, "lifetime_ms": 0, "trust": 0.977}
 TALLIES = [[100, 40, 50], [0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]]
 
 
