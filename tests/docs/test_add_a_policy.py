@@ -59,7 +59,7 @@ def test_its_types_stay_out_of_the_cache_of_the_package(one_swap: str, tmp_path:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(folders)}
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)
     indices = list(tmp_path.rglob("*.nbi"))
-    assert len(indices) > 1 or os.environ.get("NUMBA_DISABLE_JIT") == "1"
+    assert indices or os.environ.get("NUMBA_DISABLE_JIT") == "1"
     assert [path for path in indices if b"one_swap" in path.read_bytes()] == []
 
 

@@ -25,7 +25,7 @@ from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.publications import pack, restored
 from saferank.statistics.effect import ArmComparison, difference, merged, relative_difference
 from saferank.store.contract import PageRow, Publication
-from saferank.store.page_record import PageRecord
+from saferank.store.page_record import PageRecord, unpacked
 
 WINDOW, START = 1000, 1_000_000
 ITEMS = ("a", "b", "c")
@@ -101,9 +101,8 @@ def test_pages_without_a_share_are_counted_and_not_compared() -> None:
 def test_a_page_that_failed_its_check_counts_as_served() -> None:
     """Its coin put it there. To leave it out would make the count depend on the coin."""
     fold, row = opened(), page(START, EXPLORE, b"someone!", 1)
-    record = bytearray(row.record)
-    record[1] = OFF
-    fold.fold([row._replace(record=bytes(record)), page(START + 1, EXPLORE, b"someone!", 1)], START + 5)
+    record = unpacked(row.record)._replace(arm=OFF).packed()
+    fold.fold([row._replace(record=record), page(START + 1, EXPLORE, b"someone!", 1)], START + 5)
     assert tallied(fold) == [0, 0, 1, 0, 1]
     assert clicks_of(fold).served.pages == 1 and fold.learnt == 0
 
