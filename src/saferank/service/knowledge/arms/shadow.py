@@ -35,10 +35,7 @@ class ShadowCounts(NamedTuple):
 
 def with_page(counts: ShadowCounts, page: PageRow) -> ShadowCounts:
     """The counts with one more closed page of the shadow arm."""
-    record = unpacked(page.record)
-    if len(record.row) < record.k:  # migrated from the first edition, which did not keep what the policy chose
-        return counts
-    return total((counts, _counts_of(record, page.clicks)))
+    return total((counts, _counts_of(unpacked(page.record), page.clicks)))
 
 
 def total(counts: Iterable[ShadowCounts]) -> ShadowCounts:
