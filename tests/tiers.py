@@ -18,15 +18,27 @@ FIXTURES = {
 
 PATHS = {
     "tests/acceptance": CHECK,  # real servers, kills, faults, attacks, seeds of the protocol
+    "tests/checks/test_mistakes.py": CHECK,  # compiles a plug-in for every mistake
+    "tests/checks/test_servable.py": CHECK,  # serves every policy
     "tests/cli/commands": CHECK,  # the command line in processes of its own
     "tests/client/test_docs.py": CHECK,  # the tutorial against a real server
     "tests/docs/test_notebooks.py": CHECK,  # each notebook in a process of its own
     "tests/docs/test_scale_out.py": CHECK,  # three servers on PostgreSQL, as the page says
     "tests/docs/test_site.py": CHECK,  # builds the site
+    "tests/fitting/test_every_estimator.py": CHECK,  # statistics of planted users
+    "tests/fitting/test_export.py": CHECK,  # planted users found in their log
+    "tests/fitting/test_page_lengths.py": CHECK,  # a log of fifty items, end to end
+    "tests/forecasting": CHECK,  # weeks of planted traffic
+    "tests/policies/safe_draw/test_lifetime_compiled.py": CHECK,
+    "tests/policies/safe_draw/test_lifetime_exact.py": CHECK,  # all cases again, interpreted, in a process of its own
     "tests/service/http/test_schemathesis.py": CHECK,  # hundreds of generated calls
+    "tests/service/knowledge/test_scratch.py": CHECK,  # compiles bound and unbound kernels
+    "tests/service/test_demo.py": CHECK,  # a real server that simulates visitors for a minute
     "tests/simulation/cluster": CHECK,  # a Dask cluster of processes
     "tests/store/postgres": CHECK,
     "tests/test_packaging.py": CHECK,  # builds and installs the wheel
+    "tests/test_plugin_sources.py": CHECK,  # compiles plug-ins in processes of their own
+    "tests/test_plugins.py": CHECK,
 }
 
 

@@ -445,6 +445,7 @@ def output_of(script: str, **environment: str) -> str:
     return finished.stdout
 
 
+@pytest.mark.check  # every policy again, interpreted, in a process of its own: more than a minute
 def test_compiled_and_interpreted_runs_agree_to_the_last_digit() -> None:
     """All policies under two click models, one policy under the others: every pair compiles a loop of its own."""
     compiled, interpreted = output_of(ROWS, NUMBA_DISABLE_JIT="0"), output_of(ROWS, NUMBA_DISABLE_JIT="1")
