@@ -67,7 +67,7 @@ async def party(service: ServiceProcess, contexts: list[str], visits: int, k: in
     return guests
 
 
-@pytest.mark.parametrize(("n_contexts", "visits", "k"), [(1, 60, 5), (1000, 60, 3)])
+@pytest.mark.parametrize(("n_contexts", "visits", "k"), [(1, 60, 5), pytest.param(1000, 60, 3, marks=pytest.mark.soak)])
 def test_no_update_is_lost_and_every_page_is_legal(tmp_path: Path, n_contexts: int, visits: int, k: int) -> None:
     settings = {
         "policy": "kl-ucb-br",
