@@ -48,7 +48,7 @@ def test_a_page(shown: str, chosen: str, clicks: int, expected: ShadowCounts) ->
     assert with_page(expected, shadow_page(shown, chosen, clicks)) == total((expected, expected))
 
 
-def test_a_page_of_the_first_edition_without_the_choice_is_not_counted() -> None:
+def test_a_page_without_the_choice_is_not_counted() -> None:
     assert with_page(ShadowCounts(), shadow_page("abc", "", 0b1)) == ShadowCounts()
 
 

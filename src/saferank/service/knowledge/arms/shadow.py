@@ -35,7 +35,10 @@ class ShadowCounts(NamedTuple):
 
 def with_page(counts: ShadowCounts, page: PageRow) -> ShadowCounts:
     """The counts with one more closed page of the shadow arm."""
-    return total((counts, _counts_of(unpacked(page.record), page.clicks)))
+    record = unpacked(page.record)
+    if len(record.row) < record.k:  # it does not say what the policy chose
+        return counts
+    return total((counts, _counts_of(record, page.clicks)))
 
 
 def total(counts: Iterable[ShadowCounts]) -> ShadowCounts:
