@@ -60,7 +60,8 @@ bench: .venv/.ready  ## nanoseconds a round, two jobs against one, a large catal
 
 docs: .venv/.ready  ## the documentation site in build/site, strictly and without the network
 	@$(BIN)/python docs/generate.py
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@$(BIN)/python docs/site_pages.py
+	@$(BIN)/zensical build --strict
 	@echo "open build/site/index.html (search needs a server: $(BIN)/python -m http.server -d build/site)"
 
 package: .venv/.ready  ## wheel and sdist in dist/, checked, and the wheel installed with each extra into an empty environment
@@ -72,9 +73,9 @@ coverage: .venv/.ready  ## line coverage with the kernels interpreted
 clean:          ## remove what was built, the virtual environment included
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.venv/.ready: pyproject.toml constraints.txt
+.venv/.ready: pyproject.toml clients/python/pyproject.toml constraints.txt
 	@echo "== set-up: a virtual environment in .venv (once; about a minute)"
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("saferank needs Python 3.11 or newer; this is %d.%d. Try: make PYTHON=python3.12" % v[:2])'
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install -q --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/pip install -q --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev]' -e clients/python
 	@touch $@

@@ -1,28 +1,32 @@
-"""Pages of the documentation site that are made while it is built: notebooks, HTTP bodies, settings, changes.
+"""Gather the pages of the documentation site in build/docs: those of docs/, and those that are read off the sources.
 
-A hook of mkdocs (see mkdocs.yml). These pages are read off the sources, so there is no copy that could be out of date.
+    python docs/site_pages.py [FOLDER]
+
+Notebooks, HTTP bodies, settings and changes are made each time, so there is no copy that could be out of date.
 """
 
 import inspect
 import re
+import shutil
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from pydantic import BaseModel
+import msgspec
 
 ROOT = Path(__file__).parents[1]
 _CELL = re.compile(r"^# %%(.*)\n", re.MULTILINE)
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages to those of docs/; mkdocs calls this."""
+def gather(folder: Path) -> None:
+    """Put all pages, pictures and styles into a folder, and nothing else."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     for path, text in made_pages():
-        files.append(File.generated(config, path, content=text))
-    return files
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
 
 
 def made_pages() -> Iterator[tuple[str, str]]:
@@ -67,17 +71,16 @@ def http_page() -> str:
 
 
 def _bodies() -> list[tuple[str, str, list[ModuleType]]]:
-    """The parts of the page: title, what to know, and the modules whose models are the bodies."""
-    from saferank.service.http.adapters import ubi
-    from saferank.service.http.adapters.browser import routes as browser
-    from saferank.service.http.routes import health
-    from saferank.service.wire import calls, effect_views, problems, shadow_views, views
+    """The parts of the page: title, what to know, and the modules whose structures are the bodies."""
+    from saferank.service.http import endpoints
+    from saferank.service.http.adapters import browser, ubi
+    from saferank.service.wire import calls, problems, views
 
     strict = "Fields that are not listed are refused."
     lenient = "Fields that are not listed are accepted and ignored."
     return [
         ("The two calls and the switches", strict, [calls]),
-        ("Views", "What reading answers.", [views, effect_views, shadow_views, health]),
+        ("Views", "What reading answers.", [views, endpoints]),
         ("Refusals", "Every refusal is `application/problem+json`.", [problems]),
         ("Beacon", f"{strict} [In the browser](../engineers/browser.md) has the script that sends it.", [browser]),
         ("OpenSearch UBI", f"{lenient} [UBI](../engineers/ubi.md) says what they mean here.", [ubi]),
@@ -86,23 +89,11 @@ def _bodies() -> list[tuple[str, str, list[ModuleType]]]:
 
 def _paths() -> Iterator[str]:
     """A row of a table for every path of a service."""
-    from saferank.service.http.adapters.browser.routes import browser_routes
-    from saferank.service.http.adapters.ubi import ubi_routes
-    from saferank.service.http.app import make_app
-    from saferank.service.http.hub import Hub
-    from saferank.service.http.openapi import document
-    from saferank.service.settings import Settings
+    from saferank.service.http.adapters import browser, ubi
+    from saferank.service.http.endpoints import endpoints
 
-    engine: Any = SimpleNamespace(counters=dict)  # it is not asked anything
-    hub = Hub(Settings(), engine)
-    app: Any = make_app(hub).app
-    for path, operations in document(app, hub.settings)["paths"].items():
-        for method, operation in operations.items():
-            yield f"| `{method.upper()} {path}` | {operation['summary']} |"
-    for route in (*browser_routes(hub), *ubi_routes(hub)):
-        methods = ", ".join(sorted(set(route.methods or ()) - {"HEAD"}))
-        about = inspect.cleandoc(route.endpoint.__doc__ or "").partition("\n")[0]
-        yield f"| `{methods} {route.path}` | {about.rstrip('.')} |"
+    for endpoint in (*endpoints, *browser.endpoints, *ubi.endpoints):
+        yield f"| `{endpoint.method} {endpoint.path}` | {endpoint.summary} |"
 
 
 def settings_page() -> str:
@@ -119,24 +110,27 @@ def settings_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _models(module: ModuleType) -> Iterable[type[BaseModel]]:
+def _models(module: ModuleType) -> Iterable[type[msgspec.Struct]]:
     """The bodies that a module defines, those that only serve as bases left out."""
     own = [value for value in vars(module).values() if inspect.isclass(value) and value.__module__ == module.__name__]
-    bodies = [value for value in own if issubclass(value, BaseModel) and value.model_fields]
-    return [value for value in bodies if not any(other is not value and issubclass(other, value) for other in bodies)]
+    return [value for value in own if issubclass(value, msgspec.Struct) and value.__struct_fields__]
 
 
-def _rows(model: type[BaseModel]) -> Iterator[str]:
-    described = model.model_json_schema()
-    for name, field in model.model_fields.items():
-        about = described["properties"].get(field.alias or name, {})
-        default = "required" if field.is_required() else _default(field.get_default(call_default_factory=True))
-        meaning = (field.description or "").replace("|", "\\|")
-        yield f"| `{field.alias or name}` | {_kind(about)} | {meaning} | {default} |"
+def _rows(model: Any) -> Iterator[str]:
+    described = model.model_json_schema() if hasattr(model, "model_json_schema") else _schema(model)
+    for name, about in described["properties"].items():
+        default = "required" if name in described.get("required", ()) else _default(about.get("default"))
+        meaning = about.get("description", "").replace("|", "\\|")
+        yield f"| `{name}` | {_kind(about)} | {meaning} | {default} |"
+
+
+def _schema(model: type[msgspec.Struct]) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.schema_components([model])[1][model.__name__]
+    return found
 
 
 def _default(value: Any) -> str:
-    return "" if value is None or value in ((), {}, []) else f"`{value}`"
+    return "" if value is None or value in ((), {}, [], "") else f"`{value}`"
 
 
 def _kind(schema: dict[str, Any]) -> str:
@@ -151,3 +145,7 @@ def _kind(schema: dict[str, Any]) -> str:
     if schema.get("type") == "array":
         return f"list of {_kind(schema.get('items', {}))}"
     return str(schema.get("type", "any"))
+
+
+if __name__ == "__main__":
+    gather(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "docs")

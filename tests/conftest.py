@@ -52,6 +52,16 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
+@pytest.fixture(autouse=True)
+def limits_as_they_are() -> Iterator[None]:
+    """Whatever a test makes small is as before for the next one."""
+    from saferank.service import limits
+
+    kept = {name: value for name, value in vars(limits).items() if name.isupper()}
+    yield
+    vars(limits).update(kept)
+
+
 @pytest.fixture
 def blank_figure_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are drawn for the page only; the files, whose drawing takes most of the time, are there but empty."""

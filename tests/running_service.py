@@ -104,9 +104,9 @@ def started(command: Sequence[str], **changes: str) -> Iterator[RunningService]:
 def serving(*arguments: object, **changes: str) -> Iterator[RunningService]:
     """``saferank serve`` with everything real; with the policy whose kernels compile soonest, unless told otherwise.
 
-    Nothing is refused because other tests keep the machine busy.
+    Nothing is refused because other tests keep the machine busy, and every page is the policy's.
     """
-    usual = {"SAFERANK_SERVE_POLICY": "kl-ucb-br", "SAFERANK_SERVE_MAX_LAG_SECONDS": "60"}
+    usual = {"POLICY": "kl-ucb-br", "MAX_LAG_SECONDS": "60", "HOLDOUT_SHARE": "0", "GUARDRAIL_DROP": "0"}
     command = ["-m", "saferank.cli", "serve", "--port", "0", *map(str, arguments)]
-    with started(command, **{**usual, **changes}) as service:
+    with started(command, **{f"SAFERANK_SERVE_{name}": value for name, value in usual.items()} | changes) as service:
         yield service

@@ -21,7 +21,6 @@ from saferank.service.settings import Settings
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 USE = """
-from saferank.client import Client
 from saferank.reporting.page import render
 from saferank.service.http.app import dashboard_files
 import saferank, saferank.store.embedded.store
@@ -77,6 +76,19 @@ def test_it_works_without_the_source(wheel: Path, tmp_path: Path) -> None:
     assert __version__ in run(sys.executable, "-m", "saferank.cli", "--version", PYTHONPATH=str(tmp_path))
 
 
+def test_the_client_is_a_distribution_of_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / "client"
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
+    shutil.copytree(ROOT / "clients" / "python", folder, ignore=ignored)
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path / "dist"), str(folder))
+    (built,) = (tmp_path / "dist").iterdir()
+    assert metadata(built).get_all("Requires-Dist") == ["httpx>=0.27"]
+    with zipfile.ZipFile(built) as archive:
+        assert {name.partition("/")[0] for name in archive.namelist()} == {
+            "saferank_client", f"saferank_client-{__version__}.dist-info",
+        }  # fmt: skip
+
+
 def test_every_extra_is_tried_by_make_package() -> None:
     assert package_install.known_extras() == ["", *sorted(set(PROJECT["optional-dependencies"]) - {"dev"})]
 
@@ -93,7 +105,8 @@ def test_versions_agree() -> None:
     newest = re.search(r"^## (\S+) \((\S+)\)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert newest is not None
     assert newest.groups() == (citation["version"], citation["date-released"])
-    assert citation["version"] == __version__
+    client = tomllib.loads((ROOT / "clients" / "python" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert citation["version"] == __version__ == client["version"]
 
 
 def test_a_skipped_test_fails_where_nothing_may_be_skipped(tmp_path: Path) -> None:

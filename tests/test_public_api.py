@@ -1,9 +1,11 @@
 """``import saferank``: everything that it promises is there, typed, documented, and in the documentation."""
 
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,9 +27,34 @@ def test_other_names_are_not_there() -> None:
         _ = saferank.simulat
 
 
-def test_functions_are_typed() -> None:
-    for function in (saferank.simulate, saferank.fit, saferank.reproduce, saferank.report):
-        assert all(p.annotation is not p.empty for p in inspect.signature(function).parameters.values())
+def test_functions_are_typed_and_take_what_a_user_gives() -> None:
+    for function in (saferank.simulate, saferank.fit, saferank.reproduce, saferank.report, saferank.forecast):
+        parameters = inspect.signature(function).parameters
+        assert all(p.annotation is not p.empty for p in parameters.values())
+        assert "command" not in parameters  # how results say who made them is no matter of the caller
+
+
+def test_dir_offers_what_the_documentation_uses() -> None:
+    offered = set(dir(saferank))
+    assert all(name == "__version__" or not name.startswith("_") for name in offered)
+    assert not {"Any", "TYPE_CHECKING"} & offered
+    assert all(getattr(saferank, name) is not None for name in offered)
+    pages = [*(PAGE.parents[1]).rglob("*.md")]
+    for package in ("checks", "policies", "randomness", "verbs", "click_models", "instances"):
+        assert package in offered and any(f"saferank.{package}" in page.read_text("utf-8") for page in pages)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"policies": ["klucb-br"]}, "; did you mean 'kl-ucb-br'?"),
+        ({"rule": "papper:1e-3"}, "; did you mean 'paper'?"),
+        ({"models": ["pmb"]}, "; did you mean 'pbm'?"),
+    ],
+)
+def test_a_slip_is_named(given: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(saferank.ArgumentError, match=re.escape(sentence)):
+        saferank.simulate(rounds=10, repetitions=1, **given)
 
 
 LIGHT = ("simulate", "reproduce", "report", "forecast", "ArgumentError", "OutputError", "RunInterrupted", "UsageError")

@@ -18,6 +18,10 @@ FIXTURES = {
 
 PATHS = {
     "tests/acceptance": CHECK,  # real servers, kills, faults, attacks, seeds of the protocol
+    "tests/acceptance/service/test_large_store.py": SOAK,  # a million pages
+    "tests/acceptance/test_beyond_the_paper.py": SOAK,  # regret on real queries
+    "tests/acceptance/test_figures_of_the_trial.py": SOAK,  # regret and violations on real queries
+    "tests/acceptance/test_special_queries.py": SOAK,  # the paper's two special queries among the real ones
     "tests/checks/test_mistakes.py": CHECK,  # compiles a plug-in for every mistake
     "tests/checks/test_servable.py": CHECK,  # serves every policy
     "tests/cli/commands": CHECK,  # the command line in processes of its own
@@ -26,13 +30,15 @@ PATHS = {
     "tests/docs/test_scale_out.py": CHECK,  # three servers on PostgreSQL, as the page says
     "tests/docs/test_site.py": CHECK,  # builds the site
     "tests/fitting/test_every_estimator.py": CHECK,  # statistics of planted users
-    "tests/fitting/test_export.py": CHECK,  # planted users found in their log
-    "tests/fitting/test_page_lengths.py": CHECK,  # a log of fifty items, end to end
+    "tests/fitting/test_export.py": SOAK,  # planted users found in their log
+    "tests/fitting/test_page_lengths.py": SOAK,  # a log of fifty items, end to end
     "tests/forecasting": CHECK,  # weeks of planted traffic
     "tests/policies/safe_draw/test_lifetime_compiled.py": CHECK,
     "tests/policies/safe_draw/test_lifetime_exact.py": CHECK,  # all cases again, interpreted, in a process of its own
+    "tests/reporting/test_build.py": CHECK,  # a whole report with all its figures
     "tests/service/http/test_schemathesis.py": CHECK,  # hundreds of generated calls
     "tests/service/knowledge/test_scratch.py": CHECK,  # compiles bound and unbound kernels
+    "tests/service/knowledge/test_sharing.py": CHECK,  # compiles every policy that is served
     "tests/service/test_demo.py": CHECK,  # a real server that simulates visitors for a minute
     "tests/simulation/cluster": CHECK,  # a Dask cluster of processes
     "tests/store/postgres": CHECK,

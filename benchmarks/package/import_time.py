@@ -4,7 +4,7 @@ import argparse
 import subprocess
 import sys
 
-STATEMENTS = ("from saferank import simulate", "from saferank import Ranker", "import saferank.client")
+STATEMENTS = ("from saferank import simulate", "from saferank import Ranker", "import saferank_client")
 LIMIT = 0.3
 """Seconds for ``from saferank import simulate``."""
 

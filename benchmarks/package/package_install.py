@@ -22,11 +22,10 @@ TRIALS = {
     "report": "import matplotlib, jinja2; from saferank import report",
     "pandas": "import pandas",
     "cluster": "import distributed, saferank.simulation.cluster",
-    "client": "from saferank.client import Client, AsyncClient",
     "service": "import saferank.service.http.server",
     "postgres": "import psycopg",
     "traces": "import opentelemetry.trace",
-    "docs": "import mkdocs, material, mkdocstrings_handlers.python",
+    "docs": "import zensical, mkdocstrings_handlers.python",
 }
 """What must work in an environment that has the wheel with this extra and nothing else."""
 
@@ -34,12 +33,18 @@ TRIALS = {
 def main() -> None:
     """Build, check, install; the first thing that fails ends it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--extras", help="only these, with commas; 'core' is the wheel without any")
+    parser.add_argument(
+        "--extras", help="only these, with commas; 'core' is the wheel without any, 'client' the client alone"
+    )
     asked = parser.parse_args().extras
     wheel = build()
-    for extra in known_extras() if asked is None else [name.replace("core", "") for name in asked.split(",")]:
+    for name in [*known_extras(), "client"] if asked is None else asked.replace("core", "").split(","):
         with tempfile.TemporaryDirectory(prefix="saferank-package-") as folder:
-            try_extra(wheel, extra, Path(folder))
+            if name == "client":
+                client = str(ROOT / "clients" / "python")
+                install(client, name, "from saferank_client import AsyncClient, Client", Path(folder))
+            else:
+                try_extra(wheel, name, Path(folder))
 
 
 def build() -> Path:
@@ -65,17 +70,21 @@ def known_extras() -> list[str]:
 
 def try_extra(wheel: Path, extra: str, folder: Path) -> None:
     """Install the wheel with one extra into an empty environment and use it, away from the source."""
-    venv.create(folder / "env", with_pip=True)
-    python = str(folder / "env" / "bin" / "python")
-    before = installed_bytes(folder)
-    name = f"{wheel}[{extra}]" if extra else str(wheel)
-    run([python, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), name], folder)
-    print(f"{extra or 'core'}: {(installed_bytes(folder) - before) / 1e6:,.0f} MB installed", flush=True)
-    run([python, "-c", TRIALS[extra]], folder)
+    install(f"{wheel}[{extra}]" if extra else str(wheel), extra or "core", TRIALS[extra], folder)
     if extra == "":
         use_core(folder)
     if extra == "service":
         use_service(folder)
+
+
+def install(package: str, name: str, trial: str, folder: Path) -> None:
+    """Install a package into an empty environment, say how large that is, and run a line of Python there."""
+    venv.create(folder / "env", with_pip=True)
+    python = str(folder / "env" / "bin" / "python")
+    before = installed_bytes(folder)
+    run([python, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), package], folder)
+    print(f"{name}: {(installed_bytes(folder) - before) / 1e6:,.0f} MB installed", flush=True)
+    run([python, "-c", trial], folder)
 
 
 def use_core(folder: Path) -> None:
@@ -94,7 +103,10 @@ def use_core(folder: Path) -> None:
         "first",
     ]
     run([str(folder / "env" / "bin" / "saferank"), *command], folder)
-    run([str(folder / "env" / "bin" / "python"), str(ROOT / "benchmarks" / "import_time.py"), "--core"], folder)
+    run(
+        [str(folder / "env" / "bin" / "python"), str(ROOT / "benchmarks" / "package" / "import_time.py"), "--core"],
+        folder,
+    )
 
 
 def use_service(folder: Path) -> None:

@@ -9,6 +9,7 @@ draws are the policy's own, so most odds are uneven. The mutant bets at even odd
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from saferank.click_models.cm import CM
 from saferank.click_models.dcm import DCM
 from saferank.click_models.pbm import PBM
 from saferank.click_models.ubm import UBM
-from saferank.policies import Setup, has_room, make_room, policy_kind
+from saferank.policies import Setup, advance, has_room, make_room, policy_kind
 from saferank.randomness import Words, stream
 from saferank.safety.worst_case import MOST_SEATS
 from saferank.statistics.decision import decision_rule
@@ -48,6 +49,16 @@ class Scene(NamedTuple):
     clicks: Ints
     policy_rng: Words
     user_rng: Words
+
+
+class Terms(NamedTuple):
+    """How the policy plays."""
+
+    rule: str
+    even: bool = False  # bets at even odds: the mutant
+    trust: float | None = None
+    lifetime: int | None = None
+    late: int = 0  # so many of the items come half-way
 
 
 class World(NamedTuple):
@@ -102,6 +113,7 @@ def _click_as(users: Users, model: int, scene: Scene) -> None:
 def play(policy: Any, state: Any, users: Users, model: int, scene: Scene, pages: int, even: bool) -> int:
     """Play so many pages, or fewer if the state has no room for more; returns how many were left."""
     while pages > 0 and has_room(policy, state):
+        advance(policy, state)
         choose(policy, state, scene.policy_rng, scene.page)
         _click_as(users, model, scene)
         if even:
@@ -112,17 +124,21 @@ def play(policy: Any, state: Any, users: Users, model: int, scene: Scene, pages:
     return pages
 
 
-def certificates_of_run(world: World, model: str, alpha: float, seed: int, even: bool, loop: Any) -> set[Any]:
+def certificates_of_run(world: World, model: str, terms: Terms, seed: int, loop: Any) -> set[Any]:
     """The pairs that were certified by their own bets, in a run of its own."""
-    setup = Setup(len(world.attraction), world.n_positions, decision_rule(f"anytime:{alpha}"))
-    kind = policy_kind("safe-draw")
-    policy, state = kind.start(setup)
+    n_items, kind = len(world.attraction), policy_kind("safe-draw")
+    setup = Setup(n_items, world.n_positions, decision_rule(terms.rule), lifetime=terms.lifetime, trust=terms.trust)
+    policy, state = kind.start(replace(setup, n_items=n_items - terms.late))
     rngs = stream(seed, "policy", model), stream(seed, "users", model)
     scene = Scene(new_impression(world.n_positions, kind.places(setup)), np.zeros(world.n_positions, np.int64), *rngs)
-    left, users = world.pages, users_of(world)
-    while left > 0:
-        policy, state = make_room(kind, setup, policy, state)
-        left = loop(policy, state, users, MODELS.index(model), scene, left, even)
+    users = users_of(world)
+    for half in (world.pages // 2, world.pages - world.pages // 2):
+        left = half
+        while left > 0:
+            policy, state = make_room(kind, setup, policy, state)
+            left = loop(policy, state, users, MODELS.index(model), scene, left, terms.even)
+        if terms.late and kind.regroup is not None:
+            state = kind.regroup(policy, state, np.ones(n_items, np.bool_))
     kept = state.duels.certificates
     better, worse, given = kept.better, kept.worse, kept.given
     return set(zip(better[: given[0]].tolist(), worse[: given[0]].tolist(), strict=True))
@@ -159,10 +175,20 @@ def count(world: World, model: str, alpha: float, runs: int, *, even: bool = Fal
     """Play the runs; run number r looks at the watched pair number r, cyclically."""
     pairs, watched, found, shares = world.equal_pairs(), world.watched(), 0, np.zeros(runs)
     for seed in range(runs):
-        certified = certificates_of_run(world, model, alpha, seed, even, loop)
+        certified = certificates_of_run(world, model, Terms(f"anytime:{alpha}", even), seed, loop)
         found += watched[seed % len(watched)] in certified
         shares[seed] = len(certified & set(pairs)) / len(pairs)
     return Count(runs, alpha, found, shares)
+
+
+def runs_with_a_false_one(world: World, model: str, terms: Terms, runs: int, loop: Any = play) -> int:
+    """Of how many runs some pair of equal items was certified for the item with the lower number.
+
+    A direction of each pair that is chosen beforehand: with ``budget:ALPHA`` each run has such a certificate, of
+    whichever pair, with probability at most alpha.
+    """
+    wrong = {(i, j) for i, j in world.equal_pairs() if i < j}
+    return sum(bool(certificates_of_run(world, model, terms, seed, loop) & wrong) for seed in range(runs))
 
 
 def table(runs: int) -> Iterator[str]:

@@ -1,23 +1,31 @@
 """Large catalogues: clicks relative to the original ranking, on planted worlds made from a seed.
 
-    python benchmarks/policies/large_worlds.py [--items 200] [--positions 10] [--worlds 24] [--pages 100000]
+    python benchmarks/policies/large_worlds.py [--items 200] [--positions 10] [--worlds 24] [--pages 100000] [--orders]
 
 A world: attractions of L items are log-normal (sigma .6, mean .2, at most .95); production ranks them by the logarithm
 of attraction plus normal noise (sigma .5), shows the first K and has the others as candidates in that order; users
 follow PBM with examination k^-.7. At L = 200 the best ranking has about a third more clicks than the original.
 Development worlds have other seeds than held-out ones. A row of the table is the mean over worlds of the clicks per
 page from the first page to the checkpoint, relative to the original's, in percent, with its standard error.
+
+``--orders`` plays safe-draw with the candidates in other orders than production's: one at random, and the reverse. The
+context has the same items each time, by the same numbers; only the order that its calls give differs.
 """
 
 import argparse
+import functools
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from saferank.click_models.pbm import PBM
 from saferank.instances import Instance
+from saferank.policies import Setup, policy_kind
+from saferank.policies.registry import register_variant
 from saferank.simulation.experiment import Cell, Plan, cells_of, run
-from saferank.verbs import Floats, expected_clicks
+from saferank.verbs import Floats, Items, expected_clicks
 
 SPREAD, MEAN, NOISE, DECAY = 0.6, 0.2, 0.5, 0.7
 DEVELOPMENT, HELD_OUT = 7, 8
@@ -25,6 +33,25 @@ DEVELOPMENT, HELD_OUT = 7, 8
 
 CHECKPOINTS = (1_000, 10_000, 100_000)
 POLICIES = ("safe-draw", "kl-ucb-br", "uni-rank", "top-rank")
+
+ORDERS: dict[str, Callable[[Items], Items]] = {
+    "random": lambda candidates: np.random.default_rng([HELD_OUT, len(candidates)]).permutation(candidates),
+    "reversed": lambda candidates: candidates[::-1],
+}
+"""Orders of a call's candidates, made of production's."""
+
+
+def register_orders() -> list[str]:
+    """Let safe-draw be played with every order; returns the names, production's order first."""
+    kind = policy_kind("safe-draw")
+
+    def started(order: str, setup: Setup) -> tuple[Any, Any]:
+        policy, state = kind.start(setup)
+        base, candidates = np.split(np.arange(setup.n_items, dtype=np.uint32), [setup.n_positions])
+        assert kind.reorder is not None
+        return policy, kind.reorder(policy, state, np.append(base, ORDERS[order](candidates)))
+
+    return [kind.name, *(register_variant(kind, name, functools.partial(started, name)).name for name in ORDERS)]
 
 
 def planted_world(number: int, n_items: int, seed: int = DEVELOPMENT, n_positions: int = 10) -> Instance:
@@ -80,6 +107,7 @@ def main() -> None:
     parser.add_argument("--rule", default="anytime:1e-5")
     parser.add_argument("--held-out", action="store_true")
     parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--orders", action="store_true")
     options = parser.parse_args()
     seed = HELD_OUT if options.held_out else DEVELOPMENT
     worlds = [planted_world(number, options.items, seed, options.positions) for number in range(options.worlds)]
@@ -91,7 +119,7 @@ def main() -> None:
     )
     heads = " ".join(f"{f'at {c:,}':>13s}" for c in CHECKPOINTS if c <= options.pages)
     print(f"{'policy':16s} {heads} {'violations':>11s} {'wrong':>6s} {'us/page':>7s}")
-    for name in options.policies.split(","):
+    for name in register_orders() if options.orders else options.policies.split(","):
         print(report(name, worlds, options.rule, options.pages), flush=True)
 
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from http_load import Connections, post
 from machine import machine
 from service_process import ServiceProcess, Usage
@@ -102,7 +103,7 @@ class Costs:
 
 
 async def _round(engine: Engine, calls: Calls, size: int, costs: Costs) -> None:
-    questions = [RankCall.model_validate(calls.rank()) for _ in range(size)]
+    questions = [msgspec.convert(calls.rank(), RankCall) for _ in range(size)]
     began = time.process_time()
     pages: list[RankAnswer] = []
     for number, question in enumerate(questions):
@@ -110,7 +111,7 @@ async def _round(engine: Engine, calls: Calls, size: int, costs: Costs) -> None:
         if number % 10 == 0:
             await asyncio.sleep(0)
     costs.rank += time.process_time() - began
-    reports = [FeedbackCall.model_validate(calls.click(page.token, page.ranking)) for page in pages]
+    reports = [msgspec.convert(calls.click(page.token, page.ranking), FeedbackCall) for page in pages]
     began = time.process_time()
     for start in range(0, size, 20):
         await asyncio.gather(*(engine.feedback("default", [report]) for report in reports[start : start + 20]))

@@ -39,6 +39,7 @@ from typing import Any
 
 from drifting_world import EXAMINATION, RANKED, K, Query
 
+from saferank.service import limits
 from saferank.service.engine import Engine
 from saferank.service.protocol import closer
 from saferank.service.settings import Settings
@@ -61,12 +62,14 @@ class Shop:
     def __init__(self, folder: Path, policy: str, days: float, options: argparse.Namespace) -> None:
         self.options, self.dice = options, random.Random(options.seed)
         self.now = self.began = self.tended = self.closed = 1_800_000_000_000
+        limits.MAX_PENDING = 10**9  # time passes as quickly as pages are made
         settings = Settings(
             store=str(folder),
             policy=policy,
             rule="anytime:1e-5",
             certificate_days=days,
-            max_pending=10**9,
+            holdout_share=0,  # the shop knows what production would have got
+            guardrail_drop=0,
             freshness_seconds=3600,
             log_level="error",
         )

@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from saferank.service import limits
 from saferank.service.engine import Engine
 from saferank.service.queries.replay import verify
 from saferank.service.settings import Settings
@@ -30,7 +31,8 @@ class Traffic:
         self.dice = random.Random(0)
         self.contexts, self.clicked = contexts, clicked
         self.items = [f"item-{number}" for number in range(ITEMS)]
-        settings = Settings(store=str(folder), window_seconds=window_seconds, max_pending=10**9, freshness_seconds=3600)
+        limits.MAX_PENDING = 10**9  # time passes as quickly as pages are made
+        settings = Settings(store=str(folder), window_seconds=window_seconds, freshness_seconds=3600)
         self.engine = Engine(settings, SqliteStore(folder, clock=lambda: self.now), self, name="alone")
         self._reports: list[FeedbackCall] = []
 

@@ -32,7 +32,7 @@ class ServiceProcess:
         self.folder = folder
         self.store = folder / "store"
         self.address: str | None = None  # of a store that is not a folder
-        self.settings = settings
+        self.settings = {"holdout_share": 0, "guardrail_drop": 0, **settings}  # every page is the policy's
         self.program = ["saferank.cli"]  # what ``python -m`` runs, with its first arguments
         self.key: str | None = None  # for the reading calls below
         self.port = 0

@@ -1,7 +1,7 @@
 """saferank: safe online re-ranking.
 
     from saferank import Ranker, decision_rule                         # one live ranking
-    from saferank import simulate, load_instances, embedded_instances  # experiments
+    from saferank import simulate, Instance, load_instances, embedded_instances  # experiments
     from saferank import fit, reproduce, report                        # from a click log to a report
     from saferank import forecast                                      # what it would bring on your own log
     saferank.policies, saferank.click_models                           # what there is, and how to add to it
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from saferank.fitting.fit import Fit, fit
     from saferank.forecasting.forecast import forecast
     from saferank.forecasting.outcome import Forecast
-    from saferank.instances import embedded_instances, load_instances
+    from saferank.instances import Instance, embedded_instances, load_instances
     from saferank.live.page import Page
     from saferank.live.ranker import Ranker, RankerError
     from saferank.reporting.report import report
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from saferank.statistics.decision import decision_rule
 
 __all__ = [
-    "ArgumentError", "Fit", "Forecast", "OutputError", "Page", "Ranker", "RankerError", "Reproduction", "Results",
-    "RunInterrupted", "SavedStateError", "UsageError", "__version__", "click_models", "decision_rule",
+    "ArgumentError", "Fit", "Forecast", "Instance", "OutputError", "Page", "Ranker", "RankerError", "Reproduction",
+    "Results", "RunInterrupted", "SavedStateError", "UsageError", "__version__", "click_models", "decision_rule",
     "embedded_instances", "fit", "forecast", "load_instances", "policies", "report", "reproduce", "simulate",
 ]  # fmt: skip
 
@@ -40,6 +40,7 @@ _HOMES = {
     "ArgumentError": "saferank.errors",
     "Fit": "saferank.fitting.fit",
     "Forecast": "saferank.forecasting.outcome",
+    "Instance": "saferank.instances",
     "OutputError": "saferank.errors",
     "Page": "saferank.live.page",
     "Ranker": "saferank.live.ranker",
@@ -58,7 +59,7 @@ _HOMES = {
     "reproduce": "saferank.reproduction.reproduce",
     "simulate": "saferank.experiments.simulate",
 }
-_PACKAGES = ("click_models", "policies")
+_PACKAGES = ("checks", "click_models", "errors", "fitting", "instances", "logs", "policies", "randomness", "verbs")
 
 
 def __getattr__(name: str) -> Any:
@@ -74,4 +75,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """What the documentation uses, and nothing else."""
+    return sorted({*__all__, *_PACKAGES})

@@ -35,6 +35,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import llvmlite.binding
 import numpy as np
 from numba import config
 from numba.core import errors, event, options
@@ -142,6 +143,24 @@ def cache_folder() -> Path | None:
     """Where compiled code of the package is kept; None, with a warning, where none can be written."""
     folder = _cache_folder(package_digest())
     return None if folder is None else folder.parent
+
+
+def _mark_of(part: str) -> Path | None:
+    folder = _cache_folder(package_digest())
+    settings: Any = config
+    return folder and folder / f"{part} on {settings.CPU_NAME or llvmlite.binding.get_host_cpu_name()}"
+
+
+def keep_in_mind(part: str) -> None:
+    """Note in the cache that this part of the package has been compiled."""
+    if mark := _mark_of(part):
+        mark.touch()
+
+
+def is_kept(part: str) -> bool:
+    """True when this part of the package was compiled and noted, for this source and this kind of CPU."""
+    mark = _mark_of(part)
+    return mark is not None and mark.exists()
 
 
 _OPTIONS: Any = {

@@ -5,7 +5,7 @@
 The command line turns them into one line and an exit code; it checks nothing itself.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -36,6 +36,28 @@ class ClusterError(RunError):
 
 class RunInterrupted(KeyboardInterrupt):
     """Interrupted by the user; the message says what is kept."""
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that is not known: the one that may be meant; nothing where none is near.
+
+    >>> did_you_mean("klucb-br", ["kl-ucb-br", "top-rank"]), did_you_mean("best", ["top-rank"])
+    ("; did you mean 'kl-ucb-br'?", '')
+    """
+    import difflib
+
+    near = difflib.get_close_matches(str(name), list(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def unknown(what: str, name: object, known: Iterable[str]) -> str:
+    """A sentence about a name that is not known, and those that are.
+
+    >>> unknown("part", "stduy", ["additions", "study"])
+    "unknown part 'stduy'; known ones: additions, study; did you mean 'study'?"
+    """
+    there = list(known)
+    return f"unknown {what} {name!r}; known ones: {', '.join(there)}{did_you_mean(name, there)}"
 
 
 @contextmanager

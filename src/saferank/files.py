@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -30,7 +30,8 @@ def read_json(path: str | os.PathLike[str]) -> object:
     """The content of a JSON file in UTF-8; objects are ``JsonObject``."""
     source = on_one_line(path)
     try:
-        return _decode(Path(path).read_bytes().decode("utf-8-sig"))
+        text = Path(path).read_bytes().decode("utf-8-sig")
+        return strict_json(text, _object)
     except OSError as problem:
         raise JsonFileError(f"{source}: cannot be read: {problem.strerror or problem}") from problem
     except UnicodeDecodeError as problem:
@@ -78,13 +79,25 @@ def on_one_line(path: str | os.PathLike[str]) -> str:
     return "?".join(os.fspath(path).splitlines())
 
 
-def _decode(text: str) -> object:
+def strict_json(
+    text: str, objects: Callable[[list[tuple[str, Any]]], Any], numbers: Callable[[str], float] | None = None
+) -> Any:
+    """The value of a JSON text; ValueError for NaN and Infinity, and with the place of what is not JSON.
+
+    ``objects`` makes a value of the keys and values of an object, and ``numbers`` of the text of a number.
+    """
     if not text.strip():
-        raise ValueError("the file is empty")
+        raise ValueError("it is empty")
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_int=_whole_number, parse_constant=_refuse_constant)
+        return json.loads(
+            text,
+            object_pairs_hook=objects,
+            parse_int=numbers or _whole_number,
+            parse_float=numbers or float,
+            parse_constant=_no_constant,
+        )
     except json.JSONDecodeError as problem:
-        ending = "; the file seems cut off" if problem.pos >= len(text.rstrip()) else ""
+        ending = "; it seems cut off" if problem.pos >= len(text.rstrip()) else ""
         what = problem.msg.removesuffix(" at")  # "Invalid control character at"
         raise ValueError(f"{what} at line {problem.lineno}, column {problem.colno}{ending}") from problem
 
@@ -103,7 +116,7 @@ def _whole_number(digits: str) -> int | float:
     return int(digits) if len(digits) < 20 else float(digits)
 
 
-def _refuse_constant(name: str) -> None:
+def _no_constant(name: str) -> None:
     raise ValueError(f"found {name}, expected finite numbers")
 
 

@@ -1,33 +1,22 @@
-"""Compile ahead of use, on all cores: for an image, for CI, and before a first start.
+"""What ``saferank compile`` compiles, and the process that compiles one job of it.
 
-Kernels compile at their first use, one after the other, while somebody waits. Here as many processes as there are cores
-compile them into the cache on disk. A job is one policy, because what its kernels share is then written once.
+    python -m saferank.precompiling '["kl-ucb-br", ["pbm", "cm"], 0]'
+
+It prints the name of every part when the cache holds it.
 """
 
-import multiprocessing
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from typing import NamedTuple
+import json
+import sys
+from collections.abc import Sequence
 
-from saferank._kernel import JIT, cache_folder
+from saferank._kernel import keep_in_mind
 from saferank.errors import ArgumentError, RunError, argument
+from saferank.simulation.compiling import CompileJob
 
 SERVICE, PAPER_PROFILE, EVERYTHING = "service", "paper", "all"
 PURPOSES = (SERVICE, PAPER_PROFILE, EVERYTHING)
 SERVED = ("safe-draw",)
 """What the service serves by default."""
-
-
-class CompileJob(NamedTuple):
-    """What one process compiles at a time."""
-
-    policy: str
-    models: tuple[str, ...] = ()  # the click models of simulated users
-    size: int = 0  # of a catalogue that is served; 0 where nothing is
-
-    def __str__(self) -> str:
-        return f"{self.policy} for " + (f"{self.size} served items" if self.size else ", ".join(self.models))
 
 
 def jobs_for(purpose: str, policies: Sequence[str] | None = None) -> list[CompileJob]:
@@ -41,7 +30,7 @@ def jobs_for(purpose: str, policies: Sequence[str] | None = None) -> list[Compil
     with argument("policies"):
         for name in policies or ():
             policy_kind(name)  # or it says what is known
-    served = [CompileJob(policy, size=size) for policy in policies or SERVED for size in _sizes()]
+    served = [CompileJob(policy, size=size) for policy in policies or SERVED for size in _sizes(policy)]
     if purpose == SERVICE:
         return served
     models = ("pbm", "cm") if purpose == PAPER_PROFILE else tuple(CLICK_MODELS)
@@ -51,54 +40,49 @@ def jobs_for(purpose: str, policies: Sequence[str] | None = None) -> list[Compil
     return played if purpose == PAPER_PROFILE else [*served, *played]
 
 
-def _sizes() -> tuple[int, ...]:
+def _sizes(policy: str) -> list[int]:
+    """Sizes of catalogues for which the states of a policy differ in their types."""
+    from saferank.policies.registry import Setup, policy_kind
+    from saferank.simulation.experiment import types_of
+    from saferank.statistics.decision import decision_rule
+
     try:
-        from saferank.service.knowledge.warm_up import SIZES
+        from saferank.service.knowledge.view import SIZES
     except ImportError as problem:
         raise RunError(f"the service needs more packages ({problem}): pip install 'saferank[service]'") from problem
-    return SIZES
-
-
-def precompile(jobs: Sequence[CompileJob], on_done: Callable[[int], None], processes: int | None = None) -> None:
-    """Do the jobs in processes; ``on_done`` is called with 1 after each. The first failure ends everything."""
-    if not JIT:
-        raise RunError("nothing is compiled while NUMBA_DISABLE_JIT is set")
-    if cache_folder() is None:
-        raise RunError("compiled code cannot be kept; set NUMBA_CACHE_DIR to a folder that can be written")
-    fresh = multiprocessing.get_context("spawn")  # a fork would copy the threads of this process in any state
-    workers = min(len(jobs), processes or os.cpu_count() or 1)
-    with ProcessPoolExecutor(workers, mp_context=fresh) as pool:
-        waiting = {pool.submit(run_job, job): job for job in jobs}
-        try:
-            for done in as_completed(waiting):
-                done.result()
-                on_done(1)
-        except BaseException as problem:
-            pool.shutdown(wait=False, cancel_futures=True)
-            if isinstance(problem, Exception):
-                raise RunError(f"{waiting[done]} was not compiled: {problem}") from problem
-            raise
+    kind = policy_kind(policy)
+    rule, lifetime = decision_rule(kind.default_rule()), 1000 if kind.lifetimes else None
+    smallest = {types_of(kind.begin(Setup(size, 2, rule, lifetime=lifetime))): size for size in reversed(SIZES)}
+    return sorted(smallest.values())
 
 
 def run_job(job: CompileJob) -> None:
-    """Compile, or load, in this process."""
-    if job.size:
-        _serve(job)
-    else:
-        _play(job)
+    """Compile, or load, in this process; say so after each part."""
+    for part, model in zip(job.parts, job.models or ("",), strict=True):
+        if model:
+            _play(job.policy, model)
+        else:
+            _serve(job)
+        keep_in_mind(part)
+        print(part, flush=True)  # noqa: T201 (to the process that waits)
 
 
 def _serve(job: CompileJob) -> None:
     from saferank.policies.registry import policy_kind
-    from saferank.service.knowledge.warm_up import warm_up
+    from saferank.service.knowledge.view import warm_up
 
     warm_up(job.policy, policy_kind(job.policy).default_rule(), (job.size,))
 
 
-def _play(job: CompileJob) -> None:
+def _play(policy: str, model: str) -> None:
     from saferank.instances import embedded_instances
     from saferank.simulation.experiment import Plan, cells_of, compile_loops
 
-    instances = embedded_instances(1, models=tuple(dict.fromkeys(("pbm", *job.models))))
-    plan = Plan(policies=(job.policy,), n_positions=5, rounds=1, repetitions=1)
-    compile_loops([cell for cell in cells_of(instances, plan) if cell.instance.model_name in job.models])
+    instances = embedded_instances(1, models=tuple(dict.fromkeys(("pbm", model))))
+    plan = Plan(policies=(policy,), n_positions=5, rounds=1, repetitions=1)
+    compile_loops([cell for cell in cells_of(instances, plan) if cell.instance.model_name == model])
+
+
+if __name__ == "__main__":
+    _name, _models, _size = json.loads(sys.argv[1])
+    run_job(CompileJob(_name, tuple(_models), _size))

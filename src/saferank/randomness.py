@@ -6,10 +6,12 @@ order or a hidden generator. What each call consumes is part of the contract, be
 
 * ``word`` one 64-bit word; ``uniform`` the upper 53 bits of one word; ``below`` the upper half of one word (Lemire's
   multiplication, exact by rejection, so very rarely more); ``shuffle_front`` one ``below`` for each place that has a
-  choice.
+  choice;
+* ``normal`` two uniforms; ``gamma`` a normal and a uniform an attempt; ``beta`` two gammas.
 """
 
 import hashlib
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,3 +125,38 @@ def shuffle_front(rng: Words, items: NDArray[np.uint32], start: int, stop: int, 
         held = items[place]
         items[place] = items[other]
         items[other] = held
+
+
+@kernel
+def normal(rng: Words) -> float:
+    """A standard normal number, from two uniform ones: the radius first, then the angle (Box and Muller)."""
+    radius = math.sqrt(-2.0 * math.log(1.0 - uniform(rng)))
+    return radius * math.cos(2.0 * math.pi * uniform(rng))
+
+
+@kernel
+def gamma(rng: Words, shape: float) -> float:
+    """A Gamma number of rate 1: Marsaglia and Tsang (2000), exact by rejection; a shape below 1 by that of shape + 1.
+
+    Each attempt takes a normal number and, if it is in range, a uniform one; a shape below 1 takes one more uniform
+    number at the end.
+    """
+    d = (shape if shape >= 1.0 else shape + 1.0) - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        x = normal(rng)
+        v = 1.0 + c * x
+        if v > 0.0:
+            v = v * v * v
+            if math.log(1.0 - uniform(rng)) < 0.5 * x * x + d * (1.0 - v + math.log(v)):
+                break
+    if shape >= 1.0:
+        return d * v
+    return d * v * math.pow(1.0 - uniform(rng), 1.0 / shape)
+
+
+@kernel
+def beta(rng: Words, a: float, b: float) -> float:
+    """A Beta(a, b) number: of two Gamma numbers, the share of the first."""
+    first = gamma(rng, a)
+    return first / (first + gamma(rng, b))

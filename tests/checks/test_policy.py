@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from saferank._kernel import implements, kernel
+from saferank._kernel import JIT, implements, kernel
 from saferank.checks import ContractError, check_policy
 from saferank.policies import POLICIES, PolicyKind, Setup, has_room
 from saferank.policies.registry import given_rule
@@ -381,6 +381,8 @@ BROKEN = [
 
 @pytest.mark.parametrize(("kind", "sentence"), BROKEN, ids=[sentence for _, sentence in BROKEN])
 def test_a_broken_policy_is_caught(kind: PolicyKind, sentence: str) -> None:
+    if not JIT and any(words in sentence for words in ("nothing to compute with", "cannot be saved", "is saved")):
+        pytest.skip("plain Python plays with anything")
     with pytest.raises(ContractError, match=sentence) as caught:
         check_policy(kind)
     assert str(caught.value).endswith(".")
@@ -417,5 +419,5 @@ def test_certificates_must_be_there_when_they_are_promised() -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"unknown policy 'klucb'; known are .*kl-ucb-br"):
+    with pytest.raises(ValueError, match=r"unknown policy 'klucb'; known ones: .*kl-ucb-br"):
         check_policy("klucb")

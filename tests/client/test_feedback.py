@@ -7,9 +7,9 @@ import time
 from typing import Any
 
 import pytest
+from saferank_client import AsyncClient, Client, Delivery, Ranked
+from saferank_client.delivering import Patience
 
-from saferank.client import AsyncClient, Client, Delivery, Ranked
-from saferank.client.delivering import Patience
 from tests.client import nasty_servers as nasty
 
 PAGE = Ranked(("a", "b"), "t1")

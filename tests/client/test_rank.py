@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from saferank_client import AsyncClient, Client, Ranked
 
-from saferank.client import AsyncClient, Client, Ranked
 from tests.client import nasty_servers as nasty
 
 Asker = Callable[..., Ranked]
@@ -121,6 +121,40 @@ def test_nobody_there(client_of: Callable[..., Any]) -> None:
     assert page.items == ("a",) and page.why and "cannot be reached" in page.why
 
 
+def test_servers_are_tried_in_turn_within_the_limit_and_the_one_that_answered_stays(
+    client_of: Callable[..., Any],
+) -> None:
+    """One is away, one hangs, one is stopping; the fourth answers."""
+    stopping = nasty.says(503, b"{}", "Retry-After: 1")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        nasty.serving(nasty.hangs) as hanging,
+        nasty.serving(stopping) as leaving,
+        nasty.serving(nasty.well) as server,
+    ):
+        away = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        listener.close()
+        client = client_of([away, hanging.url, leaving.url, server.url], time_limit=4.0)
+        pages = [rank(client, "shop", ["a", "b", "c"], k=2) for _ in range(3)]
+    assert [page.fallback for page in pages] == [False] * 3
+    asked = [len(one.bodies("/v1/rank")) for one in (hanging, leaving, server)]
+    assert asked == [1, 1, 3]
+
+
+def test_when_no_server_answers_the_limit_holds_for_all_together(client_of: Callable[..., Any]) -> None:
+    with nasty.serving(nasty.hangs) as one, nasty.serving(nasty.trickles) as other:
+        client, start = client_of([one.url, other.url], time_limit=LIMIT), time.monotonic()
+        page = rank(client, "shop", ["a", "b"], k=2)
+        assert time.monotonic() - start < MUCH
+    assert (page.items, page.why) == (("a", "b"), "no answer within 150 ms")
+
+
+def test_the_client_shows_the_request_id_of_a_refusal(client_of: Callable[..., Any]) -> None:
+    with nasty.serving(nasty.says(422, b"{}", "X-Request-Id: id-7")) as server:
+        page = rank(client_of(server.url, time_limit=5), "shop", ["a"])
+    assert page.why and "(request id-7)" in page.why
+
+
 def test_a_connection_that_the_server_closed_meanwhile_is_replaced(client_of: Callable[..., Any]) -> None:
     answered = threading.Event()
 
@@ -188,7 +222,7 @@ def test_a_generator_will_do(client_of: Callable[..., Any]) -> None:
 
 
 def test_each_kind_of_failure_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "saferank.client")
+    caplog.set_level(logging.WARNING, "saferank_client")
     with nasty.serving(nasty.well) as server, Client(server.url) as client:
         for _ in range(3):
             client.rank("c", None)  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
 """The documentation site: built strictly, complete, and read in a browser without a request to any other host."""
 
 import functools
-import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 
 import saferank
 
@@ -26,20 +27,24 @@ WIDE = [
 ]  # fmt: skip
 
 
-def build(folder: Path, settings: Path = ROOT / "mkdocs.yml") -> "subprocess.CompletedProcess[str]":
-    """Build a site as ``make docs`` does. Not with --quiet, which would silence the warnings that --strict counts."""
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(settings), "--site-dir", str(folder)]
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+def build(folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Build the site of a folder that holds mkdocs.yml and build/docs, as ``make docs`` does."""
+    command = [str(Path(sys.executable).with_name("zensical")), "build", "--strict"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, as ``make docs`` builds it: a missing page, a broken link or a missing anchor ends the build."""
+    """The site, as ``make docs`` builds it: a broken link or a missing anchor ends the build."""
     folder = tmp_path_factory.mktemp("site")
+    shutil.copy(ROOT / "mkdocs.yml", folder)
+    for needed in ("src", "clients", "docs"):
+        (folder / needed).symlink_to(ROOT / needed)
+    gathered = folder / "build" / "docs"
+    subprocess.run([sys.executable, ROOT / "docs" / "site_pages.py", gathered], check=True)
     built = build(folder)
-    assert built.returncode == 0, built.stderr
-    return folder
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder / "build" / "site"
 
 
 @pytest.fixture(scope="module")
@@ -57,22 +62,28 @@ def address(site: Path) -> Iterator[str]:
 
 def test_the_command_of_make_docs_is_the_one_tested_here() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert "$(BIN)/mkdocs build --strict\n" in makefile
+    assert "$(BIN)/python docs/site_pages.py\n\t@$(BIN)/zensical build --strict\n" in makefile
 
 
 def test_mistakes_end_the_build(tmp_path: Path) -> None:
-    """The settings of our site, over three pages with a mistake each."""
-    pages = {"index.md": "[x](missing.md)", "other.md": "[x](index.md#nowhere)", "stray.md": "not in nav"}
-    (tmp_path / "docs").mkdir()
-    for name, text in pages.items():
-        (tmp_path / "docs" / name).write_text(f"# Page\n\n{text}\n", encoding="utf-8")
-    lines = [f"INHERIT: {ROOT / 'mkdocs.yml'}", "nav: [index.md, other.md]"]
-    lines += [f"{unused}: []" for unused in ("extra_css", "hooks", "plugins", "watch")]
-    (tmp_path / "mkdocs.yml").write_text("\n".join(lines), encoding="utf-8")
-    built = build(tmp_path / "site", tmp_path / "mkdocs.yml")
+    """The settings of our site, over two pages with a mistake each."""
+    (tmp_path / "build" / "docs").mkdir(parents=True)
+    for name, text in {"index.md": "[x](missing.md)", "other.md": "[x](index.md#nowhere)"}.items():
+        (tmp_path / "build" / "docs" / name).write_text(f"# Page\n\n{text}\n", encoding="utf-8")
+    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    settings |= {"nav": ["index.md", "other.md"], "plugins": [], "extra_css": []}
+    (tmp_path / "mkdocs.yml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    built = build(tmp_path)
     assert built.returncode == 1
-    assert "Aborted with 3 warnings" in built.stderr + built.stdout, built.stderr
-    assert all(word in built.stderr for word in ("stray.md", "missing.md", "#nowhere"))
+    said = built.stdout + built.stderr
+    assert all(words in said for words in ("page does not exist", "anchor does not exist", "2 issues found")), said
+
+
+def test_every_page_can_be_reached(site: Path) -> None:
+    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    named = set(re.findall(r"[\w/-]+\.md", str(settings["nav"])))
+    gathered = site.parent / "docs"
+    assert named == {path.relative_to(gathered).as_posix() for path in gathered.rglob("*.md")}
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
@@ -107,7 +118,7 @@ def watch(page: "Page", address: str) -> list[str]:
 
     page.on("request", lambda request: note(not request.url.startswith(own), f"asked {request.url}"))
     page.on("response", lambda answer: note(answer.status >= 400, f"{answer.status} {answer.url}"))
-    page.on("console", lambda message: wrong.append(f"{message.type}: {message.text}"))
+    page.on("console", lambda said: note(said.type in {"error", "warning"}, f"{said.type}: {said.text}"))
     page.on("pageerror", lambda error: wrong.append(str(error)))
     return wrong
 
@@ -123,11 +134,12 @@ def test_a_reader_clicks_through_it(chromium: "Browser", address: str) -> None:
         page.locator("article h1").wait_for()
     page.get_by_title("Dark").click()
     assert page.locator("body").get_attribute("data-md-color-scheme") == "slate"
-    page.locator(".md-search__input").fill("certificate")
-    found = page.locator(".md-search-result__link").first
-    target = str(found.get_attribute("href"))
-    found.click()
-    page.wait_for_url(target)
+    before = page.url
+    page.locator(".md-search__button").click()
+    page.locator("input[type=text]:visible, input[type=search]:visible, input:not([type]):visible").fill("certificate")
+    page.get_by_text(re.compile(r"^\d+ results$")).wait_for()
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: url.partition("?")[0] != before)
     page.locator("article", has_text="certificate").wait_for()
     assert wrong == []
     page.close()

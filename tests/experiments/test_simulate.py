@@ -67,6 +67,12 @@ def test_what_cannot_be_used_is_an_argument_error(changes: dict[str, Any], argum
     assert reason in caught.value.reason
 
 
+def test_the_last_round_is_always_a_checkpoint() -> None:
+    results = simulate(embedded_instances(2, models=("cm",)), ["original"], checkpoints=[12, 34], **SMALL)
+    assert results.curves[0].rounds == [12, 34, 50]
+    assert results.to_polars()["round"].max() == 50
+
+
 def test_more_runs_than_fit_into_memory_are_refused_before_any_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("saferank.simulation.experiment.memory_bytes", lambda: 1e6)
     with pytest.raises(ArgumentError, match=r"repetitions: 1,000 runs at 50 checkpoints take 0\.0 GB, this machine"):

@@ -123,7 +123,7 @@ def test_what_is_left_out_is_kept_with_the_results(tmp_path: Path) -> None:
 
 def test_a_policy_that_takes_none_of_the_rules_is_refused() -> None:
     for rule in ("paper:1/T", "paper:0.3", ["paper:0.3", "paper:1/T"]):
-        with pytest.raises(ArgumentError, match="rule: safe-draw takes the rule anytime:ALPHA, not paper:"):
+        with pytest.raises(ArgumentError, match="rule: safe-draw takes the rule anytime:ALPHA or budget:ALPHA, not"):
             simulate(INSTANCES[:1], ["safe-draw", "bubble-rank"], rule=rule, **SMALL)
 
 

@@ -158,7 +158,7 @@ def written(path: Path, pages: list[dict[str, Any]]) -> Path:
     [
         ({"pages_a_day": 0}, "pages_a_day: found 0, expected the pages that all queries of the site have in a day"),
         ({"pages_a_day": float("nan")}, "pages_a_day: found nan"),
-        ({"policies": ("no-such",)}, "policies: unknown policy 'no-such'; known are"),
+        ({"policies": ("no-such",)}, "policies: unknown policy 'no-such'; known ones:"),
         ({"policies": ("original",)}, "policies: original gives no certificates"),
         ({"policies": ()}, "policies: found .*expected a list of names"),
         ({"policies": ("safe-draw", "safe-draw")}, "policies: safe-draw is there twice"),

@@ -83,6 +83,7 @@ def test_replay_equals_life(policy: str, outstanding: int) -> None:
         assert again[0] == again[1] == again[2]
 
 
+@pytest.mark.check  # compiles the kernels of large catalogues
 @pytest.mark.parametrize("policy", REPLAYABLE)
 def test_replay_of_a_large_catalogue(policy: str) -> None:
     """More than 256 items: duels in a hash table, which grows while the log is folded."""

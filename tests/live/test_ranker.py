@@ -1,6 +1,8 @@
 """The live ranker: equal to the compiled simulator and to the transcription of late feedback, and hard to misuse."""
 
+import copy
 import functools
+import pickle
 import random
 import threading
 from typing import Any
@@ -262,7 +264,7 @@ def test_growing_past_the_dense_matrix_keeps_everything() -> None:
         ({"original": ["a"], "rule": "paper"}, "unknown decision rule 'paper'"),
         ({"original": ["a"], "rule": "paper:2"}, "must lie between 0 and 1"),
         ({"original": ["a"], "rule": "paper:1/T"}, "needs a horizon"),
-        ({"policy": "best-rank", "original": ["a"]}, "unknown policy 'best-rank'; known are"),
+        ({"policy": "best-rank", "original": ["a"]}, "unknown policy 'best-rank'; known ones:"),
         ({"policy": "top-rank", "original": ["a"], "rule": "anytime:0.1"}, "top-rank has a rule of its own"),
         ({"policy": "top-rank", "original": range(5000)}, "takes at most 4096"),
         (
@@ -393,3 +395,11 @@ def test_its_repr_says_what_it_is_and_where_it_stands() -> None:
     ranker = Ranker("kl-ucb-br", original=["a", "b"], candidates=["x"], seed=1)
     ranker.rank()
     assert repr(ranker) == "Ranker('kl-ucb-br', rule='paper:1e-5', leader=('a', 'b'), 1 page issued)"
+
+
+def test_a_ranker_is_pickled_and_copied_as_it_is_saved() -> None:
+    ranker = Ranker("bubble-rank", original=["a", "b", "c"], candidates=["x"], seed=3)
+    ranker.feedback(ranker.rank(), clicked=["b"])
+    for other in (pickle.loads(pickle.dumps(ranker)), copy.copy(ranker), copy.deepcopy(ranker)):
+        assert other.save() == ranker.save()
+        assert other.rank().items == Ranker.load(ranker.save()).rank().items

@@ -78,5 +78,5 @@ def test_with_hidden_duels_better_items_would_come_in() -> None:
 def test_a_reading_can_be_named_but_is_not_on_offer(variant: PolicyKind) -> None:
     assert policy_kind(variant.name) is variant
     assert variant.name not in POLICIES
-    with pytest.raises(ValueError, match=r"unknown policy 'bubble-rank:none'; known are batch-rank, bubble-rank"):
+    with pytest.raises(ValueError, match=r"unknown policy 'bubble-rank:none'; known ones: batch-rank, bubble-rank"):
         policy_kind("bubble-rank:none")

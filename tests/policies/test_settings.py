@@ -54,5 +54,5 @@ def test_a_name_with_values_is_the_policy_with_these_values() -> None:
     assert policy_kind(kind.name).name == kind.name
     with pytest.raises(ValueError, match="kl-ucb-br has no hyper-parameter 'x'; it has none that can be set"):
         policy_kind("kl-ucb-br:x=1")
-    with pytest.raises(ValueError, match="unknown policy 'nobody:x=1'; known are "):
+    with pytest.raises(ValueError, match="unknown policy 'nobody:x=1'; known ones: "):
         policy_kind("nobody:x=1")

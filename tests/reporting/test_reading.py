@@ -44,8 +44,8 @@ def test_unsound_results(change: dict[str, Any], message: str, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "the file is empty"),
-        ('{"provenance": {}, "results": [{"instance"', "the file seems cut off"),
+        ("", "it is empty"),
+        ('{"provenance": {}, "results": [{"instance"', "it seems cut off"),
         ('{"provenance": {}, "results": [NaN]}', "found NaN"),
         ('{"provenance": {}, "results": []}', "results: is empty; make some with saferank simulate"),
         ('{"provenance": {}, "results": [3]}', "results[0]: expected an object"),

@@ -55,7 +55,7 @@ def test_the_error_of_a_ratio() -> None:
     results = [curve("kl-ucb-br", regret=100, stderr=3, rule="a"), curve("kl-ucb-br", regret=100, stderr=4, rule="b")]
     (_, other) = sensitivity_rows(Run(Path("s.json"), results, {}), "a", [])
     assert other.effects[0] is not None and other.effects[0].ratio is not None
-    assert other.effects[0].ratio == pytest.approx((1.0, 0.05))
+    assert other.effects[0].ratio[:2] == pytest.approx((1.0, 0.05))
 
 
 def test_a_default_that_was_run_elsewhere_is_found_there() -> None:

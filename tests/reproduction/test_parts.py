@@ -123,9 +123,6 @@ def test_fewer_items_are_the_first_ones() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"items": 4}, "items is 4, expected at least 5, the positions"),
-        ({"models": ("pbm", "guess")}, "no estimation for click model 'guess'"),
-        ({"parts": ("dessert",)}, "unknown part 'dessert'"),
         ({"policies": ("best",)}, "unknown policy 'best'"),
         ({"rule": "luck"}, "unknown decision rule"),
     ],

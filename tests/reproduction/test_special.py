@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from saferank.click_models import CM, PBM
+from saferank.errors import ArgumentError
 from saferank.instances import Instance
 from saferank.reproduction.parts import special_queries
 
@@ -59,6 +60,16 @@ def test_an_item_as_good_as_the_last_of_the_best_is_not_missing() -> None:
     tied = [0.6, 0.4, 0.4, 0.1]
     found = special_queries(queries(a=[OPTIMAL, OPTIMAL], b=[tied, tied]), 2)
     assert found.none_of_best.best_missing == {"pbm": 0, "cm": 0}
+
+
+def test_either_may_be_told() -> None:
+    given = queries(a=[NEARLY, NEARLY], b=[NONE, REVERSED], c=[OPTIMAL, OPTIMAL])
+    found = special_queries(given, 2, optimal="a", none_of_best="c")
+    assert (found.optimal.id, found.none_of_best.id) == ("a", "c")
+    assert found.optimal.wrong_pairs == {"pbm": 1, "cm": 1}  # told or not, how near it comes is said
+    assert special_queries(given, 2, none_of_best="a").optimal.id == "c"
+    with pytest.raises(ArgumentError, match=r"optimal: no query 'z' among the 3 that are played; there are 'a', 'b'"):
+        special_queries(given, 2, optimal="z")
 
 
 @pytest.mark.parametrize("attraction", [OPTIMAL, NONE])

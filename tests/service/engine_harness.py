@@ -12,8 +12,7 @@ from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.knowledge.publications import comparable, pack
 from saferank.service.protocol.server import Server
-from saferank.service.queries.replay import verify
-from saferank.service.queries.replay_report import ReplayReport
+from saferank.service.queries.replay import ReplayReport, verify
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
 from saferank.service.wire.problems import Problem
@@ -21,6 +20,7 @@ from saferank.store.contract import StoreUnavailableError
 from saferank.store.embedded.file import FILE_NAME
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.page_record import PageRecord
+from tests.limits import set_limits
 
 START = 1_700_000_000_000
 BASE = ["a", "b", "c", "d"]
@@ -28,6 +28,8 @@ CANDIDATES = ["x", "y", "z"]
 T = "default"
 BUBBLE = {"policy": "kl-ucb-br", "rule": "paper:1e-5"}
 """The policy of most tests: its kernels compile soonest."""
+ALONE = {"holdout_share": 0, "guardrail_drop": 0}
+"""Every page is the policy's: what a test of something else than the comparison wants."""
 
 
 def run(test: Coroutine[Any, Any, None]) -> None:
@@ -40,8 +42,8 @@ class House:
     def __init__(self, folder: Path, **settings: Any) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.now, self._closed_at = folder, START, START
-        asked = {**BUBBLE, "window_seconds": 10, "freshness_seconds": 3600, **settings}
-        self.settings = Settings(store=str(folder), **asked)
+        asked = {**BUBBLE, **ALONE, "window_seconds": 10, "freshness_seconds": 3600, **settings}
+        self.settings = Settings(store=str(folder), **set_limits(asked))
         self.engine: Engine
         self.writing: asyncio.Task[None]
 

@@ -14,9 +14,9 @@ def test_new_keys_differ_and_say_what_they_are_for() -> None:
 
 def test_both_headers_and_several_keys_of_a_tenant() -> None:
     keys = Keys({"shop": TenantKeys(rank=(hashed("old"), hashed("new")), feedback=(hashed("web"),))})
-    assert keys.caller([(b"authorization", b"Bearer old")]) == Principal("shop", "rank")
-    assert keys.caller([(b"x-api-key", b"new")]) == Principal("shop", "rank")
-    assert keys.caller([(b"x-api-key", b"web")]) == Principal("shop", "feedback")
+    assert keys.caller([(b"authorization", b"Bearer old")])[:2] == ("shop", "rank")
+    assert keys.caller([(b"x-api-key", b"new")])[:2] == ("shop", "rank")
+    assert keys.caller([(b"x-api-key", b"web")])[:2] == ("shop", "feedback")
     assert keys.caller([(b"x-api-key", b"web"), (b"authorization", b"Bearer new")]).role == "rank"
 
 
@@ -40,4 +40,4 @@ def test_a_tenant_without_keys_cannot_be_entered() -> None:
 
 
 def test_without_tenants_everybody_is_the_default_one() -> None:
-    assert Keys({}).caller([]) == Principal("default", "rank")
+    assert Keys({}).caller([]) == Principal("default", "all", "nobody (no keys)")

@@ -1,15 +1,20 @@
 """Tokens: nothing but what this service signed is accepted."""
 
+import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
+from saferank.service.engine import Engine
 from saferank.service.identifiers import from_text
-from saferank.service.settings import Settings
-from saferank.service.token_keys import tokens_of
+from saferank.service.token_keys import rotate, tokens_of
 from saferank.service.tokens import Tokens
 from saferank.service.wire.problems import Problem
+from saferank.store.contract import StoreError
 from saferank.store.page_record import NO_LAW, Law, PageRecord
+from tests.service.engine_harness import House, run
+from tests.store.memory import MemoryStore
 
 KEYS = {"old": b"o" * 32, "new": b"n" * 32}
 PAGE = PageRecord(
@@ -83,19 +88,40 @@ KEPT = json.dumps({"k1": "33" * 32}).encode()
 
 
 def test_keys_of_the_store_are_used_by_every_server() -> None:
-    token = seal(tokens_of(Settings(), KEPT))
+    token = seal(tokens_of(KEPT))
     assert token.startswith("k1.")
-    assert tokens_of(Settings(), KEPT).open(token) == PAGE
+    assert tokens_of(KEPT).open(token) == PAGE
 
 
-def test_keys_of_the_settings_take_precedence() -> None:
-    settings = Settings(token_keys={"one": "11" * 32, "two": "22" * 32})
-    assert seal(tokens_of(settings, KEPT)).startswith("two.")
-    named = Settings(token_keys={"one": "11" * 32, "two": "22" * 32}, token_key="one")
-    assert seal(tokens_of(named, None)).startswith("one.")
+def test_a_rotation_is_accepted_everywhere_before_it_signs(tmp_path: Path) -> None:
+    """Two servers on one store: no page of either is ever refused by the other, at any step."""
+
+    async def test() -> None:
+        h = House(tmp_path)
+        store = MemoryStore(lambda: h.now)
+        servers = [Engine(h.settings, store, h, name) for name in ("one", "two")]
+        for server in servers:
+            await server.start(loops=False)
+        old = servers[0].server.tokens
+
+        async def turn(number: int) -> None:
+            await servers[number].beat()
+            for one in servers:
+                token = seal(one.server.tokens)
+                assert all(other.server.tokens.open(token) == PAGE for other in servers)
+
+        rotating = asyncio.create_task(rotate(store))
+        for number in (0, 1, 1, 0, 1, 0, 0, 1):
+            await asyncio.sleep(0.15)
+            await turn(number)
+        name = await rotating
+        assert all(seal(one.server.tokens).startswith(f"{name}.") for one in servers)
+        assert servers[1].server.tokens.open(seal(old)) == PAGE
+
+    run(test())
 
 
 @pytest.mark.parametrize("content", [[], {}, {"k": 1}, {"k": "short"}, {"k": "zz" * 40}])
 def test_damaged_keys_are_refused(content: object) -> None:
-    with pytest.raises(ValueError, match="64 hexadecimal digits"):
-        tokens_of(Settings(), json.dumps(content).encode())
+    with pytest.raises(StoreError, match="64 hexadecimal digits"):
+        tokens_of(json.dumps(content).encode())

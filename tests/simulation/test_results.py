@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from saferank._version import COMMAND_LINE
 from saferank.instances.embedded import embedded_instances
 from saferank.simulation.engine import simulate
 from saferank.simulation.experiment import Plan, cells_of
@@ -36,7 +37,17 @@ FIELDS = [
     "violations_stderr",
     "wrong_certificates_mean",
 ]
-SOURCE = provenance(["/usr/bin/saferank", "simulate", "my file.json"], 3, 1.23456)
+
+
+def _source() -> dict[str, Any]:
+    token = COMMAND_LINE.set(("saferank", "simulate", "my file.json"))
+    try:
+        return provenance("saferank.simulate", 3, 1.23456)
+    finally:
+        COMMAND_LINE.reset(token)
+
+
+SOURCE = _source()
 
 
 @pytest.fixture(scope="module")

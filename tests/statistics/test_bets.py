@@ -13,10 +13,13 @@ from saferank.statistics.bets import (
     N_STAKES,
     ODDS,
     SLOT_WEIGHTS,
+    SOFT,
     STAKES,
     Bets,
     BetTable,
+    Levels,
     bet_table,
+    budget,
     claim_row,
     entry_of,
     evidence,
@@ -25,6 +28,7 @@ from saferank.statistics.bets import (
     has_won,
     new_bets,
     row_of,
+    same_level,
     settle_bet,
     with_more_items,
     with_room,
@@ -37,7 +41,7 @@ from saferank.verbs import Floats, Ints
 @pytest.mark.parametrize("p0", [1 / 2, 1 / 3, 0.001, 0.97, 0.123456, 511.5 / 1024])
 def test_the_expected_capital_never_grows_for_either_item(p0: float) -> None:
     """One bet under equality: i stands at the clicked place with probability p0, j with 1 - p0. Exact, no chance."""
-    table, mean = bet_table(0.05), np.zeros((2, N_STAKES))
+    table, mean = bet_table(same_level(0.05), EVEN_WEIGHTS), np.zeros((2, N_STAKES))
     for side, chance, odds in ((0, p0, p0), (1, 1 - p0, 1 - p0)):
         bets = new_bets(2)
         settle_bet(table, bets, claim_row(bets, 0, 1), side, odds, 1)
@@ -49,7 +53,7 @@ def test_the_expected_capital_never_grows_for_either_item(p0: float) -> None:
 @pytest.mark.parametrize("side", [0, 1])
 def test_even_odds_are_not_rounded(side: int) -> None:
     bets = new_bets(2)
-    settle_bet(bet_table(0.05), bets, 1, side, 0.5, 1)
+    settle_bet(bet_table(same_level(0.05), EVEN_WEIGHTS), bets, 1, side, 0.5, 1)
     for g, eta in enumerate(STAKES):
         assert bets.capital[2 + side, g] == pytest.approx(eta - math.log(0.5 + 0.5 * math.exp(eta)), abs=1e-15)
         assert bets.capital[3 - side, g] == pytest.approx(-math.log(0.5 + 0.5 * math.exp(eta)), abs=1e-15)
@@ -59,8 +63,8 @@ def test_even_odds_are_not_rounded(side: int) -> None:
 
 def test_a_pair_that_wins_all_its_even_bets_is_certified_after_thirty() -> None:
     """The mean over the stakes of (2 e^eta / (1 + e^eta))^n reaches 1e5 at n = 24; one win fewer is not enough."""
-    table, bets, needed = bet_table(1e-5), new_bets(2), 0
-    while not has_won(table, bets.capital, 2):
+    table, bets, needed = bet_table(same_level(1e-5), EVEN_WEIGHTS), new_bets(2), 0
+    while not has_won(table, bets, 1, SOFT, 0):
         settle_bet(table, bets, 1, 0, 0.5, 1)
         needed += 1
     by_hand = next(n for n in range(1, 99) if sum((2 / (1 + math.exp(-eta))) ** n for eta in STAKES) / N_STAKES >= 1e5)
@@ -69,11 +73,11 @@ def test_a_pair_that_wins_all_its_even_bets_is_certified_after_thirty() -> None:
 
 def test_it_says_that_an_item_has_won_exactly_when_its_mean_capital_has() -> None:
     """The quick answer, by the largest of the eight, never misses one."""
-    table, bets, rng, times = bet_table(0.01), new_bets(2), np.random.default_rng(3), 0
+    table, bets, rng, times = bet_table(same_level(0.01), EVEN_WEIGHTS), new_bets(2), np.random.default_rng(3), 0
     for _ in range(2000):
         side = int(rng.random() < 0.2)
         said = settle_bet(table, bets, 1, side, float(rng.uniform(0.3, 0.7)), 1)
-        assert said == (np.exp(bets.capital[2 + side]).mean() >= 100.0) == has_won(table, bets.capital, 2 + side)
+        assert said == (np.exp(bets.capital[2 + side]).mean() >= 100.0) == has_won(table, bets, 1, SOFT, side)
         times += said
         if said:
             bets = new_bets(2)
@@ -91,7 +95,7 @@ def _play(table: BetTable, bets: Bets, rng: Words, claimed: Floats, true: Floats
             first = uniform(rng) < true[at]
             side = 0 if first else 1
             may = settle_bet(table, bets, 1, side, claimed[at] if first else 1.0 - claimed[at], 1)
-            if may and has_won(table, bets.capital, 2 + side):
+            if may and has_won(table, bets, 1, SOFT, side):
                 won[pair] = 1
                 break
 
@@ -99,9 +103,9 @@ def _play(table: BetTable, bets: Bets, rng: Words, claimed: Floats, true: Floats
 UNEVEN = np.array([0.5, 0.2, 0.8, 0.05, 0.35, 0.93])
 
 
-def share_certified(alpha: float, claimed: Floats, true: Floats, pairs: int = 10_000, pages: int = 3000) -> float:
+def share_certified(levels: Levels, claimed: Floats, true: Floats, pairs: int = 10_000, pages: int = 3000) -> float:
     won = np.zeros(pairs, np.int64)
-    _play(bet_table(alpha), new_bets(2), stream(5, "equal items"), claimed, true, pages, won)
+    _play(bet_table(levels, EVEN_WEIGHTS), new_bets(2), stream(5, "equal items"), claimed, true, pages, won)
     return float(won.mean())
 
 
@@ -112,19 +116,20 @@ def test_equal_items_are_certified_with_at_most_the_stated_probability(alpha: fl
     The true probability is about a third of the bound: at 10,000 pairs and alpha 1e-3 a share above 2e-3 would have a
     probability below 1e-4.
     """
-    assert share_certified(alpha, UNEVEN, UNEVEN) <= 2 * alpha
-    assert share_certified(alpha, np.full(1, 0.5), np.full(1, 0.5)) <= 2 * alpha
+    for levels in (same_level(alpha), budget(alpha, 1, 2)):
+        assert share_certified(levels, UNEVEN, UNEVEN) <= 2 * alpha
+        assert share_certified(levels, np.full(1, 0.5), np.full(1, 0.5)) <= 2 * alpha
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.01, 1e-3])
 def test_even_odds_for_uneven_coins_would_certify_equal_items(alpha: float) -> None:
     lopsided = np.array([0.3, 0.35])
-    assert share_certified(alpha, lopsided, lopsided) <= 2 * alpha
-    assert share_certified(alpha, np.full(2, 0.5), lopsided, pairs=1000) > 0.9
+    assert share_certified(same_level(alpha), lopsided, lopsided) <= 2 * alpha
+    assert share_certified(same_level(alpha), np.full(2, 0.5), lopsided, pairs=1000) > 0.9
 
 
 def test_evidence_is_antisymmetric_and_grows_with_the_lead() -> None:
-    bets, table = new_bets(3), bet_table(1e-3)
+    bets, table = new_bets(3), bet_table(same_level(1e-3), EVEN_WEIGHTS)
     assert evidence(bets, 0, 2) == 0
     seen = []
     for _ in range(20):
@@ -136,7 +141,7 @@ def test_evidence_is_antisymmetric_and_grows_with_the_lead() -> None:
 
 
 def test_near_even_leads_use_the_normal_approximation() -> None:
-    bets, table = new_bets(2), bet_table(1e-3)
+    bets, table = new_bets(2), bet_table(same_level(1e-3), EVEN_WEIGHTS)
     for side in [0, 1] * 50 + [0]:
         settle_bet(table, bets, 1, side, 0.5, 1)
     assert evidence(bets, 0, 1) == pytest.approx(0.5**2 / (2 * 101 / 4))
@@ -145,7 +150,7 @@ def test_near_even_leads_use_the_normal_approximation() -> None:
 @pytest.mark.parametrize("lifetime", [None, 50])
 def test_rows_by_number_and_by_hash_hold_the_same_bets_and_grow(lifetime: int | None) -> None:
     """A few items by number, then by hash when more come; and many by hash from the beginning."""
-    rng, table = np.random.default_rng(1), bet_table(1e-3)
+    rng, table = np.random.default_rng(1), bet_table(same_level(1e-3), EVEN_WEIGHTS)
     direct, hashed = new_bets(12, lifetime), new_bets(40, lifetime, n_pairs=3)
     for number in range(300):
         if number == 150:
@@ -181,20 +186,20 @@ def test_pairs_that_were_never_compared_take_no_memory() -> None:
 def test_a_pair_wins_when_the_weighted_mean_of_capital_reaches_one_over_alpha(
     weights: tuple[float, ...], p0: float
 ) -> None:
-    table, bets = bet_table(1e-3, weights), new_bets(30)
+    table, bets = bet_table(same_level(1e-3), weights), new_bets(30)
     row, capital = claim_row(bets, 5, 2), np.ones(len(STAKES))
     for _ in range(40):
         settle_bet(table, bets, row, 1, p0, 1)
         capital *= [math.exp(eta) / (1 + p0 * math.expm1(eta)) for eta in STAKES]
-        assert has_won(table, bets.capital, 2 * row + 1) == (float(capital @ weights) >= 1e3)
-    assert has_won(table, bets.capital, 2 * row + 1)
-    assert not has_won(table, bets.capital, 2 * row)
+        assert has_won(table, bets, row, SOFT, 1) == (float(capital @ weights) >= 1e3)
+    assert has_won(table, bets, row, SOFT, 1)
+    assert not has_won(table, bets, row, SOFT, 0)
 
 
 def test_weights_that_are_no_mean_are_refused() -> None:
     for weights in [(1.0,), (0.5,) * 8, (2.0, -1.0, *(0.0,) * 6)]:
         with pytest.raises(ValueError, match="weights of the stakes"):
-            bet_table(1e-3, weights)
+            bet_table(same_level(1e-3), weights)
 
 
 def test_evidence_of_a_gap_is_the_inverse() -> None:
@@ -215,7 +220,7 @@ def test_the_levels_of_an_epoch_grow_with_its_length() -> None:
 
 
 def test_the_table_is_as_fine_as_it_says() -> None:
-    table = bet_table(0.1)
+    table = bet_table(same_level(0.1), EVEN_WEIGHTS)
     assert table.costs.shape == (ODDS + 1, N_STAKES)
     assert table.costs[0].tolist() == [0.0] * N_STAKES
     assert table.costs[-1] == pytest.approx(np.array(STAKES))

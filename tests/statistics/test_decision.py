@@ -1,4 +1,4 @@
-"""Both decision rules equal the transcription; the anytime table errs as rarely as it promises, exactly computed."""
+"""The decision rules equal the transcription; the anytime table errs as rarely as it promises, exactly computed."""
 
 import functools
 from fractions import Fraction
@@ -127,7 +127,7 @@ def test_a_table_grows_without_changing_and_cannot_be_written() -> None:
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("bayes:0.1", "unknown decision rule 'bayes:0.1'; write paper:DELTA or anytime:ALPHA"),
+        ("bayes:0.1", "unknown decision rule 'bayes:0.1'; write paper:DELTA, anytime:ALPHA or budget:ALPHA"),
         ("paper", "unknown decision rule 'paper'"),
         ("", "unknown decision rule ''"),
         ("paper:", "the level of decision rule 'paper:' is not a number"),
@@ -172,3 +172,10 @@ def test_one_far_n_is_decided_without_a_table_up_to_it() -> None:
     assert len(rule.table(0)) == before
     with pytest.raises(ValueError, match="whole numbers"):
         rule.decides(47.0, 47.0)  # type: ignore[arg-type]
+
+
+def test_a_budget_is_shared_evenly_by_the_pairs_of_a_catalogue() -> None:
+    shared, one = decision_rule("budget:0.045"), decision_rule("anytime:0.001")
+    assert shared.for_items(10).table(100).tolist()[:100] == one.table(100).tolist()[:100]
+    assert shared.for_items(10).name == "budget:0.045" and one.for_items(10) is one
+    assert shared.for_items(1).table(50).tolist()[:50] == decision_rule("anytime:0.045").table(50).tolist()[:50]

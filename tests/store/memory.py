@@ -93,8 +93,8 @@ class MemoryStore:
         self.shards = [Shard() for _ in range(shards)]
         self.of_id: dict[int, Context] = {}
         self.pages: dict[bytes, PageRow] = {}
-        self.events: dict[tuple[str, str], bytes] = {}  # (tenant, event_id): digest
-        self.event_times: dict[tuple[str, str], int] = {}
+        self.events: dict[tuple[bytes, str], bytes] = {}  # (impression, event_id): digest
+        self.event_times: dict[tuple[bytes, str], int] = {}
         self.ids: Counter[bytes] = Counter()  # event ids by page
         self.bodies: dict[bytes, bytes] = {}
         self.used_at: dict[bytes, int] = {}  # by catalogue
@@ -199,7 +199,7 @@ class MemoryStore:
 
     def _report(self, report: ClickReport, now: int) -> Outcome:
         """An event that is known is answered as such even when its page is closed by now: it was counted."""
-        page, event = report.page, (report.tenant, report.event_id or "")
+        page, event = report.page, (report.page.impression, report.event_id or "")
         if report.event_id is not None and event in self.events:
             return Outcome.DUPLICATE if self.events[event] == report.digest else Outcome.CONFLICT
         if not self._is_open(page, now):
@@ -328,15 +328,13 @@ class MemoryStore:
             del self.pages[impression]
         return len(gone)
 
-    async def delete_pages(
-        self, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes], digests: Sequence[bytes]
-    ) -> Deleted:
+    async def delete_pages(self, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes]) -> Deleted:
         self._fence(lease, context)
         self._stand_for(context, mark)
         gone = [impression for impression in impressions if self._may_go(impression, context, mark)]
         for impression in gone:
             del self.pages[impression]
-        events = [event for event, digest in self.events.items() if digest in digests]
+        events = [event for event in self.events if event[0] in gone]
         for event in events:
             del self.events[event], self.event_times[event]
         return Deleted(len(gone), len(events))
@@ -425,6 +423,9 @@ class MemoryStore:
 
     async def meta(self, name: str) -> bytes | None:
         return self._meta.get(name)
+
+    async def put_meta(self, name: str, value: bytes) -> None:
+        self._meta[name] = value
 
 
 def _keeps_the_contract(store: MemoryStore) -> Store:

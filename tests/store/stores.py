@@ -94,7 +94,7 @@ def page(context: int, at: int, clicks: int = 0, window: int = WINDOW, server: s
 
 
 def report(row: PageRow, clicks: int, event_id: str | None = None, tenant: str = "t") -> ClickReport:
-    return ClickReport(row._replace(clicks=clicks), tenant, event_id, row.impression + bytes([clicks % 251]))
+    return ClickReport(row._replace(clicks=clicks), tenant, event_id)
 
 
 async def said(store: Store, *reports: ClickReport) -> list[Outcome]:

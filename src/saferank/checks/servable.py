@@ -72,10 +72,17 @@ def _check_views(learner: Learner, rng: Words) -> None:
     name, before = learner.kind.name, copied(learner.state)
     for base in ([6, 5, 4], [2, 1, 0], [0, 3, 6]):
         state = _rebuilt(learner, base)
+        if learner.kind.reorder is not None:
+            order = np.arange(len(_ITEMS), dtype=np.uint32)[::-1].copy()
+            state = learner.kind.reorder(learner.policy, state, order)
+            require(
+                np.array_equal(state.order, order), f"reorder() of {name} leaves another state.order than it was given."
+            )
         leader = _leader(learner, state)
         require(len(set(leader)) == learner.n_positions, f"rebuild() of {name} gives the leader {leader}.")
         require(
-            same(duels_of(state), duels_of(before)) or _base_is_in(state), f"rebuild() of {name} changes the evidence."
+            same(duels_of(state), duels_of(before)) or _base_is_in(state),
+            f"rebuild() or reorder() of {name} changes the evidence.",
         )
         coins, evidence = rng.copy(), copied(duels_of(state))
         one, other = (_page(learner, copied(state), coins.copy()) for _ in range(2))

@@ -1,10 +1,12 @@
 """What a policy makes: states as data that can be copied, compared and saved, and honest pages."""
 
+import copy
 from collections.abc import Iterator
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from saferank._kernel import JIT
 from saferank.checks.contract import ContractError, blaming, require
 from saferank.plugins import place_of_problem
 from saferank.policies import PolicyKind, Setup
@@ -20,22 +22,29 @@ def started(kind: PolicyKind, setup: Setup) -> tuple[Any, Any]:
         f"start() of {kind.name} returns a policy of type {type(policy).__name__}, but it is registered for "
         f"{kind.policy.__name__}.",
     )
+    if JIT:
+        _check_parts(kind, policy, state)
+        _check_saved(kind, state)
+    _check_types(kind, state)
+    _check_promises(kind, policy, state)
+    return policy, state
+
+
+def _check_parts(kind: PolicyKind, policy: Any, state: Any) -> None:
+    """Only numbers and arrays are compiled and saved; plain Python plays with whatever there is."""
+    plain = "To try an idea, NUMBA_DISABLE_JIT=1 plays anything as plain Python."
     strange = next(_strange(policy, "policy", (np.ndarray, np.generic, int, float)), None)
     require(
         strange is None,
         f"{strange} of {kind.name} is nothing to compute with. A policy is a NamedTuple whose fields are numbers, "
-        "arrays of numbers or such NamedTuples.",
+        f"arrays of numbers or such NamedTuples. {plain}",
     )
     strange = next(_strange(state, "state", np.ndarray), None)
     require(
         strange is None,
         f"{strange} of {kind.name} cannot be saved. A state is a NamedTuple whose fields are arrays of numbers, also "
-        "for single numbers, or such NamedTuples.",
+        f"for single numbers, or such NamedTuples. {plain}",
     )
-    _check_types(kind, state)
-    _check_saved(kind, state)
-    _check_promises(kind, policy, state)
-    return policy, state
 
 
 def _begun(kind: PolicyKind, setup: Setup) -> tuple[Any, Any]:
@@ -56,11 +65,11 @@ def _check_types(kind: PolicyKind, state: Any, path: str = "state") -> None:
         if _is_record(array):
             _check_types(kind, array, f"{path}.{name}")
             continue
-        wanted = _declared(type(state), name)
+        wanted, made = _declared(type(state), name), getattr(array, "dtype", None)
         require(
-            wanted is None or array.dtype == wanted,
-            f"{path}.{name} of {kind.name} is declared as an array of {wanted}, but start() makes one of "
-            f"{array.dtype}: give np.zeros, np.full or np.arange the dtype np.{wanted}.",
+            wanted in (None, made),
+            f"{path}.{name} of {kind.name} is declared as an array of {wanted}, but start() makes one of {made}: "
+            f"give np.zeros, np.full or np.arange the dtype np.{wanted}.",
         )
 
 
@@ -126,7 +135,7 @@ def copied(value: Any) -> Any:
     """The same in arrays of its own."""
     if _is_record(value):
         return type(value)(*(copied(field) for field in value))
-    return value.copy() if isinstance(value, np.ndarray) else value
+    return copy.deepcopy(value)
 
 
 def changed_fields(one: Any, other: Any) -> Iterator[str]:
@@ -139,7 +148,7 @@ def changed_fields(one: Any, other: Any) -> Iterator[str]:
 def shared_field(one: Any, other: Any) -> str | None:
     """The first field of which two states have the same memory, by its path."""
     for (path, a), (_, b) in zip(flatten(one), flatten(other), strict=True):
-        if np.shares_memory(a, b):
+        if isinstance(a, np.ndarray) and np.shares_memory(a, b):
             return path
     return None
 
@@ -147,23 +156,27 @@ def shared_field(one: Any, other: Any) -> str | None:
 def nan_field(state: Any) -> str | None:
     """The first field of a state that holds NaN, by its path."""
     for path, array in flatten(state):
-        if array.dtype.kind == "f" and np.isnan(array).any():
+        if isinstance(array, np.ndarray) and array.dtype.kind == "f" and np.isnan(array).any():
             return path
     return None
 
 
 def same(one: Any, other: Any) -> bool:
-    """True when both hold the same numbers."""
-    if isinstance(one, tuple):
-        return all(same(a, b) for a, b in zip(one, other, strict=True))
-    return np.array_equal(one, other, equal_nan=True)
+    """True when both hold the same numbers, and what else plain Python may hold."""
+    if isinstance(one, tuple | list):
+        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
+    if isinstance(one, np.ndarray | np.generic | int | float):
+        return np.array_equal(one, other, equal_nan=True)
+    return bool(one == other) or (hasattr(one, "__dict__") and same(vars(one), vars(other)))
 
 
 def copied_impression(impression: Impression) -> Impression:
     """The same page in arrays of its own."""
     copies: list[Any] = [field.copy() for field in impression]
-    copy = Impression(*copies)
-    return copy._replace(shown=copy.ranking[: len(impression.shown)])
+    other = Impression(*copies)
+    return other._replace(shown=other.ranking[: len(impression.shown)])
 
 
 def contents_of_page(impression: Impression) -> list[list[int]]:

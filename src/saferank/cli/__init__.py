@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from saferank._version import __version__
+from saferank._version import COMMAND_LINE, __version__
 from saferank.cli.commands import compile, data, experiments, serve, stores, studies
 from saferank.cli.terminal.errors import CommandError, as_command_error, interruptible
 from saferank.cli.terminal.help import DATA, EXPERIMENTS, SERVICE, STORES, PlainCommand, PlainGroup
@@ -70,8 +70,9 @@ def _saferank(
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    COMMAND_LINE.set(("saferank", *given))
     try:
-        return int(app(given, prog_name="saferank", standalone_mode=False, obj=["saferank", *given]) or 0)
+        return int(app(given, prog_name="saferank", standalone_mode=False) or 0)
     except (UsageError, RunError, CommandError) as problem:
         failure = problem if isinstance(problem, CommandError) else as_command_error(problem)
         return _fail(f"{failure.label}{failure}", failure.exit_code)

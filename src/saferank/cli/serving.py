@@ -1,19 +1,21 @@
 """The work of ``saferank serve``: socket, engine and server, in the order in which they can fail."""
 
+import logging
 import socket
 import tempfile
-from collections.abc import Callable
 
 import typer
 
+from saferank._kernel import announce_compilation
 from saferank.cli.terminal.errors import CommandError, InputError
-from saferank.progress import announce_compilation_once
+from saferank.experiments.engines import cores
+from saferank.precompiling import SERVICE, jobs_for
+from saferank.progress import Shown
 from saferank.service.engine import Engine, open_engine
 from saferank.service.http.server import Companion, StopError, bind, run
-from saferank.service.http.workers import Workers
-from saferank.service.json_logs import log_to_stderr
-from saferank.service.knowledge.warm_up import warm_up
+from saferank.service.json_logs import log, log_to_stderr
 from saferank.service.settings import Settings, masked
+from saferank.simulation.compiling import compile_ahead, worth_compiling
 from saferank.store.contract import StoreError
 
 
@@ -30,37 +32,20 @@ def serve(settings: Settings, companion: Companion | None = None) -> None:
     """Serve until a signal stops it."""
     log_to_stderr(settings.log_level)
     with _bound(settings) as bound:
-        announce_compilation_once()
-        if settings.workers == 1:
-            typer.echo("opening the store and warming up the kernels", err=True)
-            _serve_here(settings, bound, lambda address: _say_ready(address, settings), companion)
-        else:
-            typer.echo("warming up the kernels", err=True)
-            warm_up(settings.policy, settings.rule)  # once, not in all workers at the same time
-            _serve_by_workers(settings, bound)
-
-
-def _serve_here(
-    settings: Settings, bound: socket.socket, ready: Callable[[str], None], companion: Companion | None = None
-) -> None:
-    try:
-        run(settings, _engine(settings), bound, ready, companion)
-    except (StoreError, StopError) as problem:
-        raise CommandError(str(problem)) from problem
-
-
-def _serve_by_workers(settings: Settings, bound: socket.socket) -> None:
-    def serve_one(shared: socket.socket, ready: Callable[[str], None]) -> int:
+        _compile_ahead(settings.policy)
+        announce_compilation(lambda: log(logging.INFO, "compiling for this machine, once"))
+        log(logging.INFO, "opening the store and warming up the kernels")
         try:
-            _serve_here(settings, shared, ready)
-        except CommandError as problem:
-            typer.echo(str(problem), err=True)
-            return 1
-        return 0
+            run(settings, _engine(settings), bound, lambda address: _say_ready(address, settings), companion)
+        except (StoreError, StopError) as problem:
+            raise CommandError(str(problem)) from problem
 
-    code = Workers(settings.workers, bound, serve_one).run(lambda address: _say_ready(address, settings))
-    if code:
-        raise typer.Exit(code)
+
+def _compile_ahead(policy: str) -> None:
+    """A first start compiles on all cores, with a bar; a later one finds everything in the cache."""
+    if jobs := worth_compiling(jobs_for(SERVICE, [policy]), cores()):
+        typer.echo("compiling for this machine, once; `saferank compile` does it ahead of a first start", err=True)
+        compile_ahead(jobs, Shown(), cores())
 
 
 def _bound(settings: Settings) -> socket.socket:

@@ -12,6 +12,7 @@ from saferank.click_models.dcm import DCM
 from saferank.click_models.pbm import PBM
 from saferank.click_models.shapes import field_shapes
 from saferank.click_models.ubm import UBM
+from saferank.errors import unknown
 from saferank.verbs import click, expected_clicks
 
 __all__ = ["CCM", "CLICK_MODELS", "CM", "DBN", "DCM", "PBM", "UBM", "click_model", "register"]
@@ -26,7 +27,7 @@ def click_model(name: str) -> type:
     'PBM'
     """
     if name not in CLICK_MODELS:
-        raise ValueError(f"unknown click model {name!r}; known ones: {', '.join(CLICK_MODELS)}")
+        raise ValueError(unknown("click model", name, CLICK_MODELS))
     return CLICK_MODELS[name]
 
 

@@ -30,7 +30,7 @@ class Shape(ABC):
 
     def write(self, stored: Any) -> object:
         """The JSON value of the field; ``read`` gives the same field back to the last digit."""
-        return stored.tolist()
+        return plain(stored)
 
     def positions(self, stored: Any) -> int | None:
         """How many positions the field covers, or None when it is not about positions."""
@@ -67,7 +67,8 @@ class _Triangle(Shape):
         return square
 
     def write(self, stored: Any) -> object:
-        return [row[: r + 1].tolist() for r, row in enumerate(stored)]
+        square = isinstance(stored, np.ndarray) and stored.ndim == 2
+        return [row[: r + 1].tolist() for r, row in enumerate(stored)] if square else plain(stored)
 
     def positions(self, stored: Any) -> int | None:
         return len(stored)
@@ -76,9 +77,6 @@ class _Triangle(Shape):
 class _One(Shape):
     def read(self, value: object, n_items: int) -> float:
         return _probability(value)
-
-    def write(self, stored: Any) -> object:
-        return float(stored)
 
 
 PerItem = Annotated[Floats, _PerItem()]
@@ -106,6 +104,18 @@ def found(value: object) -> str:
     """A value much as it stands in JSON, cut to fit into a message of one line."""
     text = repr(value) if isinstance(value, str) else json.dumps(value, default=repr)
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+def plain(value: object) -> object:
+    """A value made in Python as JSON has it: arrays, columns and tuples as lists, numbers of numpy as numbers.
+
+    >>> plain((np.float32(0.5), np.array([1, 2])))
+    [0.5, [1, 2]]
+    """
+    listed = getattr(value, "tolist", None) or getattr(value, "to_list", None)
+    if listed is not None:
+        return listed()
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _shape_of(kind: type, name: str, hint: object) -> Shape:

@@ -24,14 +24,13 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from saferank.errors import ArgumentError
 from saferank.experiments.frames import polars_frame
-from saferank.reporting.numbers import Measured, counted
+from saferank.reporting.numbers import Measured, counted, is_clear
 from saferank.simulation.results import Result
 from saferank.simulation.runs import MEASURES, Runs
 from saferank.verbs import Floats
@@ -40,10 +39,6 @@ if TYPE_CHECKING:
     import polars
 
     from saferank.experiments.plot import Scatter
-
-
-CLEAR = 1.96
-"""A query is won or lost when its difference exceeds so many of its own standard errors; else it is a tie."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +51,18 @@ class QueryDifference:
     mean_b: float
     difference: float
     stderr: float | None  # None: a single run has none
+    runs: int
     less_is_better: bool = True
 
     @property
-    def outcome(self) -> str:
-        """``win`` when a is clearly better, ``loss`` when it is clearly worse, else ``tie``."""
-        if abs(self.difference) <= CLEAR * (self.stderr or 0.0) or self.difference == 0:
-            return "tie"
+    def outcome(self) -> str | None:
+        """``win`` when a is clearly better, ``loss`` when it is clearly worse, else ``tie``; None of a single run.
+
+        Clearly is beyond what Student's t gives to chance in 5 % of the queries that do not differ.
+        """
+        clear = is_clear(self.difference, self.stderr, self.runs - 1)
+        if not clear:
+            return clear if clear is None else "tie"
         return "win" if (self.difference < 0) == self.less_is_better else "loss"
 
 
@@ -75,7 +75,7 @@ class ModelDifference:
     difference: float
     stderr_within: float | None
     stderr_across: float | None
-    wins: int
+    wins: int  # queries; of a single repetition there are none of the three
     ties: int
     losses: int
     p_value: float | None  # None: fewer than two queries, and of a single one fewer than two runs
@@ -94,7 +94,7 @@ class Comparison:
 
     def to_polars(self) -> "polars.DataFrame":
         """One row per query."""
-        names = ("instance", "model", "mean_a", "mean_b", "difference", "stderr", "outcome")
+        names = ("instance", "model", "mean_a", "mean_b", "difference", "stderr", "runs", "outcome")
         return polars_frame({name: [getattr(each, name) for each in self.by_query] for name in names})
 
     def __repr__(self) -> str:
@@ -116,6 +116,8 @@ def _in_words(found: ModelDifference) -> str:
 
 def outcomes_in_words(found: ModelDifference) -> str:
     """How many queries the first policy won, tied and lost."""
+    if found.wins + found.ties + found.losses == 0:
+        return "no verdict from single runs"
     parts = ((found.wins, "win", None), (found.ties, "tie", None), (found.losses, "loss", "losses"))
     return ", ".join(counted(number, one, several) for number, one, several in parts)
 
@@ -150,7 +152,7 @@ def _query(instance: str, model: str, a: Floats, b: Floats, less_is_better: bool
     differences = _differences(a, b)
     stderr = float(differences.std(ddof=1) / math.sqrt(len(differences))) if len(differences) > 1 else None
     means = float(a.mean()), float(b.mean()), float(differences.mean())
-    return QueryDifference(instance, model, *means, stderr, less_is_better)
+    return QueryDifference(instance, model, *means, stderr, len(differences), less_is_better)
 
 
 def _model(model: str, queries: Sequence[QueryDifference], runs: Floats) -> ModelDifference:
@@ -264,10 +266,6 @@ class Comparisons:
         from saferank.experiments.plot import Scatter
 
         return Scatter(self)
-
-    def save_plot(self, path: str | Path) -> Path:
-        """Write the figure; the ending of the name is the format."""
-        return self.plot().save(path)
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self.pairs))

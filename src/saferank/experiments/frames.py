@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from saferank.files import replacing
-from saferank.reporting.claims import final_regret, final_violations
+from saferank.reporting.claims import endings, final_regret, final_violations
 from saferank.reporting.latex import endings_table
 from saferank.reporting.looks import policy_name
 from saferank.reporting.numbers import Measured, plainly
 from saferank.reporting.pooling import Pooled, pooled
+from saferank.reporting.reading import differing_rules
 from saferank.reporting.runs import NAMES
 from saferank.simulation.results import Result
 from saferank.simulation.runs import MEASURES, Runs
@@ -104,21 +105,27 @@ _PARTS = (("rule", "rule"), ("positions", "K"), ("lifetime", "lifetime"), ("worl
 def labelled(curves: Sequence[Result]) -> list[Result]:
     """The curves with labels for policies: what differs among the curves of a policy is added to its name.
 
+    A rule is added too where policies differ in it: part of what they differ in is the rule's.
+
     >>> from saferank.simulation.results import Result
     >>> one = Result("q", "pbm", "kl-ucb-br", "paper:0.1", 5, 10, 1, [1], [0.0], [None], [0.0], [None], None)
     >>> [curve.policy for curve in labelled([one, replace(one, rule="paper:0.2", positions=3)])]
     ['kl-ucb-br rule=paper:0.1 K=5', 'kl-ucb-br rule=paper:0.2 K=3']
+    >>> [curve.policy for curve in labelled([one, replace(one, policy="safe-draw", rule="anytime:0.1")])]
+    ['kl-ucb-br rule=paper:0.1', 'safe-draw rule=anytime:0.1']
     >>> labelled([one])[0].policy
     'kl-ucb-br'
     """
-    varying = {policy: _varying(curves, policy) for policy in {curve.policy for curve in curves}}
+    ruled = differing_rules(curves)
+    varying = {policy: _varying(curves, policy, policy in ruled) for policy in {curve.policy for curve in curves}}
     return [replace(curve, policy=_label(curve, varying[curve.policy])) for curve in curves]
 
 
-def _varying(curves: Sequence[Result], policy: str) -> list[tuple[str, str]]:
-    """The parts in which the curves of a policy differ, each with its short name."""
+def _varying(curves: Sequence[Result], policy: str, ruled: bool) -> list[tuple[str, str]]:
+    """The parts in which the curves of a policy differ, each with its short name; the rule also where ``ruled``."""
     own = [curve for curve in curves if curve.policy == policy]
-    return [(part, name) for part, name in _PARTS if len({getattr(curve, part, None) for curve in own}) > 1]
+    several = {part: len({getattr(curve, part, None) for curve in own}) > 1 for part, _ in _PARTS}
+    return [(part, name) for part, name in _PARTS if several[part] or (ruled and part == "rule")]
 
 
 def _label(curve: Result, parts: Sequence[tuple[str, str]]) -> str:
@@ -181,9 +188,7 @@ def html(curves: Sequence[Result], headline: str) -> str:
 
 def latex(curves: Sequence[Result]) -> str:
     """A booktabs table: one row per policy, for each click model its regret and violations with standard errors."""
-    rows = final_rows(curves)
-    models = list(dict.fromkeys(row.model for row in rows))
-    found = {(row.policy, row.model): (str(row.regret), str(row.violations)) for row in rows}
-    policies = dict.fromkeys(row.policy for row in rows)
-    endings = [(policy_name(p), [found.get((p, model), ("", "")) for model in models]) for p in policies]
-    return endings_table(endings, models, title(curves))
+    together = pooled(curves)
+    models = list(dict.fromkeys(curve.model for curve in together))
+    rows = endings(together, dict.fromkeys(curve.policy for curve in together), models, policy_name)
+    return endings_table(rows, models, title(curves))

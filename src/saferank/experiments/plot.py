@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saferank.errors import ArgumentError, writing
-from saferank.experiments.comparisons import CLEAR, Comparison, QueryDifference, outcomes_in_words
+from saferank.experiments.comparisons import Comparison, QueryDifference, outcomes_in_words
+from saferank.reporting.numbers import CHANCE, student
 from saferank.simulation.results import Result
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Plot(_Drawn):
 MOST_PAIRS = 6
 """A figure of more rows cannot be read."""
 
-_LOOKS = {"win": ("#1b7837", "o"), "tie": ("#75757d", "s"), "loss": ("#b2182b", "^")}
+_LOOKS = {"win": ("#1b7837", "o"), "tie": ("#75757d", "s"), "loss": ("#b2182b", "^"), None: ("#75757d", "x")}
 
 
 class Scatter(_Drawn):
@@ -102,7 +103,7 @@ class Scatter(_Drawn):
             for row, pair in enumerate(pairs):
                 for column, model in enumerate(models):
                     _draw_pair(panels[row, column], pair, model, self._found.measure)
-            _legend(figure)
+            _legend(figure, {each.outcome for pair in pairs for each in pair.by_query} | {"win", "tie", "loss"})
             return arranged(figure)
 
 
@@ -113,8 +114,8 @@ def _draw_pair(panel: "Axes", pair: Comparison, model: str, measure: str) -> Non
     low, high = _scaled(panel, [value for each in queries for value in (each.mean_a, each.mean_b)])
     panel.set_box_aspect(1)
     panel.plot([low, high], [low, high], color=FAINT, zorder=1)
-    for outcome in _LOOKS:
-        _points(panel, [each for each in queries if each.outcome == outcome], outcome)
+    for outcome, look in _LOOKS.items():
+        _points(panel, [each for each in queries if each.outcome == outcome], *look)
     what = measure.replace("_", " ")
     panel.set_xlabel(f"{what} of {policy_name(pair.b)}", color=INK)
     panel.set_ylabel(f"{what} of {policy_name(pair.a)}", color=INK)
@@ -145,20 +146,21 @@ def _scaled(panel: "Axes", values: Sequence[float]) -> tuple[float, float]:
     return low, high
 
 
-def _points(panel: "Axes", queries: Sequence[QueryDifference], outcome: str) -> None:
-    colour, marker = _LOOKS[outcome]
+def _points(panel: "Axes", queries: Sequence[QueryDifference], colour: str, marker: str) -> None:
+    """Bars reach as far as chance does: those that stay off the diagonal are wins and losses."""
     x, y = [each.mean_b for each in queries], [each.mean_a for each in queries]
-    errors = [CLEAR * (each.stderr or 0.0) for each in queries]
+    errors = [0.0 if each.stderr is None else student(CHANCE, each.runs - 1) * each.stderr for each in queries]
     panel.errorbar(x, y, yerr=errors, fmt=marker, color=colour, ms=4, alpha=0.75, elinewidth=0.7, lw=0, zorder=2)
 
 
-def _legend(figure: "Figure") -> None:
+def _legend(figure: "Figure", there: set[str | None]) -> None:
     from matplotlib.lines import Line2D
 
-    words = {"win": "clearly better", "tie": "no clear difference", "loss": "clearly worse"}
+    words = {"win": "clearly better", "tie": "no clear difference", "loss": "clearly worse", None: "played once"}
     handles = [
         Line2D([], [], color=colour, marker=marker, lw=0, ms=5, label=words[outcome])
         for outcome, (colour, marker) in _LOOKS.items()
+        if outcome in there
     ]
     title = "queries on which the policy of the vertical axis is"
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, title=title)
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, title=title)

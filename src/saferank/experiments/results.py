@@ -78,27 +78,33 @@ class Results:
 
         Where several click models are tested together, p-values are adjusted for that too (Holm).
         """
-        curves = self._chosen((a, b), measure)
+        (a, b), curves = self._chosen((a, b), measure)
         return adjusted([compared(curves, self._known_runs(), a, b, measure)])[0]
 
     def compare_all(self, policies: Sequence[str] | None = None, measure: str = "regret") -> Comparisons:
         """All pairs of policies (None: of all), p-values adjusted over all tests; quantiles and worst runs of each."""
-        chosen = self.labels if policies is None else list(policies)
-        return compared_all(self._chosen(chosen, measure), self._known_runs(), chosen, measure)
+        chosen, curves = self._chosen(self.labels if policies is None else policies, measure)
+        return compared_all(curves, self._known_runs(), chosen, measure)
 
     @property
     def labels(self) -> list[str]:
         """The names that distinguish rows: policies, and what differs among the rows of one policy."""
         return list(dict.fromkeys(curve.policy for curve in labelled(self.curves)))
 
-    def _chosen(self, policies: Sequence[str], measure: str) -> list[Result]:
-        """The curves with their labels, when all these are among them."""
-        for policy in policies:
-            if policy not in self.labels:
-                raise ArgumentError("policies", f"no results of {policy!r}; there are {', '.join(self.labels)}")
+    def _chosen(self, policies: Sequence[str], measure: str) -> tuple[list[str], list[Result]]:
+        """The labels that are meant, and the curves with theirs; a policy with a single label is meant by its name."""
+        curves = labelled(self.curves)
+        labels: dict[str, dict[str, None]] = {}
+        for curve, named in zip(self.curves, curves, strict=True):
+            labels.setdefault(curve.policy, {})[named.policy] = None
+        one = {policy: next(iter(own)) for policy, own in labels.items() if len(own) == 1}
+        chosen = [one.get(policy, policy) for policy in policies]
+        for label in chosen:
+            if label not in self.labels:
+                raise ArgumentError("policies", f"no results of {label!r}; there are {', '.join(self.labels)}")
         if measure not in MEASURES:
             raise ArgumentError("measure", f"found {measure!r}, expected one of {', '.join(MEASURES)}")
-        return labelled(self.curves)
+        return chosen, curves
 
     def plot(self) -> Plot:
         """Regret and safety violations by round, one column per click model. Needs matplotlib."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from saferank.simulation.experiment import Cell, Plan
     from saferank.simulation.feedback import LateFeedback
 
-    Instances = str | os.PathLike[str] | Iterable[Instance]
+    Instances = str | os.PathLike[str] | Instance | Mapping[str, Any] | Iterable[Instance | Mapping[str, Any]]
     Policy = str | type | PolicyKind
 
 
@@ -55,16 +55,17 @@ def simulate(
     resume: bool = False,
     overwrite: bool = False,
     progress: bool = True,
-    command: Sequence[str] = ("saferank.simulate",),
 ) -> "Results":
     """Play every policy on every instance and measure regret and safety.
 
-    ``instances`` is a list of instances, an instance file, or ``"embedded"``. ``policies`` are names, classes or
+    ``instances`` are objects of ``Instance`` or dicts with the keys of a file, an instance file, or ``"embedded"``;
+    all are checked alike. ``policies`` are names, classes or
     ``PolicyKind`` objects, also such as were defined in a notebook cell; None stands for the five of the paper.
     ``jobs`` is the number of threads (None: all cores); ``cluster`` the address of a Dask scheduler to use instead.
     ``drift`` says how attraction changes during a run, as a text like ``"step:50000:reversed"`` or an object of
     ``saferank.simulation.drift``; ``lifetime`` is that of certificates, in rounds (docs/algorithms/drift.md).
-    ``rule`` is ``paper:DELTA`` or ``anytime:ALPHA``; None stands for the kind that each policy takes first, at 1/T.
+    ``rule`` is ``paper:DELTA``, ``anytime:ALPHA`` or ``budget:ALPHA``; None stands for the kind that each policy takes
+    first, at 1/T.
     Several ``positions``, rules or lifetimes are all played, in every combination (a sweep). So are several values of
     hyper-parameters: ``settings={"bubble-rank.hidden_duels": [True, False]}``. Of several rules a policy is played with
     those that it takes; ``Results.left_out`` names the others.
@@ -104,8 +105,8 @@ def simulate(
     folder = _folder(out, resume, overwrite)
     with engine_of(jobs, cluster, classes_of(cells)) as engine:
         if folder is None:
-            return _simulated(cells, sources, engine, progress_of(progress), list(command))
-        return _in_folder(folder, cells, sources, engine, progress_of(progress), list(command), overwrite)
+            return _simulated(cells, sources, engine, progress_of(progress))
+        return _in_folder(folder, cells, sources, engine, progress_of(progress), overwrite)
 
 
 def _folder(out: str | os.PathLike[str] | None, resume: bool, overwrite: bool) -> "RunFolder | None":
@@ -121,15 +122,13 @@ def _folder(out: str | os.PathLike[str] | None, resume: bool, overwrite: bool) -
     return folder
 
 
-def _simulated(
-    cells: "Sequence[Cell]", sources: "Sources", engine: "SimulationEngine", shown: "Reporter", command: list[str]
-) -> "Results":
+def _simulated(cells: "Sequence[Cell]", sources: "Sources", engine: "SimulationEngine", shown: "Reporter") -> "Results":
     """Play everything and keep nothing in files."""
     from saferank.simulation.engine import Gathered
 
     started, gathered = time.monotonic(), Gathered(cells)
     play(cells, gathered, engine, shown, lambda: "nothing was written")
-    return _results(gathered, sources, command, time.monotonic() - started)
+    return _results(gathered, sources, time.monotonic() - started)
 
 
 def _in_folder(
@@ -138,7 +137,6 @@ def _in_folder(
     sources: "Sources",
     engine: "SimulationEngine",
     shown: "Reporter",
-    command: list[str],
     overwrite: bool,
 ) -> "Results":
     """Play what is missing in the folder and save the results there; those of a finished run are read."""
@@ -155,7 +153,7 @@ def _in_folder(
             folder.check_same(_begun_as(folder, results.provenance), sources.asked)
         else:
             _begin_or_resume(folder, sources.asked)
-            results = _played_in(folder, cells, sources, engine, shown, command, started)
+            results = _played_in(folder, cells, sources, engine, shown, started)
             results.save(folder.path, overwrite=True)  # what was there is cleared, or of an interrupted run
             folder.remove_pieces()
         folder.experiment.unlink(missing_ok=True)  # the results hold the same facts
@@ -185,7 +183,6 @@ def _played_in(
     sources: "Sources",
     engine: "SimulationEngine",
     shown: "Reporter",
-    command: list[str],
     started: float,
 ) -> "Results":
     from saferank.experiments.run_folder import GO_ON, opened_pieces
@@ -197,14 +194,14 @@ def _played_in(
         if not pieces.results:  # nothing to resume: leave the folder as it was
             folder.clear()
         raise
-    return _results(pieces, sources, command, pieces.elapsed)
+    return _results(pieces, sources, pieces.elapsed)
 
 
-def _results(gathered: "Gathered", sources: "Sources", command: list[str], seconds: float) -> "Results":
+def _results(gathered: "Gathered", sources: "Sources", seconds: float) -> "Results":
     from saferank.experiments.results import Results
     from saferank.simulation.results import provenance
 
-    source = provenance(command, sources.asked["seed"], seconds)
+    source = provenance("saferank.simulate", sources.asked["seed"], seconds)
     return Results(gathered.in_order(), gathered.runs_in_order(), {**source, **sources.facts()})
 
 
@@ -263,15 +260,16 @@ def _is_one(policies: object) -> bool:
 
 
 def chosen_instances(instances: "Instances", models: Sequence[str] | None, queries: int | None) -> "list[Instance]":
-    """The instances of a name or path, some click models and queries of them only; or the list that was given."""
-    from saferank.instances import choose_instances
+    """The instances of a name or path, some click models and queries of them only; or the given ones, checked."""
+    from saferank.instances import checked_instances, choose_instances
 
     if isinstance(instances, str | os.PathLike):
         return choose_instances(instances, models, queries)
     for name, value in (("models", models), ("queries", queries)):
         if value is not None:
             raise ArgumentError(name, "chooses from a file or the embedded set; choose from your list yourself")
-    return list(instances)
+    with argument("instances"):
+        return checked_instances(instances)
 
 
 def check_plugins(cells: "Sequence[Cell]") -> None:
@@ -298,6 +296,7 @@ def play(
     from saferank.experiments.engines import explain_compilation
     from saferank.simulation.engine import simulate as play_cells
 
+    _compile_loops_ahead(cells, engine, shown)
     total = sum(cell.plan.repetitions * cell.plan.rounds for cell in cells)
     before = gathered.rounds_there
     with shown.meter(total - before) as meter:
@@ -306,6 +305,16 @@ def play(
                 play_cells(cells, on_rounds=meter, engine=engine, gathered=gathered)
         except KeyboardInterrupt:
             raise _interrupted(meter, before, total, kept()) from None
+
+
+def _compile_loops_ahead(cells: "Sequence[Cell]", engine: "SimulationEngine", shown: "Reporter") -> None:
+    """On several cores at once, if several policies have to be compiled."""
+    from saferank.simulation.compiling import compile_ahead, jobs_of, worth_compiling
+    from saferank.simulation.engine import Threads
+
+    if isinstance(engine, Threads) and (jobs := worth_compiling(jobs_of(cells), engine.jobs)):
+        shown.note(f"compiling {len(jobs)} policies for this machine, once: {', '.join(job.policy for job in jobs)}")
+        compile_ahead(jobs, shown, engine.jobs)
 
 
 def _interrupted(meter: "Meter", before: int, total: int, kept: str) -> RunInterrupted:

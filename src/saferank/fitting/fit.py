@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from saferank.errors import ArgumentError, RunInterrupted, argument, whole_number, writing
+from saferank.errors import ArgumentError, RunInterrupted, argument, unknown, whole_number, writing
 from saferank.fitting import ESTIMATORS, ITERATIONS, Fitted, estimator
 from saferank.fitting.bootstrap import standard_errors
 from saferank.fitting.evaluation import Evaluation, evaluate_model
@@ -131,7 +131,7 @@ def read_pages(
 ) -> ClickLog:
     """The pages of the most frequent queries, of which at least one has a ranking for instances."""
     if form not in FORMATS:
-        raise ArgumentError("format", f"unknown format {form!r}; known ones: {', '.join(FORMATS)}")
+        raise ArgumentError("format", unknown("format", form, FORMATS))
     whole_number(queries, "queries")
     size = path.stat().st_size if path.is_file() else 0
     with shown.meter(2 * size, MEGABYTES) as meter:  # one pass counts queries, the other collects their pages

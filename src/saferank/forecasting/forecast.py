@@ -41,7 +41,6 @@ def forecast(
     jobs: int | None = None,
     max_bad: float = 0.01,
     progress: bool = True,
-    command: Sequence[str] = ("saferank.forecast",),
 ) -> "Forecast":
     """Fit a click model to a log, and simulate policies on its most frequent queries for 13 weeks.
 
@@ -110,7 +109,7 @@ def forecast(
         ],
         replicates=replicates,
         certificate_days=float(certificate_days),
-        provenance=provenance(list(command), seed, time.monotonic() - started),
+        provenance=provenance("saferank.forecast", seed, time.monotonic() - started),
     )
 
 

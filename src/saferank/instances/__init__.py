@@ -1,7 +1,7 @@
 """Instances: a query, its items in the order of production, and the click model of its users.
 
-``instance_files.py`` is the file format, ``embedded.py`` a set that is made from a seed, ``choosing.py`` picks
-some of either. May import click models.
+``instance_files.py`` is the file format and the one check of files and objects, ``embedded.py`` a set that is made from
+a seed. May import click models.
 """
 
 from saferank.instances.embedded import choose_instances, embedded_instances
@@ -9,6 +9,7 @@ from saferank.instances.instance_files import (
     Instance,
     InstanceError,
     check_positions,
+    checked_instances,
     entry_of,
     first_queries,
     load_instances,
@@ -22,6 +23,7 @@ __all__ = [
     "Instance",
     "InstanceError",
     "check_positions",
+    "checked_instances",
     "choose_instances",
     "embedded_instances",
     "entry_of",

@@ -1,34 +1,41 @@
-"""Instance files: queries with their items in production's order and the click model of their users.
+"""Instances, from files or made in Python: queries with their items in production's order and their users' click model.
 
     {"instances": [
       {"id": "q1", "model": "pbm", "items": ["a", "b"], "attraction": [0.5, 0.2], "examination": [1, 0.8]}]}
 
 The first K items are the original ranking, the others are unranked. Which fields a model has, and in which shape, is
-declared in its class; plug-in models are read, checked and written like ours. Whatever is wrong with a file is
-an ``InstanceError`` of one line: the file, the instance, the field, what was found and what is expected.
+declared in its class; plug-in models are read, checked and written like ours. Whatever is wrong is an ``InstanceError``
+of one line: the file, the instance, the field, what was found and what is expected. Objects and dicts that were made in
+Python become what a file would hold, and go through the same check: compiled code does not notice an array that is
+too short.
 """
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
-from saferank.click_models import PBM, click_model
-from saferank.click_models.shapes import FieldError, Shape, field_shapes, found
+from saferank.click_models import CLICK_MODELS, PBM, click_model
+from saferank.click_models.shapes import FieldError, PerPosition, Shape, field_shapes, found, plain
 from saferank.errors import UsageError
 from saferank.files import JsonFileError, on_one_line, read_json, write_atomically
+from saferank.verbs import Floats
 
 _NAMING_KEYS = ("id", "model", "items")
 
 
 class InstanceError(UsageError):
-    """What is wrong with an instance file, in one line."""
+    """What is wrong with an instance, in one line."""
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth of equality
 class Instance:
-    """One query under one click model; item number i is ``items[i]``."""
+    """One query under one click model; item number i is ``items[i]``.
+
+    >>> Instance.of("pbm", attraction=[0.4, 0.1, 0.3], examination=[1, 0.6]).items
+    ('item-1', 'item-2', 'item-3')
+    """
 
     id: str
     model: Any
@@ -36,6 +43,18 @@ class Instance:
     items: tuple[str, ...]
     about: str | None = None
     examination: tuple[float, ...] | None = None  # by position, as PBM has it; None when that is not known
+
+    @classmethod
+    def of(cls, model: str, *, id: str = "query", items: Sequence[str] | None = None, **fields: Any) -> "Instance":
+        """An instance made of arrays or lists: the name of a click model, ``attraction`` and its other fields.
+
+        ``items`` are names in production's order (None: item-1, item-2, ...). Checked as a file is.
+        """
+        attraction = plain(fields.get("attraction"))
+        many = len(attraction) if isinstance(attraction, list) else 1
+        names = [f"item-{i + 1}" for i in range(many)] if items is None else items
+        (made,) = checked_instances({"id": id, "model": model, "items": names, **fields})
+        return made
 
 
 def load_instances(path: str | os.PathLike[str]) -> list[Instance]:
@@ -56,8 +75,49 @@ def parse_instances(data: object, source_name: str) -> list[Instance]:
     entries = top["instances"]
     if not isinstance(entries, list) or not entries:
         raise InstanceError(f"{source_name}: instances: found {found(entries)}, expected a list of at least one object")
-    instances = [_instance(entry, _where(source_name, i, entry)) for i, entry in enumerate(entries)]
-    _refuse_repeated(instances, source_name)
+    return _checked(entries, f"{source_name}: instances")
+
+
+def checked_instances(given: object) -> list[Instance]:
+    """Instances that were made in Python: one or several, objects or dicts with the keys of a file."""
+    if isinstance(given, Mapping) and "instances" in given:
+        given = given["instances"]
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable | Instance):
+        raise InstanceError(f"found {found(given)}, expected instances: objects of Instance, dicts, or a file")
+    several = [given] if isinstance(given, Instance | Mapping) else list(given)
+    checked = _checked([_as_in_a_file(each, f"[{i}]") for i, each in enumerate(several)], "")
+    known = [each.examination if isinstance(each, Instance) else None for each in several]
+    return [
+        made
+        if told is None
+        else replace(made, examination=tuple(_examination(told, f"[{i}] (id {found(made.id)})").tolist()))
+        for i, (made, told) in enumerate(zip(checked, known, strict=True))
+    ]
+
+
+def _as_in_a_file(value: object, where: str) -> object:
+    """What a file would hold in place of an instance or a dict."""
+    if not isinstance(value, Instance | Mapping):
+        return plain(value)
+    name = value.model_name if isinstance(value, Instance) else value.get("model")
+    kind = CLICK_MODELS.get(name) if isinstance(name, str) else None
+    if isinstance(value, Mapping):
+        shapes = {} if kind is None else field_shapes(kind)
+        return {key: shapes[key].write(each) if key in shapes else plain(each) for key, each in value.items()}
+    if kind not in (None, type(value.model)):
+        wanted = f"expected one of {kind.__name__}, which is {name!r}; Instance.of makes it of arrays"
+        raise InstanceError(f"{where} (id {found(value.id)}): model: found {found(value.model)}, {wanted}")
+    return entry_of(value) if kind is not None else {"id": value.id, "model": name}
+
+
+def _examination(value: object, where: str) -> Floats:
+    return _shaped(plain(value), "examination", get_args(PerPosition)[1], 0, where)  # type: ignore[no-any-return]
+
+
+def _checked(entries: Sequence[object], source: str) -> list[Instance]:
+    """The one check; ``source`` is what stands before the number of an instance in messages."""
+    instances = [_instance(entry, _where(source, i, entry)) for i, entry in enumerate(entries)]
+    _refuse_repeated(instances, source)
     return with_examination(instances)
 
 
@@ -114,7 +174,7 @@ def positions_problem(instance: Instance, n_positions: int) -> str | None:
 def _where(source: str, index: int, entry: object) -> str:
     """The file and the instance, as far as it has an id."""
     name = entry.get("id") if isinstance(entry, dict) else None
-    return f"{source}: instances[{index}] (id {found(name)})" if name is not None else f"{source}: instances[{index}]"
+    return f"{source}[{index}] (id {found(name)})" if name is not None else f"{source}[{index}]"
 
 
 def _object(value: object, where: str, known: tuple[str, ...] | None = None) -> dict[str, Any]:
@@ -161,7 +221,9 @@ def _instance(value: object, where: str) -> Instance:
     shapes = field_shapes(kind)
     _object(entry, where, known=(*_NAMING_KEYS, *shapes, "about"))
     items = _items(entry, where)
-    fields = {field: _read(entry, field, shape, len(items), where) for field, shape in shapes.items()}
+    fields = {
+        field: _shaped(_field(entry, field, where), field, shape, len(items), where) for field, shape in shapes.items()
+    }
     return Instance(name, kind(**fields), entry["model"], items, _about(entry, where))
 
 
@@ -186,9 +248,9 @@ def _items(entry: dict[str, Any], where: str) -> tuple[str, ...]:
     return tuple(items)
 
 
-def _read(entry: dict[str, Any], name: str, shape: Shape, n_items: int, where: str) -> Any:
+def _shaped(value: object, name: str, shape: Shape, n_items: int, where: str) -> Any:
     try:
-        return shape.read(_field(entry, name, where), n_items)
+        return shape.read(value, n_items)
     except FieldError as problem:
         raise InstanceError(f"{where}: {name}: {problem}") from None
 
@@ -199,14 +261,14 @@ def _refuse_repeated(instances: list[Instance], source: str) -> None:
         first = seen.setdefault((instance.id, instance.model_name), index)
         if first != index:
             raise InstanceError(
-                f"{source}: instances[{index}] (id {found(instance.id)}): id: "
+                f"{source}[{index}] (id {found(instance.id)}): id: "
                 f"instances[{first}] has the same id and model {instance.model_name}; rename or remove one"
             )
 
 
 def entry_of(instance: Instance) -> dict[str, object]:
     """The JSON object of an instance, from which ``parse_instances`` makes the same one, its examination aside."""
-    named = {"id": instance.id, "model": instance.model_name, "items": list(instance.items)}
+    named = {"id": instance.id, "model": instance.model_name, "items": plain(instance.items)}
     shapes = field_shapes(type(instance.model))
     fields = {name: shape.write(getattr(instance.model, name)) for name, shape in shapes.items()}
     about = {} if instance.about is None else {"about": instance.about}

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from saferank.statistics.bets import CURRENT, PREVIOUS, SOFT, BetTable, entry_of, row_of
+from saferank.statistics.bets import CURRENT, PREVIOUS, SOFT, BetTable, entry_of, needed_for, row_of
 from saferank.verbs import NOBODY, Floats
 
 
@@ -34,7 +34,7 @@ def evidence_for(policy: Any, state: Any, i: int, j: int) -> Evidence:
     row, side = int(row_of(bets, i, j)), int(i > j)
     kinds = (CURRENT, PREVIOUS) if bets.kinds[0] > 1 else (SOFT,)
     capitals = [bets.capital[entry_of(bets, row, kind, side)] for kind in kinds]
-    return Evidence(max(_capital(table, capital) for capital in capitals), _mean(table, table.needed[0]))
+    return Evidence(max(_capital(table, capital) for capital in capitals), _mean(table, needed_for(table, i, j)))
 
 
 def working_order(state: Any) -> list[int]:

@@ -161,8 +161,10 @@ def decided(kind: PolicyKind, setup: Setup, state: Any, i: int, j: int) -> bool:
 
 def _position(page: Page, place: int) -> Position:
     item = page.items[place]
-    if page._impression.weight[place] > 0.0:
-        return Position(place + 1, item, _chances(page, place))
+    if item in page.pinned:
+        return Position(place + 1, item, "pinned: stands where production has it")
+    if page._impression.weight[page.ranked.index(item)] > 0.0:
+        return Position(place + 1, item, _chances(page, page.ranked.index(item)))
     group = next(group for group in page.groups if item in group)
     others = [other for other in group if other != item]
     return Position(place + 1, item, _role(page, place, item, others))
@@ -178,17 +180,15 @@ def _chances(page: Page, place: int) -> str:
     numbers = [b for b in range(place, int(impression.places[0])) if impression.start[b] == impression.start[place]]
     total = sum(float(impression.weight[b]) for b in numbers)
     chances = {row[b]: float(impression.weight[b]) / total for b in numbers}
-    mine = chances.pop(page.items[place])
+    mine = chances.pop(row[place])
     others = sorted(chances.items(), key=lambda pair: -pair[1])[:_ALTERNATIVES]
     instead = ", ".join(f"{name} {chance:.1%}" for name, chance in others if chance >= 0.0005)
-    return f"{_rank(page, page.items[place])}, drawn with chance {mine:.1%}" + (
-        f"; instead {instead}" if instead else ""
-    )
+    return f"{_rank(page, row[place])}, drawn with chance {mine:.1%}" + (f"; instead {instead}" if instead else "")
 
 
 def _row(page: Page) -> list[Item]:
-    """The items by place: the shown ones, then the hidden ones in their order."""
-    return [*page.items, *(item for group in page.groups for item in group if item not in page.items)]
+    """The items by place of the draw: the shown ones, then the hidden ones in their order."""
+    return [*page.ranked, *(item for group in page.groups for item in group if item not in page.items)]
 
 
 def _left_out(page: Page, others: list[Item]) -> str:

@@ -25,12 +25,13 @@ from saferank.policies import (
     make_room,
     policy_kind,
 )
+from saferank.policies.shared.derivation import close_ranks
 from saferank.randomness import Words
 from saferank.safety import whole_allowance
 from saferank.saved_state import SavedStateError
 from saferank.statistics.certificates import held
 from saferank.statistics.decision import decision_rule, whole_horizon
-from saferank.verbs import Flags, Impression, Ints, choose, learn, new_impression
+from saferank.verbs import Flags, Impression, Ints, Items, choose, learn, new_impression
 
 __all__ = ["Certificate", "ContradictionError", "Learner"]
 
@@ -69,7 +70,7 @@ class Learner:
         self.started = len(self.items)  # what a policy starts from may depend on it
         self.kind.check_lifetime(lifetime)
         chosen = decision_rule(self.rule, self.horizon)
-        self.kind.check_rule(chosen)
+        self.kind.check_rule(chosen, live=True)
         self.kind.check_examination(examination, len(original))
         self.kind.check_trust(trust)
         known = None if examination is None else tuple(map(float, examination))
@@ -77,12 +78,15 @@ class Learner:
         self.policy, self.state = make_room(self.kind, self.setup, *self.kind.begin(self.setup))
         self.present: Flags = np.ones(len(self.items), np.bool_)
         self.base: tuple[int, ...] = tuple(range(len(original)))
+        self.pinned: tuple[
+            int, ...
+        ] = ()  # items that stand where production has them; for the policy they are not here
 
     # --- pages and clicks ---
 
     def issue(self, rng: Words) -> Impression:
         """The next page."""
-        impression = new_impression(self.n_positions, self.kind.places(self.setup))
+        impression = new_impression(self.n_positions - len(self.pinned), self.kind.places(self.setup))
         self.advance()
         choose(self.policy, self.state, rng, impression)
         freeze(self.policy, self.state, impression)
@@ -100,7 +104,7 @@ class Learner:
         count_issued(self.policy, self.state, pages)
 
     def learn(self, impression: Impression, clicks: Ints) -> None:
-        """Take the clicks of a page, 0 or 1 for every position, into the statistics and move the leader."""
+        """Take the clicks of a page, 0 or 1 for every position that is not pinned, into the statistics."""
         learn(self.policy, self.state, impression, clicks)
         self._make_room()
 
@@ -140,7 +144,7 @@ class Learner:
 
     def leader(self) -> tuple[Item, ...]:
         """The current leader (for top-rank and uni-rank the current best guess)."""
-        return self.names(self._leader_numbers())
+        return self.names(self.woven(self._leader_numbers().tolist()))
 
     def names(self, numbers: Any) -> tuple[Item, ...]:
         """Items by their numbers."""
@@ -152,7 +156,34 @@ class Learner:
 
     def present_items(self) -> tuple[Item, ...]:
         """All items that may be shown, in candidate order."""
-        return self.names(np.flatnonzero(self.present))
+        order = self._order()
+        return self.names(order[self.present[order]])
+
+    def production(self) -> tuple[Item, ...]:
+        """Production's ranking; where an item has left, the others have closed up."""
+        return self.names(self._production())
+
+    def woven(self, row: Sequence[int]) -> list[int]:
+        """A ranking of the policy's with the pinned items at the places that production's ranking has them at."""
+        if not self.pinned:
+            return list(row)
+        others = iter(row)
+        return [int(item) if item in self.pinned else next(others) for item in self._production()]
+
+    def _production(self) -> Items:
+        return close_ranks(np.array(self.base), self.present, self._order())
+
+    def candidates(self) -> tuple[Item, ...]:
+        """The items outside production's ranking that may be shown, in the order in which untried ones are tried."""
+        ranked = set(self.production())
+        return tuple(item for item in self.present_items() if item not in ranked)
+
+    def _order(self) -> Items:
+        """All items, in candidate order: by their numbers for a policy that does not look at a call's own order."""
+        if self.kind.reorder is None:
+            return np.arange(len(self.items), dtype=np.uint32)
+        order: Items = self.state.order
+        return order
 
     def duel(self, item: Item, other: Item) -> tuple[int, int]:
         """(s, n) of a pair seen from the first item."""
@@ -198,7 +229,7 @@ class Learner:
         return None if self.kind.worst is None else Risk(self._allowance(), self.kind.worst(self.state))
 
     def _allowance(self) -> int:
-        return whole_allowance(int(self.present.sum()), self.n_positions)
+        return whole_allowance(int(self.present.sum()) - len(self.pinned), self.n_positions - len(self.pinned))
 
     # --- items and production's ranking change ---
 
@@ -215,6 +246,7 @@ class Learner:
     def rebase(self, base: Sequence[Item], candidates: Sequence[Item] = ()) -> None:
         """Production's ranking and the candidates are these now; the first ``n_positions`` of ``base`` are ranked.
 
+        Untried items are tried in the order in which they are given, if the policy looks at it (``reorder``).
         A leader whose items are all here is kept while production's ranking is the same. Otherwise it is derived
         again from it by certified swaps, each of which removes a wrongly ordered pair at least, so that it is not worse
         than the ranking it was given. Raises ContradictionError when certificates contradict each other: the items are
@@ -229,11 +261,41 @@ class Learner:
         stays = bool(present[self._leader_numbers()].all())
         if new or not np.array_equal(present, self.present):
             self.regroup(present, new)
+        self.reorder(list(here))
         ranked = tuple(self.index[item] for item in base[: self.n_positions])
         if ranked != self.base or not stays:
             self.base = ranked
             self.state = self.kind.rebuild(self.policy, self.state, np.array(ranked, np.uint32))  # type: ignore[misc]
             self._make_room()
+
+    def reorder(self, first: Sequence[Item]) -> None:
+        """Try untried items in this order, then those that are not named in the order that they had.
+
+        Nothing for a policy that does not look at it.
+        """
+        numbers, before = [self.index[item] for item in first], self._order()
+        order = np.array([*numbers, *before[~np.isin(before, numbers)]], np.uint32)
+        if self.kind.reorder is not None and not np.array_equal(order, before):
+            self.state = self.kind.reorder(self.policy, self.state, order)
+            self._make_room()
+
+    def pin(self, items: Sequence[Item]) -> None:
+        """Let exactly these items of production's ranking stand where it has them, on this page and those after it.
+
+        The policy ranks the others around them: it has so many places and so many items fewer, and what it promises it
+        promises of those. What is known of pinned items stays for the time when they are not.
+        """
+        pinned = tuple(sorted(self.index[item] for item in items))
+        if pinned != self.pinned:
+            self.pinned = pinned
+            self.state = self._around_pins(self.state)
+            self._make_room()
+
+    def _around_pins(self, state: Any) -> Any:
+        present, ranked = self.present.copy(), self._production()
+        present[list(self.pinned)] = False
+        state = self.kind.regroup(self.policy, state, present)  # type: ignore[misc]
+        return self.kind.rebuild(self.policy, state, ranked[~np.isin(ranked, self.pinned)])  # type: ignore[misc]
 
     # --- exact bytes ---
 
@@ -269,6 +331,7 @@ class Learner:
             "items": self.items,
             "base": self.base,
             **({} if self.started == len(self.items) else {"started": self.started}),
+            **({} if not self.pinned else {"pinned": self.pinned}),
             **({} if self.lifetime is None else {"lifetime": self.lifetime}),
             **({} if self.setup.examination is None else {"examination": self.setup.examination}),
             **({} if self.setup.trust is None else {"trust": self.setup.trust}),
@@ -295,6 +358,7 @@ class Learner:
         if len(present) != len(items) or not size <= started <= len(items):
             raise ValueError("its arrays do not belong together")
         learner = cls(facts["policy"], original=items[:size], candidates=items[size:started], **options)
+        learner.pinned = tuple(facts.get("pinned", ()))
         learner._fill(items[started:], present, arrays)
         learner.base = tuple(facts.get("base", range(size)))
         learner._make_room()
@@ -309,7 +373,7 @@ class Learner:
         """
         state = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
         if not new and bool(present.all()):
-            self.state = saved_state.rebuild(self.state, state)
+            self.state = saved_state.rebuild(self._around_pins(self.state) if self.pinned else self.state, state)
             return
         everybody = np.ones(len(present), np.bool_)
         self.regroup(everybody, new)
@@ -317,7 +381,7 @@ class Learner:
         self.regroup(present)
         for model in (self.state, self._regrouped_from_start(present), many):
             try:
-                self.state = saved_state.rebuild(model, state)
+                self.state = saved_state.rebuild(self._around_pins(model) if self.pinned else model, state)
             except SavedStateError as problem:
                 unfit = problem
             else:

@@ -41,3 +41,10 @@ class Page:
     issued_by: str = field(repr=False)
     _impression: Impression = field(repr=False, compare=False)
     risk: Risk | None = field(default=None, repr=False)  # of a policy that works out the worst case
+    candidates: tuple[Item, ...] | None = field(default=None, repr=False)  # in its call's order; None: as before
+    pinned: tuple[Item, ...] = field(default=(), repr=False)  # items that stand where production has them
+
+    @property
+    def ranked(self) -> tuple[Item, ...]:
+        """The items that are not pinned, from the top."""
+        return tuple(item for item in self.items if item not in self.pinned)

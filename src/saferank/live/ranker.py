@@ -12,6 +12,7 @@ import operator
 import secrets
 import threading
 from collections.abc import Hashable, Iterable, Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,8 @@ class Ranker:
     """A ranking that improves itself from clicks.
 
     ``policy`` is a name from ``saferank policies``; ``original`` is production's ranking, best first, and sets the
-    number of positions; ``candidates`` are items to explore, in the order in which they should be tried. ``horizon`` is
+    number of positions; ``candidates`` are items to explore, in the order in which they should be tried, which a call
+    of ``rank`` may change. ``horizon`` is
     needed only for the rule ``paper:1/T``. Without a ``rule`` the policy takes its own at level 1e-5:
     ``paper:1e-5``, for safe-draw ``anytime:1e-5``. ``lifetime`` is for worlds that change: every so many pages evidence
     starts at zero, and what was certified holds until the end of the next such epoch; None: forever.
@@ -94,15 +96,28 @@ class Ranker:
 
     # --- the two calls ---
 
-    def rank(self) -> Page:
-        """Issue the next page."""
+    def rank(self, candidates: Sequence[Item] | None = None, pinned: Sequence[Item] = ()) -> Page:
+        """Issue the next page.
+
+        ``candidates``, for safe-draw, names items outside production's ranking in the order in which this page and
+        those after it try them, as production has them now; those that are not named come after, in their old order.
+        What is known of items stays with them. The page keeps the list: with it, and with the clicks, a ranker of the
+        same seed issues the same pages again.
+
+        ``pinned``, for safe-draw, names items of production's ranking that keep their place on this page. They are
+        compared with nothing; their clicks teach nothing; the page's promise is about the others.
+        """
+        first = None if candidates is None else self._ordered(candidates)
+        held = self._pinnable(pinned)
         with self._lock:
+            self._take_call(first, held)
             self._learner.advance()
             leader = self._learner.leader()
             impression = self._learner.issue(self._rng)
             if impression.round[0] // 8 >= len(self._answered):
                 self._answered.append(0)
-            return self._page(impression, leader)
+            page = self._page(impression, leader)
+            return replace(page, candidates=None if first is None else tuple(first), pinned=tuple(held))
 
     def feedback(self, page: Page, clicked: Iterable[Item] = ()) -> None:
         """Learn from the items that were clicked on a page: once per page, at any time, in any order.
@@ -184,6 +199,8 @@ class Ranker:
             self._regroup(present)
 
     def _regroup(self, present: Flags, new: Sequence[Item] = ()) -> None:
+        if self._learner.pinned:
+            self._learner.pin(())
         if self._learner.kind.regroup is None:
             raise RankerError(f"policy {self.policy} does not let items come and go: it has no regroup")
         self._learner.regroup(present, new)
@@ -210,7 +227,42 @@ class Ranker:
             raise SavedStateError(f"the saved ranker cannot be restored: {problem}") from problem
         return ranker
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickle or a copy is what ``save`` writes; neither runs code of a policy."""
+        return type(self).load, (self.save(),)
+
     # --- inside ---
+
+    def _ordered(self, candidates: Sequence[Item]) -> list[Item]:
+        if self._learner.kind.reorder is None:
+            raise RankerError(
+                f"policy {self.policy} tries candidates in the order in which it first saw them: call rank()"
+            )
+        return [self._known(item) for item in _distinct(_listed(candidates, "candidates"))]
+
+    def _pinnable(self, pinned: Sequence[Item]) -> list[Item]:
+        items = [self._known(item) for item in _distinct(_listed(pinned, "pinned"))]
+        if items and not self._learner.kind.pins:
+            raise RankerError(f"policy {self.policy} cannot rank around pinned items; safe-draw can")
+        if len(items) >= self._learner.n_positions:
+            raise RankerError(
+                f"pinned holds {len(items)} items of {self._learner.n_positions} positions: none is left to rank"
+            )
+        return items
+
+    def _take_call(self, first: list[Item] | None, pinned: list[Item]) -> None:
+        """Let a call's order and pins hold, if they can; otherwise nothing changes."""
+        learner, ranked = self._learner, self._learner.production()
+        for item in first or ():
+            if item in ranked or not learner.is_present(item):
+                why = "is in production's ranking" if item in ranked else "was removed"
+                raise RankerError(f"candidates holds {item!r}, which {why}")
+        for item in pinned:
+            if item not in ranked:
+                raise RankerError(f"pinned holds {item!r}, which is not in production's ranking and has no place there")
+        if first is not None:
+            learner.reorder([*ranked, *first])
+        learner.pin(pinned)
 
     def _known(self, item: Item) -> Item:
         if not isinstance(item, Hashable) or item not in self._learner.index:
@@ -218,12 +270,12 @@ class Ranker:
         return item
 
     def _page(self, impression: Impression, leader: tuple[Item, ...]) -> Page:
-        n_positions, places = self._learner.n_positions, int(impression.places[0])
+        n_positions, places = len(impression.shown), int(impression.places[0])
         row = self._learner.names(impression.ranking[:places])
         challenger = int(impression.challenger[0])
         labels = impression.start[:places].tolist()
         return Page(
-            items=row[:n_positions],
+            items=self._learner.names(self._learner.woven(impression.shown.tolist())),
             hidden=row[n_positions] if challenger != NOBODY else None,
             round=int(impression.round[0]),
             challenger=self._learner.items[challenger] if challenger != NOBODY else None,
@@ -247,7 +299,7 @@ class Ranker:
             stranger = min(strangers, key=str)
             where = "was compared on this page but not shown" if stranger == page.hidden else "is not on this page"
             raise RankerError(f"clicked item {stranger!r} {where} (round {page.round})")
-        return np.array([item in chosen for item in page.items], np.int64)
+        return np.array([item in chosen for item in page.ranked], np.int64)
 
     def _mark_answered(self, page: Page) -> None:
         if page.issued_by != self._id or page.round > self._learner.round:

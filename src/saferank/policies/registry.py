@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from saferank.errors import UsageError
+from saferank._kernel import JIT
+from saferank.errors import UsageError, unknown
 from saferank.policies.shared.settings import Value, in_name, parse_settings, starting_with
 from saferank.statistics.decision import DecisionRule, decision_rule
 from saferank.verbs import NOBODY, Flags, Ints, Items
@@ -77,7 +78,8 @@ class Servable(Protocol):
     The service folds closed pages into a state that no page is ever chosen on. For a call it copies that state, all but
     the large arrays of ``state.duels``, derives the leader from the call's own base ranking (``rebuild``), and chooses
     on the copy; so ``rebuild`` and ``choose`` must leave the evidence as it is. When items come or go the state is
-    carried over (``regroup``). The certificates, by which every page is checked, are read from ``state.duels``: from
+    carried over (``regroup``). A policy that tries items in the order of a call's candidates takes it by ``reorder``.
+    The certificates, by which every page is checked, are read from ``state.duels``: from
     ``certificates``, and if they have a lifetime from ``table``. ``caches`` names the fields of the state that only
     choosing uses; they are not compared when a log is replayed. ``checks.check_servable`` tries all of this.
     """
@@ -106,7 +108,7 @@ class PolicyKind:
     safe: bool = False  # no page violates the constraint as long as no certificate is wrong
     made_for: str | None = None  # the click model that it assumes; None: it assumes none
     rule: Callable[[Setup], DecisionRule] | None = None  # the rule that it decides by, if it has one
-    rules: tuple[str, ...] = ("paper", "anytime")  # the kinds of rules that it takes, its own choice first
+    rules: tuple[str, ...] = ("paper", "anytime", "budget")  # the kinds of rules that it takes, its own choice first
     compares_all: bool = False  # a page may compare items that are not shown, any number of them
     compared: Callable[[Setup], int] | None = None  # how many places a page may compare; None: as the flags say
     largest_catalogue: int | None = None  # more items than this are refused; None: no limit
@@ -116,11 +118,14 @@ class PolicyKind:
     settled: Callable[[Any, int, int], bool] | None = None  # is the order of two items settled? None: ask the rule
     worst: Callable[[Any], int] | None = None  # of its newest page: by certificates at most so many more wrong pairs
     rebuild: Callable[[Any, Any, Items], Any] | None = None  # the state with its leader derived from this ranking
+    reorder: Callable[[Any, Any, Items], Any] | None = None  # the state with ``state.order``, of all items, as given
+    pins: bool = False  # its ``rebuild`` takes shorter rankings too: pages around pinned items
     grow: Callable[[Any], Any] | None = None  # the state with room for one more page at least; None: make_room knows
     caches: tuple[str, ...] = ()  # fields of the state that issuing pages changes beyond what ``count_issued`` does
     shown_as: Presentation | None = None  # None: by its name, in a free colour
     lifetimes: bool = False  # its certificates may have a lifetime
     needs_examination: bool = False  # it cannot start without ``Setup.examination``
+    keeps_budget: bool = False  # it spends a ``budget`` by itself, with a part for items that come later
     trusts: bool = False  # it starts from ``Setup.trust``: how likely production has two items right
 
     def check_examination(self, examination: Sequence[float] | None, n_positions: int) -> None:
@@ -159,7 +164,7 @@ class PolicyKind:
     def begin(self, setup: Setup) -> tuple[Any, Any]:
         """Call ``start`` and check the state; raises ``UsageError`` when it cannot be copied and compiled."""
         policy, state = self.start(setup)
-        problem = _problem_of(state, "state")
+        problem = _problem_of(state, "state") if JIT else None  # plain Python plays with anything
         if problem is not None:
             raise UsageError(
                 f"policy {self.name}: {problem}; a state is a NamedTuple of arrays, or of such NamedTuples"
@@ -186,11 +191,16 @@ class PolicyKind:
                 "policy without that limit, such as kl-ucb-br"
             )
 
-    def check_rule(self, rule: DecisionRule) -> None:
-        """WrongRuleError when the policy cannot decide by a rule of this kind."""
+    def check_rule(self, rule: DecisionRule, live: bool = False) -> None:
+        """WrongRuleError when the policy cannot decide by a rule of this kind; live, where items may come."""
         if rule.kind not in self.rules:
             takes = " or ".join(f"{kind}:{_LEVELS[kind]}" for kind in self.rules)
             raise WrongRuleError(f"{self.name} takes the rule {takes}, not {rule.name}")
+        if live and rule.kind == "budget" and self.certifies and not self.keeps_budget:
+            raise WrongRuleError(
+                f"{rule.name}: {self.name} spends it evenly on the items it begins with, and has none left for items "
+                "that come later; safe-draw has, and in simulate none come"
+            )
 
     def default_rule(self, level: str = "1e-5") -> str:
         """The rule that it takes where none is given."""
@@ -203,7 +213,7 @@ class PolicyKind:
         return setup.n_items if self.compares_all else setup.n_positions + 1
 
 
-_LEVELS = {"paper": "DELTA", "anytime": "ALPHA"}
+_LEVELS = {"paper": "DELTA", "anytime": "ALPHA", "budget": "ALPHA"}
 
 
 def _problem_of(value: Any, path: str) -> str | None:
@@ -229,7 +239,7 @@ def check_examination(examination: Sequence[float], n_positions: int) -> None:
 
 def given_rule(setup: Setup) -> DecisionRule:
     """The rule of the setup: what the bubble policies decide by."""
-    return setup.rule
+    return setup.rule.for_items(setup.n_items)
 
 
 POLICIES: dict[str, PolicyKind] = {}
@@ -245,15 +255,16 @@ def register(name: str, policy: type, **parts: Any) -> PolicyKind:
     ``policy`` is the NamedTuple for which ``choose`` and ``learn`` are implemented; ``parts`` are the other fields of
     ``PolicyKind``. ``start`` and ``leader`` are needed. The others give more: ``regroup`` lets items come and go in a
     live ranker, ``outlook``, ``settled`` and ``worst`` let it explain itself, ``rebuild`` and ``caches`` make
-    a policy that certifies servable (see ``Servable``), ``shown_as`` is its title and look in figures and reports,
+    a policy that certifies servable (see ``Servable``), ``reorder`` lets calls say in which order it tries items,
+    ``pins`` says that it can rank around pinned ones, ``shown_as`` is its title and look in figures and reports,
     ``lifetimes`` says that it starts from ``setup.lifetime`` and implements ``advance`` and ``restart``,
     ``needs_examination`` that it needs the examination probabilities of the positions, ``setup.examination``,
     ``safe`` what it promises, and ``made_for`` which click model it assumes: the report compares by them.
     """
-    unknown = sorted(parts.keys() - {field.name for field in fields(PolicyKind)})
-    if unknown:
+    strange = sorted(parts.keys() - {field.name for field in fields(PolicyKind)})
+    if strange:
         known = ", ".join(field.name for field in fields(PolicyKind)[2:])
-        raise TypeError(f"register() of {name!r}: a policy has no part {unknown[0]!r}; known ones: {known}")
+        raise TypeError(f"register() of {name!r}: a policy has no part {strange[0]!r}; known ones: {known}")
     missing = [part for part in ("start", "leader") if part not in parts]
     if missing:
         raise TypeError(f"register() of {name!r}: {missing[0]}= is missing; a policy needs start= and leader=")
@@ -291,7 +302,7 @@ def policy_kind(policy: "str | PolicyKind | type") -> PolicyKind:
     if base in POLICIES and texts and all("=" in text for text in texts):
         return with_settings(POLICIES[base], parse_settings(base, POLICIES[base].policy, texts))
     if name not in POLICIES and name not in VARIANTS:
-        raise ValueError(f"unknown policy {name!r}; known are {', '.join(sorted(POLICIES))}")
+        raise ValueError(unknown("policy", name, sorted(POLICIES)))
     return POLICIES[name] if name in POLICIES else VARIANTS[name]
 
 

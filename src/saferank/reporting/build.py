@@ -9,10 +9,11 @@ from typing import Any
 from saferank.errors import ArgumentError
 from saferank.files import write_atomically
 from saferank.reporting import latex, page
-from saferank.reporting.claims import ALL, SAFE, Claim, NotRun, Place, judge_claims, places_of
-from saferank.reporting.data import data_of
+from saferank.reporting.claims import ALL, HOLDS, SAFE, Claim, NotRun, Place, judge_claims, places_of
+from saferank.reporting.data import data_of, fits_of
 from saferank.reporting.figures.panels import USUAL, FigureOptions
 from saferank.reporting.looks import PAPER_MODELS, labels, policy_name
+from saferank.reporting.numbers import counted
 from saferank.reporting.reading import ALL_ALIKE, Run, Selection, read_checked, read_run
 from saferank.reporting.readings import OtherReading, explain, headline, readings_of
 from saferank.reporting.runs import Key, runs_of
@@ -25,7 +26,7 @@ from saferank.reporting.sections import (
     model_study_section,
     study_section,
 )
-from saferank.reporting.sensitivity import sensitivity_tables
+from saferank.reporting.sensitivity import one_rule, sensitivity_tables
 from saferank.reporting.spread import ORIGINAL, click_tables, finding, spreads
 from saferank.reporting.study import StudyPair, findings, model_study_of, study_pairs
 from saferank.simulation.runs import Runs
@@ -65,11 +66,14 @@ class Report:
     not_run: list[NotRun]
     data: str = "data that the results do not name"
     """What the claims were judged on."""
+    weaknesses: Sequence[str] = ()
+    """Click models that do not fit the log, in words: claims under them are about other users."""
 
     @property
     def headline(self) -> str:
         """How many claims of the paper hold, and on which data."""
-        return headline([claim for claim in self.claims if claim.of_the_paper], self.data)
+        of_paper = [claim for claim in self.claims if claim.of_the_paper]
+        return headline(of_paper, self.data, sum(claim.of_the_paper for claim in self.not_run))
 
     def __repr__(self) -> str:
         return f"Report({str(self.page)!r}): {self.headline}"
@@ -84,7 +88,7 @@ def build_report(results: Path, out: Path, choices: Choices | None = None) -> Re
     choices = choices or Choices()
     run = read_run(results, choices.without, choices.selection)
     choices.check(run)
-    with labels(choices.names):
+    with labels(choices.names, run.rules):
         return _build(run, out, choices)
 
 
@@ -95,13 +99,22 @@ def _build(run: Run, out: Path, choices: Choices) -> Report:
     companions = {name: _companion(run, name) for name in ("sensitivity", "study")}
     runs, wrong_model = runs_of(run), model_study_of(run, choices.model_study)
     explanations = _explanations(run, places, claims, companions["sensitivity"])
+    fits = fits_of(run)
+    weaknesses = [
+        (fit.weakness, sum(claim.model == fit.model and claim.verdict == HOLDS for claim in claims))
+        for fit in fits.values()
+        if fit.weakness
+    ]
     out.mkdir(parents=True, exist_ok=True)
     studio = Studio(out, data.name, choices.figures)
     beside = [each.path for each in (*companions.values(), wrong_model) if not isinstance(each, str)]
     content = {
         "title": f"{TITLE}: its experiment on {data.name}",
         "subtitle": page.subtitle(run, places[ALL], data),
-        "overview": page.overview(run, places[ALL], claims, explanations, data),
+        "overview": page.overview(run, places[ALL], claims, not_run, explanations, data),
+        "fits": fits,
+        "weaknesses": weaknesses,
+        "one_rule": one_rule(run, companions["sensitivity"]),
         "figures": figure_sections(places, studio, run.results[0].positions),
         "by_query": _by_query(run, runs, studio),
         "clicks": _clicks(run, runs),
@@ -114,7 +127,7 @@ def _build(run: Run, out: Path, choices: Choices) -> Report:
     files = dict.fromkeys([run.path, *beside])
     text = page.render(**content, provenance=page.provenance_content(run, list(files), tables, out))
     write_atomically(out / PAGE, text)
-    return Report(out / PAGE, claims, not_run, data.name)
+    return Report(out / PAGE, claims, not_run, data.name, [sentence for sentence, _ in weaknesses])
 
 
 def _companion(run: Run, name: str) -> Run | str:
@@ -201,10 +214,13 @@ def _tables(
 ) -> list[Path]:
     """The tables as LaTeX beside the figures."""
     end = f"after {run.results[0].rounds[-1]:,} rounds, on {studio.data}"
-    made = {"endings": latex.endings_table(page.endings(run, place), run.models, f"Regret and violations {end}")}
+    made = {"endings": latex.endings_table(content["overview"]["endings"], run.models, f"Regret and violations {end}")}
     judged = [model for model in PAPER_MODELS if any(claim.model == model for claim in claims)]
     if judged:
         made["claims"] = latex.claims_table(claims, not_run, judged, f"Claims of the paper, {end}")
+    for table in content["one_rule"]["tables"]:
+        about = f"At the rule {table.rule}, {counted(table.queries, 'query', 'queries')}, {end}"
+        made["one-rule"] = latex.endings_table(table.rows, run.models, about)
     if content["by_query"]["figure"]:
         made["by-query"] = latex.by_query_table(content["by_query"]["spreads"], f"Query by query, {end}")
     if content["clicks"]["tables"]:

@@ -2,21 +2,22 @@
 
 Verdicts: what a measured difference says about a claim.
 
-With a difference d in the claimed direction and its standard error e: the claim *holds* when d >= 3 e, it *does not
-hold* when d <= -3 e, and otherwise it is *undecided*. Under normality a claim about equal means passes with probability
-0.13 %. What is not noisy needs no errors: "never violates" holds for no violation at all and fails for a single one.
+With a difference d in the claimed direction and its standard error e: the claim *holds* when d >= t e, it *does not
+hold* when d <= -t e, and otherwise it is *undecided*. t is 3, or what Student's t asks for where runs are few (4.1 for
+ten runs of one query): a claim about equal means passes with probability 0.13 %. What is not noisy needs no errors:
+"never violates" holds for no violation at all and fails for a single one.
 
 A *question* is who is compared with whom on which queries; under a click model it becomes a *claim* with a verdict, or
 it is *not run*. Questions are asked under the paper's two click models, and under others that the results have.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from saferank.reporting.looks import PAPER_MODELS, model_name, policy_name
-from saferank.reporting.numbers import Measured
+from saferank.reporting.numbers import Measured, freedom_of, student
 from saferank.reporting.pooling import Pooled, pooled
 from saferank.reporting.reading import ReportError, Run
 
@@ -38,6 +39,11 @@ class Place:
     instance: str | None = None
     lapses: Mapping[str, str] = field(default_factory=dict)
     """By model: what the original ranking has that it should not, in words; nothing where the query is as it should."""
+
+    @property
+    def proper(self) -> list[Pooled]:
+        """The curves under the click models under which the queries are what the place says."""
+        return [curve for curve in self.curves if curve.model not in self.lapses]
 
     def curve(self, policy: str, model: str) -> Pooled | None:
         """One curve, if it was run."""
@@ -96,8 +102,8 @@ HOLDS: Verdict = "holds"
 FAILS: Verdict = "does not hold"
 UNDECIDED: Verdict = "undecided"
 
-STANDARD_ERRORS = 3.0
-"""How many a difference must have."""
+CHANCE_OF_VERDICT = 0.0027
+"""Of a verdict where there is no difference, half of it to either side: three standard errors of many runs."""
 
 CLEARLY, HARDLY = 0.5, 0.9
 """Shares of another regret: at most half is clearly less, nine tenths and more is hardly less."""
@@ -162,7 +168,8 @@ def some(violations: Measured) -> Judgement:
     >>> some(Measured(5.0, 1.0)).verdict, some(Measured(2.0, 1.0)).verdict, some(Measured(0.0, 0.0)).verdict
     ('holds', 'undecided', 'does not hold')
     """
-    verdict = _verdict(violations.mean, violations.stderr, violations.mean) if violations.mean > 0 else FAILS
+    known = violations.mean > 0
+    verdict = _verdict(violations.mean, violations.stderr, violations.mean, violations.freedom) if known else FAILS
     return Judgement(verdict, f"{violations} a run", violations.mean, violations.stderr)
 
 
@@ -177,11 +184,12 @@ def zero(regret: Measured) -> Judgement:
 
 
 def _judged(difference: float, left: Measured, right: Measured, share: float) -> Judgement:
-    error = None
+    error, freedom = None, math.inf
     if left.stderr is not None and right.stderr is not None:
         error = math.hypot(left.stderr, share * right.stderr)
+        freedom = freedom_of([(left.stderr, left.freedom), (share * right.stderr, right.freedom)])
     scale = max(abs(left.mean), abs(right.mean))
-    verdict = _verdict(difference, error, scale)
+    verdict = _verdict(difference, error, scale, freedom)
     if abs(difference) <= _TIE * scale:
         difference = 0.0
     return Judgement(verdict, f"{left} against {_part(share)}{right}", difference, error, left)
@@ -191,12 +199,11 @@ def _part(share: float) -> str:
     return "" if share == 1.0 else f"{share:g} × "  # noqa: RUF001 (a multiplication sign is meant)
 
 
-def _verdict(difference: float, stderr: float | None, scale: float) -> Verdict:
+def _verdict(difference: float, stderr: float | None, scale: float, freedom: float) -> Verdict:
     if stderr is None or abs(difference) <= _TIE * scale:
         return UNDECIDED
-    if difference >= STANDARD_ERRORS * stderr:
-        return HOLDS
-    return FAILS if difference <= -STANDARD_ERRORS * stderr else UNDECIDED
+    needed = student(CHANCE_OF_VERDICT, freedom) * stderr
+    return UNDECIDED if abs(difference) < needed else HOLDS if difference > 0 else FAILS
 
 
 SAFE, UNSAFE = ("kl-ucb-br", "bubble-rank"), ("top-rank", "uni-rank")
@@ -244,11 +251,27 @@ PAPER: tuple[Question, ...] = (
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A claim under one click model, and what the results say about it."""
+class Asked:
+    """A question under one click model."""
 
     question: Question
     model: str
+
+    @property
+    def sentence(self) -> str:
+        """The whole claim in words."""
+        return f"Under {model_name(self.model)}, {PHRASES[self.question.place]}, {self.question.text}"
+
+    @property
+    def of_the_paper(self) -> bool:
+        """False under click models that the paper did not look at."""
+        return self.model in PAPER_MODELS
+
+
+@dataclass(frozen=True)
+class Claim(Asked):
+    """A claim under one click model, and what the results say about it."""
+
     judgement: Judgement
 
     @property
@@ -266,38 +289,12 @@ class Claim:
         """The difference in standard errors, positive in the direction of the claim."""
         return self.judgement.standard_errors
 
-    @property
-    def sentence(self) -> str:
-        """The whole claim in words."""
-        return _sentence(self.question, self.model)
-
-    @property
-    def of_the_paper(self) -> bool:
-        """False under click models that the paper did not look at."""
-        return self.model in PAPER_MODELS
-
 
 @dataclass(frozen=True)
-class NotRun:
+class NotRun(Asked):
     """A claim that the results say nothing about, and why."""
 
-    question: Question
-    model: str
     reason: str
-
-    @property
-    def sentence(self) -> str:
-        """The whole claim in words."""
-        return _sentence(self.question, self.model)
-
-    @property
-    def of_the_paper(self) -> bool:
-        """False under click models that the paper did not look at."""
-        return self.model in PAPER_MODELS
-
-
-def _sentence(question: Question, model: str) -> str:
-    return f"Under {model_name(model)}, {PHRASES[question.place]}, {question.text}"
 
 
 def judge_claims(places: Mapping[str, Place]) -> tuple[list[Claim], list[NotRun]]:
@@ -317,7 +314,8 @@ def _answer(question: Question, model: str, place: Place | None) -> Claim | NotR
     if place is None:
         return NotRun(question, model, "the results do not say which query that is")
     if model in place.lapses:
-        return NotRun(question, model, f"no query is quite like that: the nearest has {place.lapses[model]}")
+        nearest = f"the nearest, query {place.instance}, has {place.lapses[model]}"
+        return NotRun(question, model, f"no query is quite like that: {nearest}")
     curves = {policy: place.curve(policy, model) for policy in (question.who, question.than) if policy}
     missing = [policy_name(policy) for policy, curve in curves.items() if curve is None]
     if missing:
@@ -328,31 +326,29 @@ def _answer(question: Question, model: str, place: Place | None) -> Claim | NotR
 
 def final_regret(curve: Pooled) -> Measured:
     """Regret at the last checkpoint."""
-    return Measured(float(curve.regret[-1]), None if curve.regret_stderr is None else float(curve.regret_stderr[-1]))
+    stderr = curve.regret_stderr
+    return Measured(float(curve.regret[-1]), None if stderr is None else float(stderr[-1]), curve.regret_freedom)
+
+
+def endings(
+    curves: Sequence[Pooled], policies: Iterable[str], models: Sequence[str], name: Callable[[str], str]
+) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Every policy by this name, with its regret and violations under every click model."""
+    ends = {(c.policy, c.model): (str(final_regret(c)), str(final_violations(c))) for c in curves}
+    return [(name(policy), [ends.get((policy, model), ("-", "-")) for model in models]) for policy in policies]
 
 
 def final_violations(curve: Pooled) -> Measured:
     """Violations a run up to the last checkpoint."""
     stderr = curve.violations_stderr
-    return Measured(float(curve.violations[-1]), None if stderr is None else float(stderr[-1]))
-
-
-def _ends_below(who: Pooled, than: Pooled) -> Judgement:
-    return ends_below(final_regret(who), final_regret(than))
-
-
-def _improves_clearly(who: Pooled, than: Pooled) -> Judgement:
-    return ends_below(final_regret(who), final_regret(than), CLEARLY)
-
-
-def _hardly_improves(who: Pooled, than: Pooled) -> Judgement:
-    return stays_above(final_regret(who), final_regret(than), HARDLY)
+    error = None if stderr is None else float(stderr[-1])
+    return Measured(float(curve.violations[-1]), error, curve.violations_freedom)
 
 
 _JUDGES: dict[str, Callable[..., Judgement]] = {
-    "ends below": _ends_below,
-    "improves clearly": _improves_clearly,
-    "hardly improves": _hardly_improves,
+    "ends below": lambda who, than: ends_below(final_regret(who), final_regret(than)),
+    "improves clearly": lambda who, than: ends_below(final_regret(who), final_regret(than), CLEARLY),
+    "hardly improves": lambda who, than: stays_above(final_regret(who), final_regret(than), HARDLY),
     "never violates": lambda who: never(final_violations(who)),
     "violates": lambda who: some(final_violations(who)),
     "has no regret": lambda who: zero(final_regret(who)),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from saferank.reporting.looks import policy_name, shortened
+from saferank.reporting.looks import model_name, policy_name, shortened
 from saferank.reporting.numbers import counted, plainly
 from saferank.reporting.reading import Run
 
@@ -90,6 +90,41 @@ def _size(log: Mapping[str, Any]) -> str:
     return f": {counted(pages, 'page')} of {counted(queries, 'query', 'queries')}" if known else ""  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True)
+class ModelFit:
+    """How well a click model fits the log, on pages that it was not fitted to."""
+
+    model: str
+    held_out: int
+    perplexity: float | None  # None: infinite, for what happened was held for impossible
+    impossible: float  # share of pages
+    attraction_error: float  # median standard error of the items that are played
+
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        """Perplexity, impossible pages and parameter error as text."""
+        perplexity = "∞" if self.perplexity is None else f"{self.perplexity:.3f}"
+        return perplexity, f"{100 * self.impossible:.1f} %", f"± {self.attraction_error:.2g}"
+
+    @property
+    def weakness(self) -> str | None:
+        """What weakens claims under this model; None where it foresaw what happened."""
+        if self.impossible < _HARDLY_ANY:
+            return None
+        return f"{model_name(self.model)} holds {100 * self.impossible:.0f} % of the held-out pages for impossible"
+
+
+_HARDLY_ANY = 0.005
+
+
+def fits_of(run: Run) -> dict[str, ModelFit]:
+    """By click model, from the provenance of a reproduction; empty for results that do not say."""
+    facts = run.reproduction.get("fit")
+    if not isinstance(facts, Mapping):
+        return {}
+    return {model: ModelFit(model, **each) for model, each in facts.items() if isinstance(each, Mapping)}
+
+
 _TITLES = {
     "command": "command",
     "version": "saferank",
@@ -105,6 +140,7 @@ _TITLES = {
     "peak_memory_mb": "peak memory, MB",
 }
 _ELSEWHERE = {
+    "fit",
     "machine",
     "asked",
     "source",

@@ -1,7 +1,6 @@
 """How policies and click models are named and drawn; a policy's title and look come from its registration."""
 
-import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -31,26 +30,29 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "*", ">", "p")
 
 
 _LABELS: ContextVar[Mapping[str, str]] = ContextVar("labels", default=MappingProxyType({}))
+_RULES: ContextVar[Mapping[str, str]] = ContextVar("rules", default=MappingProxyType({}))
 
 
 @contextmanager
-def labels(names: Mapping[str, str]) -> Iterator[None]:
-    """Give policies other names while a report is made."""
-    token = _LABELS.set(names)
+def labels(names: Mapping[str, str], rules: Mapping[str, str]) -> Iterator[None]:
+    """Give policies other names while a report is made, and their curves the rules in which they differ."""
+    tokens = _LABELS.set(names), _RULES.set(rules)
     try:
         yield
     finally:
-        _LABELS.reset(token)
+        _LABELS.reset(tokens[0])
+        _RULES.reset(tokens[1])
 
 
-def labelled(name_of: Callable[[str], str]) -> Callable[[str], str]:
-    """Let a label that was given take the place of the name."""
+def curve_name(policy: str) -> str:
+    """The name of a policy's curve: with its rule where the curves of a report differ in it.
 
-    @functools.wraps(name_of)
-    def name_or_label(policy: str) -> str:
-        return _LABELS.get().get(policy) or name_of(policy)
-
-    return name_or_label
+    >>> with labels({}, {"safe-draw": "anytime:1/T", "kl-ucb-br": "paper:1/T"}):
+    ...     curve_name("kl-ucb-br"), curve_name("top-rank")
+    ('KL-UCB-BR (paper:1/T)', 'TopRank')
+    """
+    rule = None if policy in _LABELS.get() else _RULES.get().get(policy)
+    return policy_name(policy) if rule is None else f"{policy_name(policy)} ({rule})"
 
 
 def _known_looks() -> dict[str, Look]:
@@ -58,7 +60,6 @@ def _known_looks() -> dict[str, Look]:
     return {name: how.look for name, how in shown.items() if how is not None and how.look is not None}
 
 
-@labelled
 def policy_name(policy: str) -> str:
     """The title of a policy; one that is not registered, or has no title, keeps its name.
 
@@ -69,6 +70,9 @@ def policy_name(policy: str) -> str:
     >>> policy_name("bubble-rank:hidden_duels=false K=3")  # hyper-parameters that were set
     'BubbleRank hidden_duels=false K=3'
     """
+    label = _LABELS.get().get(policy)
+    if label:
+        return label
     name, _, setting = policy.partition(" ")
     values = [text for text in name.split(":")[1:] if "=" in text]
     setting = " ".join([*values, *([setting] if setting else [])])

@@ -1,16 +1,59 @@
 """Measured numbers, and how they are written."""
 
+import functools
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 _DIGITS_OF_ERROR = 2
 
+CHANCE = 0.05
+"""Share of the queries without a difference on which chance is taken for one."""
+_RUNS_TO_BE_SURE = 6
+"""Equal differences in so many runs are no chance at that level (sign test: 2 / 2^6); from fewer they may be."""
+
+
+@functools.cache
+def student(chance: float, freedom: float) -> float:
+    """How many standard errors chance exceeds, to either side, with this probability (Student's t).
+
+    >>> [round(student(0.05, freedom), 2) for freedom in (1, 9, math.inf)]
+    [12.71, 2.26, 1.96]
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 1 - chance / 2))
+
+
+def freedom_of(errors: Sequence[tuple[float, float]]) -> float:
+    """The degrees of freedom of a sum whose parts have these standard errors and degrees (Welch and Satterthwaite).
+
+    >>> freedom_of([(1.0, 9), (0.0, 9)]), freedom_of([(1.0, 9), (1.0, 9)]), freedom_of([])
+    (9.0, 18.0, inf)
+    """
+    below = sum(error**4 / freedom for error, freedom in errors if error > 0)
+    return float(sum(error**2 for error, _ in errors)) ** 2 / below if below > 0 else math.inf
+
+
+def is_clear(difference: float, stderr: float | None, freedom: float) -> bool | None:
+    """True where a difference is beyond chance; None where a single run does not tell.
+
+    >>> is_clear(5.0, 1.0, 9), is_clear(5.0, 1.0, 1), is_clear(5.0, None, 0)
+    (True, False, None)
+    """
+    if stderr is None:
+        return None
+    if stderr == 0:
+        return difference != 0 and freedom + 1 >= _RUNS_TO_BE_SURE
+    return abs(difference) > student(CHANCE, freedom) * stderr
+
 
 class Measured(NamedTuple):
-    """A mean and its standard error, None where single runs have none."""
+    """A mean, its standard error (None where single runs have none) and the degrees of freedom of that."""
 
     mean: float
     stderr: float | None
+    freedom: float = math.inf
 
     def __str__(self) -> str:
         """As many digits as the standard error allows.

@@ -7,10 +7,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from saferank.reporting.claims import FAILS, HOLDS, UNDECIDED, Claim, NotRun, Place, final_regret, final_violations
+from saferank.reporting.claims import FAILS, HOLDS, UNDECIDED, Claim, NotRun, Place, endings
 from saferank.reporting.data import Data, seconds_by_policy, what_was_run
 from saferank.reporting.figures.panels import colour_variable
-from saferank.reporting.looks import PAPER_MODELS, dark_colours, model_name, policy_name
+from saferank.reporting.looks import PAPER_MODELS, curve_name, dark_colours, model_name
 from saferank.reporting.numbers import counted
 from saferank.reporting.reading import Run
 from saferank.reporting.readings import OtherReading, claim_tables, headline, in_short, in_standard_errors
@@ -36,12 +36,19 @@ def _colours(*, dark: bool) -> list[tuple[str, str]]:
 
 
 def overview(
-    run: Run, place: Place, claims: Sequence[Claim], explanations: Sequence[OtherReading], data: Data
+    run: Run,
+    place: Place,
+    claims: Sequence[Claim],
+    not_run: Sequence[NotRun],
+    explanations: Sequence[OtherReading],
+    data: Data,
 ) -> dict[str, Any]:
     """The answer first: how many claims hold on which data, which do not and why, where every algorithm ended."""
     of_paper = [claim for claim in claims if claim.of_the_paper]
+    missing = sum(claim.of_the_paper for claim in not_run)
     return {
-        "headline": headline(of_paper, data.name),
+        "headline": headline(of_paper, data.name, missing),
+        "not_run": missing,
         "data": data.detail,
         "explanations": explanations,
         "failing": [claim for claim in of_paper if claim.verdict == FAILS],
@@ -49,19 +56,9 @@ def overview(
         "count": {
             verdict: sum(claim.verdict == verdict for claim in of_paper) for verdict in (HOLDS, FAILS, UNDECIDED)
         },
-        "endings": endings(run, place),
+        "endings": endings(place.curves, run.policies, run.models, curve_name),
         "models": run.models,
     }
-
-
-def endings(run: Run, place: Place) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Every policy with its regret and violations under every click model."""
-    return [(policy_name(policy), _endings(place, policy, run.models)) for policy in run.policies]
-
-
-def _endings(place: Place, policy: str, models: Sequence[str]) -> list[tuple[str, str]]:
-    curves = [place.curve(policy, model) for model in models]
-    return [("-", "-") if c is None else (str(final_regret(c)), str(final_violations(c))) for c in curves]
 
 
 def claims_content(claims: Sequence[Claim], not_run: Sequence[NotRun]) -> dict[str, Any]:

@@ -7,11 +7,13 @@ With means m_i and standard errors e_i of n instances, whose runs are independen
 the error of the average over *these* instances, not over queries in general.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from saferank.reporting.numbers import freedom_of
 from saferank.simulation.results import Result
 from saferank.verbs import Floats, Ints
 
@@ -29,6 +31,8 @@ class Pooled:
     violations: Floats
     violations_stderr: Floats | None
     wrong_certificates: Floats | None  # None for policies without certificates
+    regret_freedom: float = math.inf  # degrees of freedom of the last standard error
+    violations_freedom: float = math.inf
 
 
 def pooled(results: Sequence[Result]) -> list[Pooled]:
@@ -53,6 +57,10 @@ def _pool(group: list[Result]) -> Pooled:
         violations=mean_of([result.violations_mean for result in group]),
         violations_stderr=stderr_of([result.violations_stderr for result in group]),
         wrong_certificates=_mean_if_any([result.wrong_certificates_mean for result in group]),
+        regret_freedom=freedom_of([(result.regret_stderr[-1] or 0.0, result.repetitions - 1) for result in group]),
+        violations_freedom=freedom_of(
+            [(result.violations_stderr[-1] or 0.0, result.repetitions - 1) for result in group]
+        ),
     )
 
 

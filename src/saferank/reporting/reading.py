@@ -119,10 +119,21 @@ class Run:
         return list(dict.fromkeys(result.policy for result in self.results))
 
     @property
+    def rules(self) -> dict[str, str]:
+        """The rule of each policy that takes one, where they differ; nothing where all decide by the same."""
+        return differing_rules(self.results)
+
+    @property
     def reproduction(self) -> dict[str, Any]:
         """What ``saferank reproduce`` says about its run; empty for other results."""
         facts = self.provenance.get("reproduction", {})
         return facts if isinstance(facts, dict) else {}
+
+
+def differing_rules(results: Sequence[Result]) -> dict[str, str]:
+    """The rule of each policy that takes one, where they differ: curves at different rules must say so."""
+    rules = {result.policy: result.rule for result in results if result.rule is not None}
+    return rules if len({result.rule for result in results if result.rule is not None}) > 1 else {}
 
 
 def read_run(path: Path, without: Collection[str] = (), selection: Selection = ALL_ALIKE) -> Run:

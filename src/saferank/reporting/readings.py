@@ -166,21 +166,20 @@ def claim_tables(
     return tables
 
 
-def headline(claims: Sequence[Claim], data: str) -> str:
-    """How many claims hold on these data, and how many of the others there are.
+def headline(claims: Sequence[Claim], data: str, not_run: int = 0) -> str:
+    """How many of all claims hold on these data, how many do not, and how many were not run.
 
-    >>> headline([], "a synthetic log")
-    'None of the claims of the paper could be judged on a synthetic log.'
+    >>> headline([], "a synthetic log", 42)
+    'None of the 42 claims of the paper could be judged on a synthetic log.'
     """
+    total = len(claims) + not_run
     if not claims:
-        return f"None of the claims of the paper could be judged on {data}."
+        return f"None of the {f'{total} ' if total else ''}claims of the paper could be judged on {data}."
     counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in _WORDS}
-    if counts[HOLDS] == len(claims):
-        many = f"All {len(claims)} claims of the paper that were run hold" if len(claims) > 1 else "The one claim holds"
-        return f"{many} on {data}."
-    held = f"{counts[HOLDS]} of the {len(claims)} claims of the paper that were run {_verb(HOLDS, counts[HOLDS])}"
     rest = [f"{counts[verdict]} {_verb(verdict, counts[verdict])}" for verdict in (FAILS, UNDECIDED) if counts[verdict]]
-    return f"On {data}, {held}, {' and '.join(rest)}."
+    rest += [f"{not_run} {'was' if not_run == 1 else 'were'} not run"] if not_run else []
+    held = f"{counts[HOLDS]} of {total} claims of the paper {_verb(HOLDS, counts[HOLDS])} on {data}"
+    return f"{', '.join([held, *rest])}."
 
 
 def _verb(verdict: Verdict, count: int) -> str:

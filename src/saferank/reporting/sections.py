@@ -13,7 +13,7 @@ from saferank.reporting.figures.by_query import by_query_figure
 from saferank.reporting.figures.curves import curves_figure
 from saferank.reporting.figures.panels import USUAL, FigureOptions, inline_svg, write_formats
 from saferank.reporting.figures.study import model_study_figure, study_figure
-from saferank.reporting.looks import model_name, policy_name
+from saferank.reporting.looks import curve_name, model_name, policy_name
 from saferank.reporting.pooling import Pooled
 from saferank.reporting.spread import ORIGINAL, Spread
 from saferank.reporting.study import ModelStudy, StudyPair
@@ -69,15 +69,22 @@ def _section(key: str, title: str, place: Place | None, studio: Studio) -> Secti
             "Left out: the results do not say which query that is. saferank reproduce finds one; for other results "
             f"name one with saferank report {option}.",
         )
-    files = write_figure_files(curves_figure(place.curves, studio.options), studio.out, _STEMS[key])
+    if not place.proper:
+        return Section(
+            key, title, f"Left out: no query is like that. The nearest is query {place.instance}: {_lapses(place)}."
+        )
+    files = write_figure_files(curves_figure(place.proper, studio.options), studio.out, _STEMS[key])
     options = replace(studio.options, columns=None)  # the page sets the width of its own pictures
-    by_model = {model: [c for c in place.curves if c.model == model] for model in _models(place)}
+    by_model: dict[str, list[Pooled]] = {}
+    for curve in place.proper:
+        by_model.setdefault(curve.model, []).append(curve)
     pictures = [_picture(curves, f"{key}-{n}", options) for n, curves in enumerate(by_model.values())]
     return Section(key, title, _caption(place, studio), pictures, files)
 
 
-def _models(place: Place) -> list[str]:
-    return list(dict.fromkeys(curve.model for curve in place.curves))
+def _lapses(place: Place) -> str:
+    """How near a query comes that is not quite what the paper looks at."""
+    return ", ".join(f"under {model_name(model)} it has {has}" for model, has in place.lapses.items())
 
 
 def by_query_section(found: Mapping[str, Sequence[Spread]], studio: Studio) -> Section:
@@ -151,8 +158,8 @@ def write_figure_files(figure: Figure, out: Path, stem: str) -> list[tuple[str, 
 
 
 def _picture(curves: list[Pooled], identity: str, options: FigureOptions) -> Picture:
-    regret = ", ".join(f"{policy_name(curve.policy)} {final_regret(curve)}" for curve in curves)
-    violations = ", ".join(f"{policy_name(curve.policy)} {final_violations(curve)}" for curve in curves)
+    regret = ", ".join(f"{curve_name(curve.policy)} {final_regret(curve)}" for curve in curves)
+    violations = ", ".join(f"{curve_name(curve.policy)} {final_violations(curve)}" for curve in curves)
     end = f"{curves[0].rounds[-1]:,}"
     words = f"{model_name(curves[0].model)}. Cumulative expected regret after {end} rounds: {regret}. "
     return Picture(
@@ -166,7 +173,7 @@ def _study_words(name: str, pairs: Sequence[StudyPair]) -> str:
 
 
 def _caption(place: Place, studio: Studio) -> str:
-    first = place.curves[0]
+    first = place.proper[0]
     if place.key == ALL:
         many = "the mean over 1 query" if first.instances == 1 else f"means over {first.instances:,} queries"
         bands = (
@@ -175,9 +182,8 @@ def _caption(place: Place, studio: Studio) -> str:
         )
         who = f"Curves are {many}; {bands}."
     else:
-        lapses = ", ".join(f"under {model_name(model)} it has {has}" for model, has in place.lapses.items())
-        nearest = f" No query is quite like that, and this is the nearest: {lapses}." if lapses else ""
-        who = f"Query {place.instance}.{nearest} Bands are one standard error over repetitions."
+        left_out = f" Not quite like that, and left out: {_lapses(place)}." if place.lapses else ""
+        who = f"Query {place.instance}.{left_out} Bands are one standard error over repetitions."
     return (
         f"Cumulative expected regret (above) and rounds that violate safety (below) by round, up to "
         f"{first.rounds[-1]:,}. {who} {studio.options.words}; curves on the shaded strip are exactly zero. "

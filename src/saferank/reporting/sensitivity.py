@@ -4,10 +4,11 @@ Variants are known by their names: ``bubble-rank:all-candidates`` is a variant o
 behind an instance is another order for ties, and any rule other than the run's own is another decision rule.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from saferank.reporting.claims import ALL, PHRASES, Place, final_regret, final_violations
+from saferank.reporting.claims import ALL, PHRASES, Place, endings, final_regret, final_violations
 from saferank.reporting.looks import policy_name
 from saferank.reporting.numbers import Measured, ratio
 from saferank.reporting.pooling import Pooled, pooled
@@ -69,19 +70,24 @@ def sensitivity_tables(
 ) -> list[tuple[str, list[Row]]]:
     """All queries that were varied together, then each special query alone: a title and rows for each."""
     queries = {_query(result) for result in run.results}
-    tables = [(f"{len(queries)} {'query' if len(queries) == 1 else 'queries'} together", sorted(queries))]
+    together = f"{len(queries)} {'query' if len(queries) == 1 else 'queries'} together"
+    tables: list[tuple[str, Collection[str], Collection[str]]] = [(together, queries, run.models)]
     for key, place in places.items():
-        if key != ALL and place.instance in queries:
-            tables.append((f"{PHRASES[key]} alone".removeprefix("on "), [place.instance]))
+        proper = [model for model in run.models if model not in place.lapses]
+        if key != ALL and place.instance in queries and proper:
+            tables.append((f"{PHRASES[key]} alone".removeprefix("on "), [place.instance], proper))
     made = []
-    for title, wanted in tables:
-        part = Run(run.path, [result for result in run.results if _query(result) in wanted], run.provenance)
-        rows = sensitivity_rows(part, default_rule, [result for result in main if _query(result) in wanted])
+    for title, wanted, models in tables:
+        own = [result for result in run.results if _query(result) in wanted and result.model in models]
+        part = Run(run.path, own, run.provenance)
+        rows = sensitivity_rows(part, default_rule, [result for result in main if _query(result) in wanted], run.models)
         made.append((title, rows))
     return [(title, rows) for title, rows in made if rows]
 
 
-def sensitivity_rows(run: Run, default_rule: str | None, main: Sequence[Result]) -> list[Row]:
+def sensitivity_rows(
+    run: Run, default_rule: str | None, main: Sequence[Result], models: Sequence[str] | None = None
+) -> list[Row]:
     """The table, defaults first; what the run itself lacks as a default is looked up in the ``main`` results."""
     variants = dict.fromkeys(variant_of(result) for result in run.results)
     rows = []
@@ -89,12 +95,12 @@ def sensitivity_rows(run: Run, default_rule: str | None, main: Sequence[Result])
         rules = {variant.rule for variant in variants if variant.policy == policy}
         default = Variant(policy, None, default_rule if rules != {None} else None, reversed=False)
         others = [variant for variant in variants if variant.policy == policy and variant != default]
-        rows += [_row(variant, default, run, main) for variant in (default, *others)]
+        rows += [_row(variant, default, run, main, models or run.models) for variant in (default, *others)]
     return [row for row in rows if any(row.effects)]
 
 
-def _row(variant: Variant, default: Variant, run: Run, main: Sequence[Result]) -> Row:
-    effects = [_effect(variant, default, model, run, main) for model in run.models]
+def _row(variant: Variant, default: Variant, run: Run, main: Sequence[Result], models: Sequence[str]) -> Row:
+    effects = [_effect(variant, default, model, run, main) for model in models]
     return Row(policy_name(variant.policy), variant.words(default), variant == default, effects)
 
 
@@ -113,6 +119,38 @@ def _effect(variant: Variant, default: Variant, model: str, run: Run, main: Sequ
         compared = ratio(final_regret(curve), final_regret(base)) if _same_length(curve, base) else None
     wrong = None if curve.wrong_certificates is None else float(curve.wrong_certificates[-1])
     return Effect(final_regret(curve), compared, final_violations(curve), wrong, curve.instances)
+
+
+@dataclass(frozen=True)
+class OneRule:
+    """Every policy that was played with a rule, on the same queries; those that take none beside them."""
+
+    rule: str
+    queries: int
+    rows: list[tuple[str, list[tuple[str, str]]]]  # a name, and by click model regret and violations
+
+
+def one_rule(main: Run, companion: Run | str) -> dict[str, Any]:
+    """How curves differ in rule, and all of them at one rule, as far as the sensitivity runs have them."""
+    rules = main.rules
+    words = ", ".join(f"{policy_name(policy)} by {rule}" for policy, rule in rules.items())
+    others = [] if isinstance(companion, str) else [r for r in companion.results if not r.instance.endswith(REVERSED)]
+    tables = [_at_rule(rule, main, others) for rule in dict.fromkeys(rules.values())]
+    return {"words": words, "tables": [table for table in tables if table is not None]}
+
+
+def _at_rule(rule: str, main: Run, others: Sequence[Result]) -> OneRule | None:
+    """None where no other policy was played with this rule than in the main results."""
+    own = {p: [r for r in main.results if r.policy == p] for p in main.policies if main.rules.get(p, rule) == rule}
+    moved = {p: [r for r in others if (r.policy, r.rule) == (p, rule)] for p in main.policies if p not in own}
+    there = {policy: results for policy, results in {**own, **moved}.items() if results}
+    if not any(moved.values()) or not any(policy in main.rules for policy in own):
+        return None
+    played = [{(r.model, r.instance) for r in results} for results in there.values()]
+    common = set.intersection(*played)
+    curves = pooled([r for results in there.values() for r in results if (r.model, r.instance) in common])
+    rows = endings(curves, [policy for policy in main.policies if policy in there], main.models, policy_name)
+    return OneRule(rule, len({instance for _, instance in common}), rows)
 
 
 def _same_length(one: Pooled, other: Pooled) -> bool:

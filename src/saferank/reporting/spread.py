@@ -1,8 +1,8 @@
 """What means hide: single queries, and the worst pages in clicks, beside the original ranking.
 
-A policy is *better* or *worse* on a query when its regret differs from OriginalRank's by more than 1.96 standard errors
-of the difference; else they are *equal*. On a query where the original ranking is the best one, OriginalRank has no
-regret: the share is infinite there, and every policy that explores is worse.
+A policy is *better* or *worse* on a query when its regret differs from OriginalRank's by more than chance (Student's t
+at 5 %); else they are *equal*. A single repetition does not tell. On a query where the original ranking is the best
+one, OriginalRank has no regret: the share is infinite there, and every policy that explores is worse.
 
 Safety in clicks: expected clicks beside those of the original ranking, on the worst page and summed up early on.
 
@@ -16,15 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saferank.reporting.looks import policy_name
-from saferank.reporting.numbers import plainly
+from saferank.reporting.looks import curve_name, policy_name
+from saferank.reporting.numbers import freedom_of, is_clear, plainly
 from saferank.reporting.runs import Key, measure_of
 from saferank.simulation.results import Result
 from saferank.simulation.runs import Runs
 from saferank.verbs import Floats, Ints
 
 ORIGINAL = "original"
-CLEAR = 1.96
 _NOTHING = 1e-6
 BETTER, EQUAL, WORSE = "better", "equal", "worse"
 
@@ -35,7 +34,7 @@ class Share:
 
     instance: str
     share: float
-    outcome: str
+    outcome: str | None  # None: a single repetition does not tell
 
 
 @dataclass(frozen=True)
@@ -49,9 +48,14 @@ class Spread:
     worst: float | None  # the largest regret of a run
     worst_on: str | None
 
-    def count(self, outcome: str) -> int:
-        """On how many queries."""
-        return sum(each.outcome == outcome for each in self.shares)
+    @property
+    def judged(self) -> bool:
+        """False where single repetitions leave everything open."""
+        return all(each.outcome is not None for each in self.shares)
+
+    def count(self, outcome: str) -> int | str:
+        """On how many queries; a dash where nothing is judged."""
+        return sum(each.outcome == outcome for each in self.shares) if self.judged else "-"
 
     @property
     def counts(self) -> str:
@@ -60,6 +64,8 @@ class Spread:
         >>> Spread("p", "cm", [Share("q", 0.5, BETTER), Share("r", 2.0, WORSE)], None, None, None).counts
         '1 / 0 / 1'
         """
+        if not self.judged:
+            return "-"
         return " / ".join(str(self.count(outcome)) for outcome in (BETTER, EQUAL, WORSE))
 
     @property
@@ -76,7 +82,7 @@ class Spread:
     @property
     def name(self) -> str:
         """The policy's title."""
-        return policy_name(self.policy)
+        return curve_name(self.policy)
 
     @property
     def tail(self) -> str:
@@ -105,11 +111,14 @@ def spreads(results: Sequence[Result], runs: Mapping[Key, Runs] | None = None) -
 def share_of(result: Result, original: Result) -> Share:
     """A policy beside OriginalRank at the last round."""
     own, base = result.regret_mean[-1], original.regret_mean[-1]
-    error = math.hypot(result.regret_stderr[-1] or 0.0, original.regret_stderr[-1] or 0.0)
-    difference = own - base
-    equal = abs(difference) <= max(CLEAR * error, _NOTHING)
-    outcome = EQUAL if equal else BETTER if difference < 0 else WORSE
-    share = own / base if base > _NOTHING else (1.0 if equal else math.inf)
+    errors = [result.regret_stderr[-1], original.regret_stderr[-1]]
+    known = [(error, one.repetitions - 1) for error, one in zip(errors, (result, original), strict=True) if error]
+    difference = own - base if abs(own - base) > _NOTHING else 0.0
+    stderr = None if None in errors else math.hypot(*(error for error, _ in known))
+    runs = min(result.repetitions, original.repetitions)
+    clear = is_clear(difference, stderr, freedom_of(known) if known else runs - 1)
+    outcome = None if clear is None else EQUAL if not clear else BETTER if difference < 0 else WORSE
+    share = own / base if base > _NOTHING else (1.0 if difference == 0 else math.inf)
     return Share(result.instance, share, outcome)
 
 
@@ -136,10 +145,10 @@ def finding(found: Mapping[str, Sequence[Spread]], policies: Sequence[str]) -> l
     """For each of these policies and click models on how many queries it is worse, in a sentence."""
     sentences = []
     for policy in policies:
-        own = [spread for of_model in found.values() for spread in of_model if spread.policy == policy]
+        own = [each for of_model in found.values() for each in of_model if each.policy == policy and each.judged]
         each = [f"{s.count(WORSE)} of {len(s.shares)} under {s.model.upper()}" for s in own]
         if each:
-            sentences.append(f"{policy_name(policy)} has more regret than {policy_name(ORIGINAL)} on {_and(each)}.")
+            sentences.append(f"{curve_name(policy)} has more regret than {policy_name(ORIGINAL)} on {_and(each)}.")
     return sentences
 
 
@@ -177,7 +186,7 @@ class ClickRow:
     @property
     def name(self) -> str:
         """The policy's title."""
-        return policy_name(self.policy)
+        return curve_name(self.policy)
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,12 @@ class ModelStudy:
     models: list[str]
     policies: list[str]
     lines: dict[tuple[str, str], StudyLine]
+    rules: dict[str, str]  # by policy, where they differ
+
+    def name(self, policy: str) -> str:
+        """A policy's title, with its rule where rules differ."""
+        rule = self.rules.get(policy)
+        return policy_name(policy) + (f" ({rule})" if rule else "")
 
     @property
     def queries(self) -> int:
@@ -53,7 +59,7 @@ class ModelStudy:
 
     def rows(self, measure: str) -> list[tuple[str, list[tuple[str, bool]]]]:
         """A policy's name, and by click model its mean with both errors and whether it was made for that model."""
-        return [(policy_name(p), [self._cell(p, model, measure) for model in self.models]) for p in self.policies]
+        return [(self.name(p), [self._cell(p, model, measure) for model in self.models]) for p in self.policies]
 
     def _cell(self, policy: str, model: str, measure: str) -> tuple[str, bool]:
         line = self.lines.get((policy, model))
@@ -69,7 +75,7 @@ def model_study_of(main: Run, given: Path | None) -> ModelStudy | str:
         return _HOW
     lines = {(line.policy, line.model): line for line in lines_of(run.results)}
     rounds = max(result.rounds[-1] for result in run.results)
-    return ModelStudy(run.path, data_of(run).name, rounds, run.models, run.policies, lines)
+    return ModelStudy(run.path, data_of(run).name, rounds, run.models, run.policies, lines, run.rules)
 
 
 def in_words(estimate: Estimate) -> str:

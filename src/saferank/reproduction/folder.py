@@ -81,7 +81,8 @@ def reproduction_facts(
     parts = protocol.parts
     return {
         "profile": protocol.profile,
-        "log": log,
+        "log": {key: value for key, value in log.items() if key != "fit"},
+        "fit": log.get("fit", {}),
         "queries": len({instance.id for instance in instances}),
         "special": special.facts(),
         "rule": protocol.rule,

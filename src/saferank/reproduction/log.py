@@ -8,7 +8,8 @@ position for a lower attraction, finds that even more so. ``worst-original`` wou
 model: its items are planted with what a cascade model has to find, divided by the examination of their positions.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,14 @@ import numpy as np
 
 from saferank.click_models import PBM
 from saferank.errors import ArgumentError, writing
+from saferank.fitting import Fitted, estimator
+from saferank.fitting.bootstrap import standard_errors
+from saferank.fitting.evaluation import evaluate_model
 from saferank.fitting.export import instances_of
 from saferank.fitting.fit import estimate, read_pages
 from saferank.instances import Instance
 from saferank.instances.embedded import OPTIMAL, WORST, embedded_instances
-from saferank.logs import LogSummary, write_synthetic_log
+from saferank.logs import ClickLog, LogSummary, split, write_synthetic_log
 from saferank.logs.synthetic.writing import planted_instances
 from saferank.progress import SESSIONS, Reporter
 from saferank.reproduction.protocol import Protocol, ReproductionRequest
@@ -68,7 +72,8 @@ def fitted_instances(
     path = _planted(protocol, out, shown) if request.log is None else request.log
     form, length = request.format or LOG_FORMAT, protocol.page_length
     log = read_pages(path, form, protocol.sizes.queries, request.max_bad, shown, length)
-    models = {name: estimate(name, log, protocol.iterations, shown).model for name in protocol.models}
+    fits = {name: estimate(name, log, protocol.iterations, shown) for name in protocol.models}
+    models = {name: fitted.model for name, fitted in fits.items()}
     pages = {query: len(ranking or ()) for query, ranking in zip(log.queries, log.rankings, strict=True)}
     made = instances_of(log, models, protocol.items)
     cut = [each for each in made if len(each.items) == protocol.items and pages[each.id] >= protocol.positions]
@@ -79,7 +84,36 @@ def fitted_instances(
     if found < wanted:
         shown.note(f"{path}: {have}, not {wanted}; all of them are taken")
     about = f"estimated by saferank reproduce from {path.name}, {protocol.iterations} iterations"
-    return cut, about, log_facts(log.summary, path.name, synthetic=request.log is None)
+    facts = log_facts(log.summary, path.name, synthetic=request.log is None)
+    return cut, about, {**facts, "fit": _quality(log, fits, protocol, {each.id for each in cut}, shown)}
+
+
+HELD_OUT = 0.25
+REPLICATES = 10
+
+
+def _quality(
+    log: ClickLog, fits: Mapping[str, Fitted], protocol: Protocol, played: set[str], shown: Reporter
+) -> dict[str, Any]:
+    """By click model how well it foresees pages that it was not fitted to, and how sure its attractions are.
+
+    What it holds for impossible has an infinite perplexity, which is None here.
+    """
+    seen, unseen = split(log, HELD_OUT, protocol.seed)
+    if not len(seen.pages.weight) or not len(unseen.pages.weight):
+        return {}
+    found: dict[str, Any] = {}
+    for name, fitted in fits.items():
+        evaluation = evaluate_model(estimate(name, seen, protocol.iterations, shown).model, unseen.pages)
+        errors = standard_errors(estimator(name), log, fitted, protocol.iterations, REPLICATES, protocol.seed)
+        own = [each.model.attraction for each in instances_of(log, {name: errors}, protocol.items) if each.id in played]
+        found[name] = {
+            "held_out": int(unseen.pages.weight.sum()),
+            "perplexity": evaluation.perplexity if math.isfinite(evaluation.perplexity) else None,
+            "impossible": evaluation.impossible,
+            "attraction_error": float(np.median(np.concatenate(own))),
+        }
+    return found
 
 
 def _a_page(protocol: Protocol) -> str:

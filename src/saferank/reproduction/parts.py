@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank.click_models.shapes import PerItem
+from saferank.errors import ArgumentError
 from saferank.fitting.coins import declared
 from saferank.instances import Instance, first_queries
 from saferank.instances.embedded import MODELS, embedded_instances
@@ -43,17 +44,36 @@ class Special(NamedTuple):
         }
 
 
-def special_queries(instances: Sequence[Instance], n_positions: int) -> Special:
+def special_queries(
+    instances: Sequence[Instance], n_positions: int, optimal: str | None = None, none_of_best: str | None = None
+) -> Special:
     """The two queries, the same ones for all models; of equals the one that comes first, the most frequent.
+
+    Either may be told by its id.
 
     Where no query is optimal under every model, the one with the fewest wrong pairs in all; where none lacks all of the
     best under every model, the one that lacks the most under the model that says the least. The counts tell.
     """
     queries = [_query(id, instances, n_positions) for id in dict.fromkeys(instance.id for instance in instances)]
-    optimal = min(queries, key=lambda query: (any(query.wrong_pairs.values()), sum(query.wrong_pairs.values())))
-    others = [query for query in queries if query.id != optimal.id] or queries
-    none = max(others, key=lambda query: (min(query.best_missing.values()), sum(query.best_missing.values())))
-    return Special(optimal, none)
+    told = {name: _told(queries, id, name) for name, id in (("optimal", optimal), ("none_of_best", none_of_best))}
+    best = told["optimal"] or min(
+        queries, key=lambda query: (any(query.wrong_pairs.values()), sum(query.wrong_pairs.values()))
+    )
+    others = [query for query in queries if query.id != best.id] or queries
+    none = told["none_of_best"] or max(
+        others, key=lambda query: (min(query.best_missing.values()), sum(query.best_missing.values()))
+    )
+    return Special(best, none)
+
+
+def _told(queries: Sequence[Query], id: str | None, name: str) -> Query | None:
+    if id is None:
+        return None
+    found = next((query for query in queries if query.id == id), None)
+    if found is None:
+        some = ", ".join(repr(query.id) for query in queries[:5])
+        raise ArgumentError(name, f"no query {id!r} among the {len(queries)} that are played; there are {some}, ...")
+    return found
 
 
 def _query(id: str, instances: Sequence[Instance], n_positions: int) -> Query:

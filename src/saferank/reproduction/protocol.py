@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from saferank.errors import ArgumentError, argument, whole_number
-from saferank.fitting import estimator
+from saferank.errors import ArgumentError, argument, unknown, whole_number
 from saferank.fitting.fit import checked_models
 from saferank.instances import Instance, check_positions, load_instances
 from saferank.logs import FORMATS
@@ -58,13 +57,6 @@ class Protocol:
     page_length: int | None = None  # of the rankings; None: 10 where a query has such a page, else its most frequent
 
     def __post_init__(self) -> None:
-        for model in self.models:
-            estimator(model)
-        unknown = [part for part in self.parts if part not in PARTS]
-        if unknown:
-            raise ValueError(f"unknown part {unknown[0]!r}; known ones: {', '.join(PARTS)}")
-        if self.items < self.positions:
-            raise ValueError(f"items is {self.items}, expected at least {self.positions}, the positions")
         self.plan()
 
     def plan(self, repetitions: int | None = None, **changes: Any) -> Plan:
@@ -111,6 +103,8 @@ class ReproductionRequest:
     max_bad: float = 0.01
     plugins: Sequence[str] = ()
     page_length: int | None = None
+    optimal: str | None = None  # ids of the paper's two special queries; None: those that come nearest
+    none_of_best: str | None = None
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> "ReproductionRequest":
@@ -177,8 +171,7 @@ class ReproductionRequest:
     def _sizes(self) -> Sizes:
         """The sizes of the profile; smaller parts shrink with the experiment, but do not grow with it."""
         if self.profile not in PROFILES:
-            known = ", ".join(PROFILES)
-            raise ArgumentError("profile", f"unknown profile {self.profile!r}; known ones: {known}")
+            raise ArgumentError("profile", unknown("profile", self.profile, PROFILES))
         usual = PROFILES[self.profile]
         queries = _given(self.queries, "queries", usual.queries)
         repetitions = _given(self.repetitions, "repetitions", usual.repetitions)
@@ -205,7 +198,7 @@ class ReproductionRequest:
     def _parts(self) -> tuple[str, ...]:
         for name in self.without:
             if name not in PARTS:
-                raise ArgumentError("without", f"unknown part {name!r}; known ones: {', '.join(PARTS)}")
+                raise ArgumentError("without", unknown("part", name, PARTS))
         return tuple(part for part in PARTS if part not in self.without)
 
     def study_sets(self) -> dict[str, list[Instance]]:
@@ -228,6 +221,8 @@ class ReproductionRequest:
             "log_bytes": log.stat().st_size if log is not None and log.is_file() else None,
             "format": self.format,
             "max_bad": self.max_bad,
+            "optimal": self.optimal,
+            "none_of_best": self.none_of_best,
             "study_instances": None if self.study_instances is None else _digest(self.study_instances),
             "plugins": {name: _digest(Path(name)) if Path(name).is_file() else None for name in self.plugins},
         }

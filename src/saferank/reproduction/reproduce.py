@@ -74,6 +74,8 @@ def reproduce(
     seed: int = 0,
     without: Sequence[str] = (),
     study_instances: str | os.PathLike[str] | None = None,
+    optimal: str | None = None,
+    none_of_best: str | None = None,
     max_bad: float = 0.01,
     plugins: Sequence[str] = (),
     jobs: int | None = None,
@@ -82,19 +84,20 @@ def reproduce(
     overwrite: bool = False,
     report: bool = True,
     progress: bool = True,
-    command: Sequence[str] = ("saferank.reproduce",),
 ) -> Reproduction:
     """Reproduce the paper's experiments, from a click log (synthetic unless ``log`` is given) to a report in ``out``.
 
     ``profile`` is quick or paper; sizes that are not given are those of the profile. A query takes part with ``items``
     items: those of its most frequent ranking of ``page_length`` items (None: ten where it has such a page, else its
     most frequent length), then those that its other pages showed. ``policies`` are the paper's five
-    and ours unless they are given; ``without`` leaves out ``additions`` (ours), ``sensitivity`` or ``study``. The run
+    and ours unless they are given; ``without`` leaves out ``additions`` (ours), ``sensitivity`` or ``study``.
+    ``optimal`` and ``none_of_best`` are the ids of the paper's two special queries (None: those that come nearest; the
+    report says how near). ``plugins`` are files or modules that register policies of yours. The run
     keeps what is finished: after an interrupt or a crash the same call with ``resume=True`` continues the run and
     gives the same results. Nothing long is started before every argument has been checked.
     """
     arguments = {**locals()}
-    from saferank.checks.plugin import as_argument_error, check_plugin_policy
+    from saferank.checks.plugin import as_argument_error, check_plugin_policy, load_checked_plugins
     from saferank.experiments.engines import engine_of
     from saferank.experiments.run_folder import resumable
     from saferank.files import output_folder
@@ -104,6 +107,7 @@ def reproduce(
     from saferank.reproduction.protocol import ReproductionRequest
 
     started, out = time.monotonic(), Path(out)
+    load_checked_plugins(plugins, compiled=True)
     request = ReproductionRequest.of(arguments)
     protocol, others = request.protocol(), request.study_sets()
     with as_argument_error():
@@ -120,8 +124,8 @@ def reproduce(
                 _begin(folder, protocol, asked, request, shown)
             instances, facts = folder.resumed(asked)
             if not folder.finished:
-                experiment = _experiment(protocol, instances, facts, others)
-                _run(folder, *experiment, protocol, engine, shown, started, list(command))
+                experiment = _experiment(protocol, instances, facts, others, request)
+                _run(folder, *experiment, protocol, engine, shown, started)
         return Reproduction(out, _reported(folder, shown) if report else None)
 
 
@@ -151,14 +155,18 @@ def _begin(
 
 
 def _experiment(
-    protocol: "Protocol", instances: list[Any], log: dict[str, Any], others: dict[str, list[Any]]
+    protocol: "Protocol",
+    instances: list[Any],
+    log: dict[str, Any],
+    others: dict[str, list[Any]],
+    request: "ReproductionRequest",
 ) -> tuple["Parts", dict[str, Any]]:
     """Everything that is played, and the facts about it."""
     from saferank.reproduction.folder import reproduction_facts
     from saferank.reproduction.parts import parts_of, special_queries, study_sets
 
     sets = study_sets(protocol, others) if "study" in protocol.parts else {}
-    special = special_queries(instances, protocol.positions)
+    special = special_queries(instances, protocol.positions, request.optimal, request.none_of_best)
     return parts_of(protocol, instances, special, sets), reproduction_facts(protocol, log, instances, special, sets)
 
 
@@ -170,7 +178,6 @@ def _run(
     engine: "SimulationEngine",
     shown: "Reporter",
     started: float,
-    command: list[str],
 ) -> None:
     """Play what is missing and write the results."""
     from saferank.experiments.run_folder import GO_ON, opened_pieces
@@ -181,7 +188,10 @@ def _run(
 
     pieces = opened_pieces(parts.cells, folder.pieces, started, shown)
     play(parts.cells, pieces, engine, shown, lambda: GO_ON)
-    source = {**provenance(command, protocol.seed, pieces.elapsed), **read_facts(folder.instances, parts.paper)}
+    source = {
+        **provenance("saferank.reproduce", protocol.seed, pieces.elapsed),
+        **read_facts(folder.instances, parts.paper),
+    }
     with writing(folder.results):
         write_outcome(folder.path, parts, pieces, {**source, "reproduction": {**facts, **measured(parts, pieces)}})
     folder.remove_pieces()

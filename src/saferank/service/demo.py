@@ -5,26 +5,30 @@ come and go. Which item is better is taken from the embedded instances; how much
 the window are the ones below, so that a newcomer sees in a minute what takes a real shop days.
 """
 
+import json
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
 from time import monotonic
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
 from saferank.click_models import PBM
-from saferank.client import Client, Ranked
 from saferank.instances.embedded import embedded_instances
 from saferank.randomness import Words, stream
 from saferank.verbs import Floats, click
 
-DEMO_SETTINGS: dict[str, Any] = {"window_seconds": 1.0, "holdout_share": 0.1, "rule": "anytime:1e-3"}
+DEMO_SETTINGS: dict[str, Any] = {"window_seconds": 1.0, "rule": "anytime:1e-3"}
 """Settings of a service that runs the demo, unless the user gives others."""
 VISITS_A_SECOND = 40
 """At most, on each shelf."""
+REPORTS_TOGETHER = 10
+"""Reports of a shelf that are sent in one call: a quarter of a second of visits."""
 N_POSITIONS = 5
 TURNOVER = 400
 """Visits to the changing shelf between two changes of its items."""
@@ -81,39 +85,67 @@ def _exaggerated(attraction: Floats) -> Floats:
     return spread
 
 
+class _Shop:
+    """A shop's connection to the service. A call that fails is not made again: the next visitor comes soon."""
+
+    def __init__(self, base_url: str) -> None:
+        self._connection = HTTPConnection(urlsplit(base_url).netloc, timeout=1.0)
+        self._reports: list[dict[str, object]] = []
+
+    def rank(self, context: str, stock: Sequence[str], session: str) -> tuple[list[str], str] | None:
+        """The items to show and the token of the page; None without an answer."""
+        call = {"context": context, "base_ranking": stock[:N_POSITIONS], "candidates": stock[N_POSITIONS:]}
+        page = self._post("/v1/rank", {**call, "k": N_POSITIONS, "session_id": session})
+        return page and (page["ranking"], page["token"])
+
+    def report(self, token: str, clicks: list[str]) -> None:
+        """Send the clicks, some reports at a time."""
+        self._reports.append({"token": token, "clicks": clicks})
+        if len(self._reports) >= REPORTS_TOGETHER:
+            self._post("/v1/feedback", {"batch": self._reports})
+            self._reports = []
+
+    def _post(self, path: str, body: object) -> Any:
+        try:
+            self._connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+            answer = self._connection.getresponse()
+            said = answer.read()
+        except (OSError, HTTPException):
+            self._connection.close()  # the next call opens it again
+            return None
+        return json.loads(said) if answer.status == 200 else None
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
 def visitors(base_url: str, stop: threading.Event, seed: int = 0) -> None:
     """Visit the service at ``base_url`` until ``stop`` is set, at a steady pace; a slow service slows them down."""
-    client, places = Client(base_url, time_limit=1.0, queue=1000), shelves()
-    try:
-        with ThreadPoolExecutor(len(places), "saferank-demo") as crowd:
-            counts = list(crowd.map(lambda shelf: _visitors_of(shelf, client, stop, stream(seed, shelf.name)), places))
-    finally:
-        client.close(1.0)
-    _log.info("%d simulated visits; feedback: %s", sum(counts), client.delivery)
+    places = shelves()
+    with ThreadPoolExecutor(len(places), "saferank-demo") as crowd:
+        counts = list(crowd.map(lambda shelf: _visitors_of(shelf, base_url, stop, stream(seed, shelf.name)), places))
+    _log.info("%d simulated visits", sum(counts))
 
 
-def _visitors_of(shelf: Shelf, client: Client, stop: threading.Event, rng: Words) -> int:
+def _visitors_of(shelf: Shelf, base_url: str, stop: threading.Event, rng: Words) -> int:
     """Visit one shelf until ``stop`` is set; how many visits that made."""
-    pace, visit = _Pace(VISITS_A_SECOND, stop), 0
+    shop, pace, visit = _Shop(base_url), _Pace(VISITS_A_SECOND, stop), 0
     while pace.goes_on():
-        _visit(client, shelf, visit, rng)
+        if page := shop.rank(shelf.name, shelf.stock(visit), f"visitor-{visit}"):
+            items, token = page
+            shop.report(token, clicked(shelf, items, rng))
         visit += 1
+    shop.close()
     return visit
 
 
-def _visit(client: Client, shelf: Shelf, visit: int, rng: Words) -> None:
-    stock = shelf.stock(visit)
-    page = client.rank(
-        shelf.name, stock[:N_POSITIONS], stock[N_POSITIONS:], k=N_POSITIONS, session_id=f"visitor-{visit}"
-    )
-    client.feedback(page, list(_clicked(shelf, page, rng)))
-
-
-def _clicked(shelf: Shelf, page: Ranked, rng: Words) -> Iterator[str]:
-    shown = np.array([shelf.items.index(item) for item in page.items], np.uint32)
+def clicked(shelf: Shelf, items: Sequence[str], rng: Words) -> list[str]:
+    """What a visitor of this page clicks."""
+    shown = np.array([shelf.items.index(item) for item in items], np.uint32)
     clicks = np.zeros(len(shown), np.int64)
     click(shelf.model, shown, rng, clicks)
-    return (item for item, chosen in zip(page.items, clicks, strict=True) if chosen)
+    return [item for item, chosen in zip(items, clicks, strict=True) if chosen]
 
 
 class _Pace:

@@ -8,6 +8,7 @@ from typing import Any
 
 LOGGER = logging.getLogger("saferank.service")
 _OWN = "saferank_fields"
+_said_by: dict[str, str] = {}
 
 
 class JsonLines(logging.Formatter):
@@ -20,6 +21,7 @@ class JsonLines(logging.Formatter):
             "time": f"{moment}.{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "event": record.getMessage(),
+            **_said_by,
             **getattr(record, _OWN, {}),
         }
         if record.name != LOGGER.name:
@@ -33,6 +35,11 @@ def log(level: int, event: str, *, error: BaseException | None = None, **fields:
     """Log an event with its fields."""
     if LOGGER.isEnabledFor(level):
         LOGGER.log(level, event, exc_info=error, extra={_OWN: fields})
+
+
+def sign_lines(server: str) -> None:
+    """From now on lines name the server of this process, as the store and other servers know it."""
+    _said_by["server"] = server
 
 
 def log_to_stderr(level: str) -> None:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from saferank.service.settings import TenantKeys
 from saferank.service.wire.problems import Problem
 
-Role = Literal["rank", "feedback"]
+Role = Literal["rank", "feedback", "read", "operate"]
 Purpose = Role | Literal["operator"]
 NO_KEYS_TENANT = "default"
 LONGEST_KEY = 512
@@ -20,14 +20,22 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 
 class Principal(NamedTuple):
-    """Who is calling."""
+    """Who is calling. The name of a key is its role and the first digits of its hash: it opens nothing."""
 
     tenant: str
-    role: Role
+    role: Role | Literal["all"]  # all: there are no keys
+    name: str = ""
 
 
 _PREFIX = len("sha256:") + 32  # 128 bits: no two keys share them
 _NOBODY = ("", Principal("", "feedback"))
+_MAY: dict[Role, tuple[str, ...]] = {
+    "rank": ("rank", "all"),
+    "feedback": ("feedback", "rank", "all"),
+    "read": ("read", "operate", "all"),
+    "operate": ("operate", "all"),
+}
+"""Whose keys are enough where a role is needed: a key opens what its holder needs, and no more."""
 
 
 def new_key(purpose: Purpose) -> str:
@@ -51,9 +59,12 @@ class Keys:
         self._operators = {known[:_PREFIX]: known for known in operators}
         self._known: dict[str, tuple[str, Principal]] = {}  # found by the beginning, compared in constant time
         for tenant, keys in tenants.items():
-            self._known |= {known[:_PREFIX]: (known, Principal(tenant, "rank")) for known in keys.rank}
-            self._known |= {known[:_PREFIX]: (known, Principal(tenant, "feedback")) for known in keys.feedback}
-        self._open = Principal(NO_KEYS_TENANT, "rank") if not tenants else None
+            for role in _MAY:
+                self._known |= {
+                    known[:_PREFIX]: (known, Principal(tenant, role, key_name(role, known)))
+                    for known in getattr(keys, role)
+                }
+        self._open = Principal(NO_KEYS_TENANT, "all", "nobody (no keys)") if not tenants else None
 
     def caller(self, headers: Headers) -> Principal:
         """Who sent these headers; Problem 401 when no key, or an unknown one, is among them."""
@@ -68,28 +79,34 @@ class Keys:
             raise Problem(401, "Unknown key", "this key is not known here, or no longer")
         return principal
 
-    def ranking_tenant(self, headers: Headers) -> str:
-        """The tenant of a caller with a rank key; Problem 403 for a feedback key."""
-        return self.ranking(headers).tenant
-
-    def ranking(self, headers: Headers) -> Principal:
-        """A caller with a rank key; Problem 403 for a feedback key."""
+    def caller_as(self, role: Role, headers: Headers) -> Principal:
+        """A caller whose key is enough for a role; Problem 403 for another key."""
         caller = self.caller(headers)
-        if caller.role != "rank":
-            raise Problem(403, "Rank key needed", "a feedback key may only POST /v1/feedback with tokens")
+        if caller.role not in _MAY[role]:
+            detail = f"this needs a key of role {role}; the key that was sent is of role {caller.role}"
+            raise Problem(403, f"{role.capitalize()} key needed", detail)
         return caller
 
-    def check_operator(self, headers: Headers) -> None:
-        """Problem 401 or 403 unless an operator key is among the headers, or there are no keys of any kind."""
+    def operator(self, headers: Headers) -> Principal:
+        """An operator of all tenants; Problem 401 or 403 for another key, unless there are no keys of any kind.
+
+        Its tenant has no name, as no tenant can be called.
+        """
         if not self._operators:
             if self._open is None:
                 detail = "this service has no operator keys; make one with `saferank keys operator` (operator_keys)"
                 raise Problem(403, "No operator keys", detail)
-            return
+            return self._open._replace(tenant="")
         digest = hashed(_key_in(headers) or "")
         if not hmac.compare_digest(self._operators.get(digest[:_PREFIX], ""), digest):
             self.caller(headers)  # 401 for no key and an unknown one
             raise Problem(403, "Operator key needed", "what concerns all tenants needs one of operator_keys")
+        return Principal("", "operate", key_name("operator", digest))
+
+
+def key_name(purpose: Purpose, known: str) -> str:
+    """What a key is called in logs, from its hash."""
+    return f"{purpose} {known.removeprefix('sha256:')[:8]}"
 
 
 def _key_in(headers: Headers) -> str | None:

@@ -22,11 +22,12 @@ from pydantic import (
     model_validator,
 )
 
-from saferank.service.wire.calls import LONGEST_ID, MOST_ITEMS, Id, Mode
+from saferank.service.wire.calls import ID_PATTERN, LONGEST_ID, MOST_ITEMS, Mode
 
 if TYPE_CHECKING:
     from saferank.policies import PolicyKind
 
+Id = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_ID, pattern=ID_PATTERN.removesuffix(r"(?!\n)"))]
 HashedKey = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -40,8 +41,10 @@ class TenantKeys(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    rank: tuple[HashedKey, ...] = Field(default=(), description="Hashes of the keys for servers: every endpoint.")
-    feedback: tuple[HashedKey, ...] = Field(default=(), description="Hashes of the keys for browsers: feedback only.")
+    rank: tuple[HashedKey, ...] = Field(default=(), description="Hashes of keys for servers: pages and their clicks.")
+    feedback: tuple[HashedKey, ...] = Field(default=(), description="Hashes of keys for browsers: clicks by token.")
+    read: tuple[HashedKey, ...] = Field(default=(), description="Hashes of keys for looking: dashboard, metrics, log.")
+    operate: tuple[HashedKey, ...] = Field(default=(), description="Hashes of keys for operators: looking, switches.")
 
 
 class Settings(BaseModel):
@@ -58,12 +61,11 @@ class Settings(BaseModel):
         min_length=1,
         description="Folder of the store, made when it is missing; or the address of a PostgreSQL database.",
     )
-    workers: int = Field(
-        default=1, ge=1, le=64, description="Processes that serve the port; more than one needs PostgreSQL."
-    )
     policy: str = Field(default="safe-draw", description="Policy of contexts that are opened or reset from now on.")
     rule: str = Field(
-        default="anytime:1e-5", description="Decision rule of contexts that are opened or reset from now on."
+        default="anytime:1e-5",
+        description="Decision rule of contexts that are opened or reset from now on: anytime:ALPHA is the error of a "
+        "pair, budget:ALPHA of all pairs.",
     )
     trust: float = Field(
         default=0.977,
@@ -85,36 +87,31 @@ class Settings(BaseModel):
     )
     mode: Mode = Field(default="live", description="What calls get that name no mode: live, shadow or off.")
     holdout_share: float = Field(
-        default=0.0,
+        default=0.1,
         ge=0,
         le=0.5,
         description="Share of pages, by visitor and window, that are production's, to compare with; 0: no comparison.",
     )
     guardrail_drop: float = Field(
-        default=0.0,
+        default=0.05,
         ge=0,
         lt=1,
-        description="Relative loss of clicks against the holdout at which exploring is stopped, like 0.03; 0: never.",
+        description="Relative loss of clicks against the holdout at which exploring is stopped; 0: never.",
     )
-    guardrail_error: float = Field(
-        default=0.01,
-        gt=0,
-        lt=1,
-        description="Probability, over all time, contexts and looks, that the guardrail stops without such a loss.",
+    traffic_share: Share = Field(
+        default=1.0,
+        description="Share of visitors whose pages the policy may choose, until POST /v1/traffic changes it.",
+    )
+    least_traffic: float = Field(
+        default=0.0,
+        ge=0,
+        description="Clicked pages that a context must expect in certificate_days to be explored; below half it waits.",
     )
     freshness_seconds: float = Field(
         default=5.0,
         ge=1,
         le=3600,
         description="A server that has not heard from its store for so long serves production's rankings.",
-    )
-    max_pending: int = Field(
-        default=20_000,
-        ge=1,
-        description="Pages and reports that may wait for the store; beyond, feedback is refused with 503.",
-    )
-    snapshot_every: int = Field(
-        default=20_000, ge=1, description="Pages of a context between two snapshots of its knowledge that are kept."
     )
     keep_days: float = Field(
         default=0.0,
@@ -124,9 +121,6 @@ class Settings(BaseModel):
     )
     max_contexts: int = Field(
         default=20_000, ge=1, description="Contexts that a tenant may open; one more is refused with 422."
-    )
-    max_loaded_contexts: int = Field(
-        default=5000, ge=1, description="Contexts in the memory of a process; others are read when they are asked for."
     )
     max_loaded_mb: int = Field(
         default=1000,
@@ -139,31 +133,14 @@ class Settings(BaseModel):
     operator_keys: tuple[HashedKey, ...] = Field(
         default=(), description="Hashes of the keys that may switch off all tenants, of `saferank keys operator`."
     )
-    token_keys: dict[Id, Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64,}$")]] = Field(
-        default={}, description="Keys that sign tokens, as hexadecimal by name; without any, those kept in the store."
-    )
-    token_key: str | None = Field(
-        default=None, description="Name of the key that signs; without it the last one of the list."
-    )
     cors_origins: tuple[str, ...] = Field(
         default=(), description="Web origins whose pages may send feedback, like https://shop.example."
-    )
-    max_body_bytes: int = Field(
-        default=1_000_000, ge=1000, le=100_000_000, description="Larger bodies are refused with 413."
     )
     max_items: int = Field(
         default=MOST_ITEMS,
         ge=1,
         le=MOST_ITEMS,
         description="Longest base_ranking and longest list of candidates in a call.",
-    )
-    body_seconds: float = Field(
-        default=10.0, gt=0, description="A body that takes longer to arrive is refused with 408."
-    )
-    max_in_flight: int = Field(
-        default=64,
-        ge=1,
-        description="Rank calls worked on at a time, as many others, four times as many reports; beyond, 503.",
     )
     max_lag_seconds: float = Field(
         default=0.25,
@@ -176,20 +153,9 @@ class Settings(BaseModel):
     tenant_burst: int = Field(
         default=1000, ge=1, description="Requests that a tenant may send at once under tenant_rate."
     )
-    max_connections: int = Field(
-        default=2000,
-        ge=1,
-        description="Connections of a process; one more closes the one that has waited the longest for its client.",
-    )
-    backlog: int = Field(default=2048, ge=1, description="Connections that the system keeps waiting.")
-    keep_alive_seconds: int = Field(default=30, ge=1, description="How long an idle connection stays open.")
-    stop_seconds: float = Field(
-        default=10.0, gt=0, description="How long a stop waits for running requests and the disk."
-    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="What is logged to stderr."
     )
-    access_log_share: Share = Field(default=0.0, description="Share of answered requests that are logged.")
     ubi_page_id: str = Field(
         default="query_id",
         min_length=1,
@@ -245,30 +211,20 @@ class Settings(BaseModel):
         from saferank.statistics.decision import decision_rule
 
         try:
-            policy_kind(self.policy).check_rule(decision_rule(self.rule))
+            policy_kind(self.policy).check_rule(decision_rule(self.rule), live=True)
         except ValueError as problem:
             raise ValueError(f"rule: {problem}") from problem
         return self
 
     @model_validator(mode="after")
-    def _guardrail_fits(self) -> "Settings":
-        if self.guardrail_drop and not self.holdout_share:
-            raise ValueError(
-                "guardrail_drop: there is no holdout to lose against; set holdout_share, for example to 0.1, "
-                "or guardrail_drop to 0 to serve without the guardrail"
-            )
-        return self
-
-    @model_validator(mode="after")
     def _keys_fit(self) -> "Settings":
-        if self.token_key is not None and self.token_key not in self.token_keys:
-            raise ValueError(f"token_key: {self.token_key!r} is not among token_keys ({', '.join(self.token_keys)})")
         if not self.has_keys and not is_loopback(self.host):
             raise ValueError(
                 f"host: {self.host} can be reached from other machines and there are no keys; "
                 "listen on 127.0.0.1, or make keys with `saferank keys new` and put them into [tenants]"
             )
-        hashes = [key for tenant in self.tenants.values() for key in (*tenant.rank, *tenant.feedback)]
+        roles = [(keys.rank, keys.feedback, keys.read, keys.operate) for keys in self.tenants.values()]
+        hashes = [key for keys in roles for of_role in keys for key in of_role]
         hashes += self.operator_keys
         if len(set(hashes)) < len(hashes):
             raise ValueError(
@@ -276,19 +232,23 @@ class Settings(BaseModel):
             )
         return self
 
-    @model_validator(mode="after")
-    def _workers_fit(self) -> "Settings":
-        if self.workers > 1 and not is_shared(self.store):
-            raise ValueError(
-                f"workers: {self.workers} processes need a store on PostgreSQL (--store postgresql://...); "
-                f"{self.store} is for one process"
-            )
-        return self
-
     @property
     def has_keys(self) -> bool:
         """True when callers must show a key."""
         return bool(self.tenants)
+
+    @property
+    def unknowable(self) -> list[str]:
+        """What cannot be known or prevented under these settings, in sentences for the start and the dashboard."""
+        found = []
+        if not self.holdout_share:
+            found.append(
+                "no page is held out (holdout_share is 0): whether served pages get more or fewer clicks than "
+                "production's cannot be known, and the guardrail has nothing to compare with"
+            )
+        elif not self.guardrail_drop:
+            found.append("the guardrail is off (guardrail_drop is 0): a loss of clicks does not stop by itself")
+        return found
 
 
 def is_shared(store: str) -> bool:

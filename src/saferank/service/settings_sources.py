@@ -17,7 +17,7 @@ from saferank.service.wire.validation import sentence, where
 
 PREFIX = "SAFERANK_SERVE_"
 CONFIG_VARIABLE = f"{PREFIX}CONFIG"
-SECRET = ("tenants", "token_keys")
+SECRET = ("tenants",)
 _LISTS = ("cors_origins", "operator_keys")
 
 
@@ -121,8 +121,6 @@ def _explain(problem: ValidationError, sources: Mapping[str, str]) -> str:
     origin = "" if source == "default" else f" ({source})"
     if name in ("tenants", "operator_keys") and error["type"] == "string_pattern_mismatch":
         return f"{place}{origin}: expected the hash of a key, sha256: and 64 digits, as `saferank keys` prints it"
-    if name == "token_keys" and error["type"] == "string_pattern_mismatch":
-        return f"{place}{origin}: expected at least 64 hexadecimal digits"
     return f"{place}{origin}: {sentence(error)}" if place else f"{sentence(error)}"
 
 

@@ -27,12 +27,14 @@ def _rounded(n_bytes: int) -> int:
 
 
 def _size(part: Any) -> int:
-    return sum(map(_size, part)) if isinstance(part, tuple) else _rounded(part.nbytes)
+    if isinstance(part, tuple):
+        return sum(map(_size, part))
+    return _rounded(part.nbytes) if isinstance(part, np.ndarray) else 0  # plain Python may have anything
 
 
 def _move(part: Any, block: NDArray[np.uint8], free: list[int]) -> Any:
     if not isinstance(part, tuple):
-        return _copy(part, block, free)
+        return _copy(part, block, free) if isinstance(part, np.ndarray) else part
     moved = [_move(inner, block, free) for inner in part]
     return type(part)(*moved) if hasattr(part, "_fields") else tuple(moved)
 

@@ -34,7 +34,6 @@ from saferank.simulation.rounds import Table, Tally, World, new_tally, play
 from saferank.simulation.runs import MEASURES
 from saferank.statistics.certificates import Certificates, new_certificates
 from saferank.statistics.decision import decision_rule
-from saferank.statistics.duels import DENSE_LIMIT
 from saferank.verbs import Floats, Ints, new_impression
 
 FIRST_SEGMENT = 1 << 14
@@ -129,9 +128,9 @@ class Plan:
             raise ArgumentError("repetitions", f"{take}, {has}; choose fewer of either")
 
     def checkpoint_rounds(self) -> Ints:
-        """The rounds at which results are written, ascending."""
+        """The rounds at which results are written, ascending; the last one is always among them."""
         chosen = self.checkpoints or tuple(default_checkpoints(self.rounds).tolist())
-        return np.array(sorted(set(chosen)), np.int64)
+        return np.array(sorted({*chosen, self.rounds}), np.int64)
 
 
 def _check_different(names: Sequence[str]) -> None:
@@ -189,7 +188,7 @@ class Cell:
     @property
     def rule_name(self) -> str | None:
         """The decision rule's name in results; None for policies that do not take one."""
-        takes_one = self.kind.rule is not None and self.kind.rule(self.setup) is self.setup.rule
+        takes_one = self.kind.rule is not None and self.kind.rule(self.setup).kind == self.setup.rule.kind
         return rule_of(self.kind, self.plan) if takes_one else None
 
     def streams(self, repetition: int) -> tuple[Any, Any]:
@@ -341,14 +340,17 @@ def _stretch(cell: Cell, played: int) -> tuple[World, int]:
     return cell.eras[number].world, ends[number]
 
 
-def compile_loops(cells: list[Cell]) -> None:
+def compile_loops(cells: Sequence[Cell]) -> None:
     """Compile, or load, the loop of every kind of cell once, before threads would do it at the same time."""
-    kinds = {
-        (cell.kind.name, cell.instance.model_name, len(cell.instance.items) > DENSE_LIMIT, cell.plan.world): cell
-        for cell in cells
-    }
-    for cell in kinds.values():
+    kinds = [(cell.instance.model_name, cell.plan.world, types_of(cell.kind.begin(cell.setup))) for cell in cells]
+    loops = dict(zip(kinds, cells, strict=True))
+    for cell in loops.values():
         run(replace(cell, plan=replace(cell.plan, rounds=1, checkpoints=()), checkpoints=np.ones(1, np.int64)), 0)
+
+
+def types_of(value: Any) -> Any:
+    """The types in nested tuples: states of a policy that agree in them share compiled code."""
+    return (type(value), *map(types_of, value)) if isinstance(value, tuple) else type(value)
 
 
 def result_of(cell: Cell, runs: Floats) -> Result:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from saferank._version import __version__
+from saferank._version import COMMAND_LINE, __version__
 from saferank.errors import UsageError
 from saferank.files import JsonFileError, read_json, write_atomically
 from saferank.verbs import Floats
@@ -54,11 +54,11 @@ def mean_and_stderr(runs: Floats) -> tuple[Column, Column | list[None]]:
     return mean, (runs.std(axis=0, ddof=1) / np.sqrt(len(runs))).tolist()
 
 
-def provenance(command: list[str], seed: int, seconds: float) -> dict[str, Any]:
-    """Where results come from: version, command line, seed, seconds, machine."""
+def provenance(caller: str, seed: int, seconds: float) -> dict[str, Any]:
+    """Where results come from: version, command line or the function that was called, seed, seconds, machine."""
     return {
         "version": __version__,
-        "command": shlex.join([Path(command[0]).name, *command[1:]]),
+        "command": shlex.join(COMMAND_LINE.get()) or caller,
         "seed": seed,
         "seconds": round(seconds, 3),
         "machine": {

@@ -88,7 +88,8 @@ class BetTable(NamedTuple):
     gains: Floats  # [1 + ODDS, 8]: eta - cost, what a won bet adds
     losses: Floats  # [1 + ODDS, 8]: -cost, what a lost bet adds
     shares: Floats  # [8] weight of each stake in the mean, times 8
-    needed: Floats  # [1] log(8/alpha): the logarithm of the sum of shares times exp(capital) that certifies
+    needed: Floats  # [6] log(8/alpha) of the kinds of pairs, after the smallest of them: see ``needed_for``
+    began: Ints  # [2] items that production ranked when the context began, and all items then
 
 
 class Bets(NamedTuple):
@@ -110,19 +111,68 @@ class Bets(NamedTuple):
     fresh: Closure  # what follows from those of this epoch; not used without epochs
 
 
+class Levels(NamedTuple):
+    """The error of an ordered pair, by where its items were when the context began."""
+
+    ranked: float  # both in production's ranking
+    last: float  # one of its last two, and one outside
+    upper: float  # another one of it, and one outside
+    outside: float  # both outside
+    later: float  # one came later: times 1 / (n n (n + 1)), n the larger number of the two items
+    n_ranked: int
+    n_items: int
+
+
+def same_level(alpha: float) -> Levels:
+    """Every pair has the same error."""
+    return Levels(alpha, alpha, alpha, alpha, alpha, 0, ENDLESS)
+
+
+LAST_WEIGHT, UPPER_WEIGHT, RANKED_WEIGHT, OUTSIDE_WEIGHT = 5.0, 1.5, 0.9, 0.85
+"""How a budget is spent on pairs: most on what lets an item in. See docs/policies/safe-draw.md."""
+
+FOR_LATER = 0.1
+"""The share of a budget that is kept for pairs with items that come later."""
+
+
+def budget(alpha: float, n_ranked: int, n_items: int) -> Levels:
+    """Errors that sum to at most alpha over all pairs, whoever comes later; either direction of a pair has the same.
+
+    With n the number of an item that comes later, its n pairs with those before it have FOR_LATER alpha L / (n (n + 1))
+    together, L = ``n_items``, and the sum of that over n = L, L + 1, ... is FOR_LATER alpha. Most pairs of a large
+    catalogue have both items outside, and few of these are ever compared: together they weigh no more than L - K pairs
+    for every item of production's ranking do.
+    """
+    outside, last = n_items - n_ranked, min(2, n_ranked)
+    weight = min(OUTSIDE_WEIGHT, 2.0 * n_ranked / max(1, outside - 1))
+    total = RANKED_WEIGHT * n_ranked * (n_ranked - 1) / 2 + weight * outside * (outside - 1) / 2
+    total += (LAST_WEIGHT * last + UPPER_WEIGHT * (n_ranked - last)) * outside
+    each, later = (1.0 - FOR_LATER) * alpha / max(total, _SMALL), FOR_LATER * alpha * n_items
+    weights = RANKED_WEIGHT, LAST_WEIGHT, UPPER_WEIGHT, weight
+    within, last_two, upper, both = (min(alpha, each * share) for share in weights)
+    return Levels(within, last_two, upper, both, later, n_ranked, n_items)
+
+
 @functools.cache
-def bet_table(alpha: float, weights: tuple[float, ...] = EVEN_WEIGHTS) -> BetTable:
-    """The table for a level and for these weights of the stakes; shared, not to be written."""
+def bet_table(levels: Levels, weights: tuple[float, ...]) -> BetTable:
+    """The table for these errors of pairs and weights of the stakes; shared, not to be written."""
     if len(weights) != N_STAKES or min(weights) < 0.0 or not math.isclose(sum(weights), 1.0):
         raise ValueError(f"the weights of the stakes must be {N_STAKES} numbers that sum to 1, not {weights}")
-    stakes, shares = np.array(STAKES), np.array(weights) * N_STAKES
-    p0 = np.arange(ODDS + 1)[:, None] / ODDS
-    costs = np.log1p(p0 * np.expm1(stakes))
-    gains, losses = _by_cache_line(stakes - costs), _by_cache_line(-costs)
-    table = BetTable(stakes, costs, gains, losses, shares, np.array([math.log(N_STAKES / alpha)]))
+    needed = [math.log(N_STAKES / alpha) for alpha in levels[:5]]
+    least = min(*needed[:4], needed[4] + 3.0 * math.log(max(1, levels.n_items)))
+    began = np.array([levels.n_ranked, levels.n_items], np.int64)
+    table = BetTable(*_steps(), np.array(weights) * N_STAKES, np.array([least, *needed]), began)
     for part in table:
         part.flags.writeable = False
     return table
+
+
+@functools.cache
+def _steps() -> tuple[Floats, Floats, Floats, Floats]:
+    """The stakes, and by odds what they cost, and what a bet that is won or lost adds."""
+    stakes, p0 = np.array(STAKES), np.arange(ODDS + 1)[:, None] / ODDS
+    costs = np.log1p(p0 * np.expm1(stakes))
+    return stakes, costs, _by_cache_line(stakes - costs), _by_cache_line(-costs)
 
 
 def _by_cache_line(table: Floats) -> Floats:
@@ -325,6 +375,19 @@ def largest(capital: Floats, entry: int) -> float:
     return _largest_of((c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]))
 
 
+@seldom
+def needed_for(table: BetTable, i: int, j: int) -> float:
+    """log(8/alpha) of a pair: the logarithm of the sum of shares times exp(capital) that certifies i over j."""
+    low, high = min(i, j), max(i, j)
+    if high >= table.began[1]:
+        return float(table.needed[5] + 2.0 * math.log(high) + math.log(high + 1.0))
+    if high < table.began[0]:
+        return float(table.needed[1])
+    if low >= table.began[0]:
+        return float(table.needed[4])
+    return float(table.needed[2] if low >= table.began[0] - 2 else table.needed[3])
+
+
 @kernel
 def settle_bet(table: BetTable, bets: Bets, row: int, side: int, p0: float, now: int) -> bool:
     """The item of ``side`` stood at the clicked place of page ``now``, which had probability p0.
@@ -341,7 +404,7 @@ def settle_bet(table: BetTable, bets: Bets, row: int, side: int, p0: float, now:
     if bets.kinds[0] > 1:
         return _settle_streams(table, bets, (row, side, won, lost), now)
     bets.wins[row, side] += 1
-    return most + LOG_STAKES >= table.needed[0] and has_won(table, bets.capital, entry + side)
+    return most + LOG_STAKES >= table.needed[0] and has_won(table, bets, row, SOFT, side)
 
 
 @seldom
@@ -363,14 +426,14 @@ def _settle_streams(table: BetTable, bets: Bets, bet: tuple[int, int, int, int],
 
 
 @seldom
-def has_won(table: BetTable, capital: Floats, entry: int) -> bool:
-    """True when the mean of a capital has reached 1/alpha."""
-    if largest(capital, entry) + LOG_STAKES < table.needed[0]:  # exponentials are slow
+def has_won(table: BetTable, bets: Bets, row: int, kind: int, side: int) -> bool:
+    """True when the mean of a capital of a pair has reached 1/alpha."""
+    entry, needed, total = entry_of(bets, row, kind, side), needed_for(table, bets.low[row], bets.high[row]), 0.0
+    if largest(bets.capital, entry) + LOG_STAKES < needed:  # exponentials are slow
         return False
-    total = 0.0
     for g in range(N_STAKES):
-        total += table.shares[g] * math.exp(capital[entry, g])
-    return bool(math.log(total) >= table.needed[0])
+        total += table.shares[g] * math.exp(bets.capital[entry, g])
+    return bool(math.log(total) >= needed)
 
 
 @kernel

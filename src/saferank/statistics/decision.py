@@ -8,6 +8,8 @@ A rule says for every n how large a lead ``s = wins - losses`` must be. For whol
   ``M = 2^n B(10+w, 10+l) [1 - I_1/2(10+w, 10+l)] / (B(10,10)/2) >= 1/alpha``. Under every p <= 1/2 the process M is a
   non-negative supermartingale, so the chance of *ever* deciding a pair wrongly is at most alpha (Ville's inequality),
   whatever the horizon.
+* ``budget:ALPHA``: the same, with an even share of alpha for each of the n (n - 1) / 2 pairs of n items. Of a pair of
+  unequal items only one decision can be wrong, so the chance of ever deciding *any* pair wrongly is at most alpha.
 * TopRank's own: ``s >= sqrt(2 n log(3.43 sqrt(n) / delta))``. The constant is the published one; its formula
   4 sqrt(2/pi)/erf(sqrt 2) evaluates to 3.3437, which would decide a little earlier.
 """
@@ -17,10 +19,12 @@ import math
 import operator
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
 
+from saferank.errors import did_you_mean
 from saferank.verbs import Floats, Ints
 
 NEVER = np.iinfo(np.int64).max // 4
@@ -41,6 +45,10 @@ class DecisionRule(ABC):
         self.level = level
         self._table = np.full(1, NEVER, np.int64)
         self._extending = threading.Lock()
+
+    def for_items(self, n_items: int) -> "DecisionRule":
+        """The rule for a catalogue of so many items: itself, unless it is about all pairs together."""
+        return self
 
     @abstractmethod
     def _leads(self, n: Ints) -> Ints:
@@ -96,6 +104,11 @@ class AnytimeRule(DecisionRule):
     kind = "anytime"
     prior = 10.0
 
+    @property
+    def level_of_pair(self) -> float:
+        """The error of a pair."""
+        return self.level
+
     def _log_martingale(self, s: Floats, n: Floats) -> Floats:
         from scipy.special import betainc, betaln
 
@@ -108,12 +121,31 @@ class AnytimeRule(DecisionRule):
     def _leads(self, n: Ints) -> Ints:
         """The smallest s of the parity of n that reaches 1/alpha, by bisection on all n at once."""
         no, yes = np.floor(n / 2).astype(np.int64), n + 1  # wins that are too few; wins that are enough
-        target = -math.log(self.level)
+        target = -math.log(self.level_of_pair)
         while np.any(yes - no > 1):
             wins = (no + yes) // 2
             enough = self._log_martingale((2 * wins - n).astype(float), n.astype(float)) >= target
             yes, no = np.where(enough, wins, yes), np.where(enough, no, wins)
         return np.asarray(np.where(yes > n, NEVER, 2 * yes - n))
+
+
+class BudgetRule(AnytimeRule):
+    """All pairs of a catalogue together are wrong with probability at most alpha over all time."""
+
+    kind = "budget"
+
+    def __init__(self, level: float, n_items: int = 2) -> None:
+        super().__init__(level)
+        self.n_items = n_items
+
+    def for_items(self, n_items: int) -> DecisionRule:
+        """The rule for so many items; until it is asked for, there are two."""
+        return _shared_rule(BudgetRule, self.level, n_items)
+
+    @property
+    def level_of_pair(self) -> float:
+        """An even share of alpha."""
+        return self.level / max(1, self.n_items * (self.n_items - 1) // 2)
 
 
 class TopRankRule(DecisionRule):
@@ -126,20 +158,25 @@ class TopRankRule(DecisionRule):
         return np.asarray(np.ceil(np.sqrt(2 * n * logarithm)), np.int64)
 
 
-RULES: dict[str, type[DecisionRule]] = {rule.kind: rule for rule in (PaperRule, AnytimeRule)}
+RULES: dict[str, type[DecisionRule]] = {rule.kind: rule for rule in (PaperRule, AnytimeRule, BudgetRule)}
 
 
 def decision_rule(name: str, horizon: int | None = None) -> DecisionRule:
-    """The rule called ``paper:DELTA`` or ``anytime:ALPHA``; ``1/T`` stands for one over the horizon.
+    """The rule called ``paper:DELTA``, ``anytime:ALPHA`` or ``budget:ALPHA``; ``1/T`` stands for one over the horizon.
 
     >>> decision_rule("anytime:1e-3").decides(23, 23)
     True
     >>> decision_rule("paper:1/T", horizon=1000).level
     0.001
+    >>> decision_rule("budget:0.045").for_items(10).decides(23, 23)
+    True
     """
     kind, colon, level = str(name).partition(":")
     if kind not in RULES or not colon:
-        raise ValueError(f"unknown decision rule {name!r}; write paper:DELTA or anytime:ALPHA, for example paper:1e-5")
+        known = "paper:DELTA, anytime:ALPHA or budget:ALPHA"
+        raise ValueError(
+            f"unknown decision rule {name!r}; write {known}, for example paper:1e-5{did_you_mean(kind, RULES)}"
+        )
     if level == "1/T":
         if horizon is None:
             raise ValueError(f"{name!r} needs a horizon; give a number instead, for example {kind}:1e-5")
@@ -170,5 +207,5 @@ def top_rank_rule(delta: float) -> DecisionRule:
 
 
 @functools.lru_cache(maxsize=256)
-def _shared_rule(kind: type[DecisionRule], level: float) -> DecisionRule:
-    return kind(level)
+def _shared_rule(kind: Callable[..., DecisionRule], level: float, *size: int) -> DecisionRule:
+    return kind(level, *size)

@@ -99,8 +99,8 @@ def certify(table: BetTable, bets: Bets, i: int, j: int, now: int) -> int:
     certain = surely(bets.closure, i, j) or surely(bets.closure, j, i)
     if certain and not has_epochs(bets):
         return NOTHING
-    if not has_won(table, bets.capital, entry_of(bets, row, newest, side)):
-        if certain or not has_epochs(bets) or not has_won(table, bets.capital, entry_of(bets, row, PREVIOUS, side)):
+    if not has_won(table, bets, row, newest, side):
+        if certain or not has_epochs(bets) or not has_won(table, bets, row, PREVIOUS, side):
             return NOTHING
         expires -= bets.epoch[1]
     changed = give(bets.certificates, bets.closure, (i, j), expires, now)

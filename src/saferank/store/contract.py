@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 SHARDS = 64
 """Context number ``id`` belongs to shard ``id % SHARDS``."""
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Of the tables of both stores. A store of another version is refused."""
 
 
@@ -75,8 +75,12 @@ class ClickReport(NamedTuple):
 
     page: PageRow  # its clicks are those that were reported
     tenant: str
-    event_id: str | None
-    digest: bytes  # of page and clicks: what two reports with one event_id must have in common
+    event_id: str | None  # belongs to the page
+
+    @property
+    def digest(self) -> bytes:
+        """What two reports of a page with one event_id must have in common."""
+        return self.page.clicks.to_bytes(16, "little")
 
 
 MOST_EVENT_IDS = 64
@@ -172,13 +176,17 @@ class OperationKind(IntEnum):
     SETTINGS = 5
     RESET = 6
     RELEASE = 7  # a server was started with another version, policy or rule than the one before it
+    TRAFFIC = 8  # the share of a tenant's visitors whose pages the policy may choose
+    KEYS = 9  # the keys that sign tokens have changed: servers read them again before they acknowledge it
+    FORGET = 10  # pages of a visitor are deleted by the holders of the shards
 
 
 class OperationRow(NamedTuple):
     """Something an operator did, or the guardrail.
 
-    KILL, UNKILL, SETTINGS and GUARDRAIL hold at once; GUARDRAIL is obeyed like KILL and ended by UNKILL. The holder of
-    the shard carries out ROLLBACK and RESET, and begins comparisons again after an UNKILL that ended a GUARDRAIL.
+    KILL, UNKILL, SETTINGS, TRAFFIC and GUARDRAIL hold at once; GUARDRAIL is obeyed like KILL and ended by UNKILL. The
+    holder of the shard carries out ROLLBACK and RESET, and begins comparisons again after an UNKILL that ended a
+    GUARDRAIL.
     """
 
     number: int  # grows over all operations of the store, one after the other (taken under a lock)
@@ -333,10 +341,8 @@ class Store(Protocol):
         returned, when the context has an operation beyond ``seen``: it may be a rollback that needs what is deleted.
         """
 
-    async def delete_pages(
-        self, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes], digests: Sequence[bytes]
-    ) -> Deleted:
-        """Delete single pages of a context, and the event ids of reports with these digests.
+    async def delete_pages(self, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes]) -> Deleted:
+        """Delete single pages of a context, and the event ids of their reports.
 
         As with ``prune`` a kept snapshot stands for what was before it from then on, and older ones are deleted. Pages
         issued after the snapshot are left alone.
@@ -394,6 +400,9 @@ class Store(Protocol):
 
     async def meta(self, name: str) -> bytes | None:
         """A fact about the store: ``session_key`` and ``token_keys`` are made when it is."""
+
+    async def put_meta(self, name: str, value: bytes) -> None:
+        """Set a fact about the store; it is durable when this returns."""
 
 
 RESTORED = "restored"

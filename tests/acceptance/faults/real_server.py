@@ -18,7 +18,7 @@ from saferank.service.knowledge.catalogues import unpack_catalogue
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.publications import differences, pack
-from saferank.service.protocol.heart import LONGEST_JUMP
+from saferank.service.protocol.heartbeat import LONGEST_JUMP
 from saferank.service.protocol.server import Server
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackCall, RankAnswer, RankCall
@@ -73,8 +73,9 @@ class RealServer:
 
     def __init__(self, host: Host, store: Link, monitor: Monitor) -> None:
         settings = Settings(
-            policy="kl-ucb-br", rule="anytime:0.3", window_seconds=WINDOW, freshness_seconds=LEASE, log_level="error"
-        )
+            policy="kl-ucb-br", rule="anytime:0.3", window_seconds=WINDOW, freshness_seconds=LEASE, log_level="error",
+            holdout_share=0, guardrail_drop=0,
+        )  # fmt: skip
         self.host, self.monitor, self.store = host, monitor, store
         self.server = Server(settings, store, HostClock(host))  # type: ignore[arg-type]
         self.ranking, self.reports = Ranking(self.server), Feedback(self.server)

@@ -12,7 +12,7 @@ import pytest
 
 from saferank.service.commands.operations import Operations
 from saferank.service.protocol.closer import Closer
-from saferank.service.protocol.heart import Heart
+from saferank.service.protocol.heartbeat import Heart
 from tests.acceptance.faults.mutants import NoEventDigest, NoFence, NoLockWhileWriting
 from tests.acceptance.faults.network import SharedStore
 from tests.acceptance.faults.real_server import run_real
@@ -43,9 +43,9 @@ async def _does_not_wait(*_: Any) -> None:
     ("guard", "name", "mutant", "seed"),
     [
         (Heart, "is_fresh", lambda _: True, 10),
-        (Heart, "_jumped", lambda *_: False, 296),
+        (Heart, "_jumped", lambda *_: False, 361),
         (Operations, "_obeyed_everywhere", _does_not_wait, 10),
-        (Closer, "_let_go_of_lost", lambda *_: None, 2),
+        (Closer, "_let_go_of_lost", lambda *_: None, 1),
     ],
 )
 def test_a_guard_of_a_server_that_is_removed_is_missed(
@@ -55,6 +55,6 @@ def test_a_guard_of_a_server_that_is_removed_is_missed(
         assert first_breach(seeds_from(seed), run_real) is not None, HOW_TO_SEARCH
 
 
-@pytest.mark.parametrize(("store", "seed"), [(NoFence, 0), (NoEventDigest, 5), (NoLockWhileWriting, 16)])
+@pytest.mark.parametrize(("store", "seed"), [(NoFence, 0), (NoEventDigest, 5), (NoLockWhileWriting, 31)])
 def test_a_guard_of_the_store_that_is_removed_is_missed(store: type[SharedStore], seed: int) -> None:
     assert first_breach(seeds_from(seed), lambda seed: run_real(seed, store)) is not None, HOW_TO_SEARCH

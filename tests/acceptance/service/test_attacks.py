@@ -94,7 +94,10 @@ def test_an_endless_header_costs_no_memory_and_keeps_nobody_waiting(tmp_path: Pa
 
 
 def test_malformed_megabytes_with_a_feedback_key_are_refused_unread(tmp_path: Path) -> None:
-    tenants = {"shop": {"rank": [hashed("r")], "feedback": [hashed("f")]}, "other": {"rank": [hashed("o")]}}
+    tenants = {
+        "shop": {"rank": [hashed("r")], "feedback": [hashed("f")], "read": [hashed("l")]},
+        "other": {"rank": [hashed("o")]},
+    }
     limits = {"tenants": json.dumps(tenants), "tenant_rate": 10, "tenant_burst": 20, "max_lag_seconds": 60}
     request = post("/v1/feedback", b'{"token": "' + b"[" * 1_000_000, "f")
     statuses: Counter[int] = Counter()
@@ -112,7 +115,7 @@ def test_malformed_megabytes_with_a_feedback_key_are_refused_unread(tmp_path: Pa
         return after.user_seconds + after.system_seconds - before.user_seconds - before.system_seconds
 
     with ServiceProcess(tmp_path, **SETTINGS, **limits) as service:
-        service.key = "r"
+        service.key = "l"
         used = asyncio.run(with_connections(service, attack))
         assert set(statuses) == {413, 429} and statuses[429] > statuses[413], statuses
         assert used / statuses.total() < 0.01, "seconds of processor time for a megabyte"
@@ -146,7 +149,9 @@ def test_the_kill_switch_and_health_are_never_refused(tmp_path: Path) -> None:
         await asyncio.gather(*flooding)
         return answers[0], answers[1]
 
-    with ServiceProcess(tmp_path, **SETTINGS, max_in_flight=4) as service:
+    started = ServiceProcess(tmp_path, **SETTINGS)
+    started.program = ["tests.limits", "max_in_flight=4"]
+    with started as service:
         killed, healthy = asyncio.run(with_connections(service, storm))
         assert refused[503] > refused[200] / 10, refused
         assert [answer.status for answer in killed] == [200] * 3

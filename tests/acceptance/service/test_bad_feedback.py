@@ -20,7 +20,10 @@ from tests.acceptance.service.ledger import fold_of, pairs_of
 from tests.acceptance.service.stories import closed_view
 
 WINDOW = 10.0
-KEYS = {"shop": {"rank": "shop-rank-key", "feedback": "shop-feedback-key"}, "other": {"rank": "other-rank-key"}}
+KEYS = {
+    "shop": {"rank": "shop-rank-key", "feedback": "shop-feedback-key", "read": "shop-read-key"},
+    "other": {"rank": "other-rank-key"},
+}
 CALL = {"context": "shelf / ä", "base_ranking": list("abcdef"), "candidates": list("xyz"), "k": 4}
 PAGES, COPIES = 60, 10
 
@@ -40,7 +43,7 @@ def service(tmp_path: Path) -> Iterator[ServiceProcess]:
         "max_lag_seconds": 60,
     }
     process = ServiceProcess(tmp_path, **settings)  # no 503 when other tests keep the machine busy
-    process.key = KEYS["shop"]["rank"]
+    process.key = KEYS["shop"]["read"]
     with process:
         yield process
 
@@ -70,7 +73,7 @@ class Shopping:
         return page
 
     async def story(self, impression_id: str) -> dict[str, Any]:
-        answer = await self.connections.send(get(f"/v1/impressions/{impression_id}", KEYS["shop"]["rank"]))
+        answer = await self.connections.send(get(f"/v1/impressions/{impression_id}", KEYS["shop"]["read"]))
         assert answer.status == 200, answer.body
         story: dict[str, Any] = answer.json()
         return story

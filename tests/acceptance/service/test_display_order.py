@@ -7,6 +7,7 @@ import asyncio
 import random
 from collections import deque
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from equal_items import Visits, decided, in_order_of_arrival
@@ -42,7 +43,8 @@ class SlowClock:
 async def played(folder: Path, chance: random.Random) -> tuple[list[tuple[int, int]], Visits, int]:
     """(s, n) seen from the first item after every informative page; what users did; the last leader version."""
     clock, window = SlowClock(), 3 * DELAY  # only about every other page compares the two
-    settings = Settings(store=str(folder), policy="kl-ucb-br", rule="paper:1e-5", window_seconds=window / 1000)
+    asked: dict[str, Any] = {"policy": "kl-ucb-br", "rule": "paper:1e-5", "holdout_share": 0, "guardrail_drop": 0}
+    settings = Settings(store=str(folder), window_seconds=window / 1000, **asked)
     engine = Engine(settings, SqliteStore(folder, clock), clock, name="alone")
     await engine.start(loops=False)
     writing = asyncio.create_task(engine.server.writer.run())

@@ -64,7 +64,7 @@ def stopped_after(service: Served, chance: random.Random, most: int) -> int:
 
 def test_a_harmful_plug_in_is_stopped_durably(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    chance, settings = random.Random(14), {"holdout_share": 0.5, "guardrail_drop": 0.03, "guardrail_error": 0.05}
+    chance, settings = random.Random(14), {"holdout_share": 0.5, "guardrail_drop": 0.03}
     service = Served(tmp_path, policy="contrary", window_seconds=WINDOW, max_lag_seconds=60, **settings)
     with service:
         assert stopped_after(service, chance, 1000) >= 40

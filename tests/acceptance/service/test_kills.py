@@ -93,9 +93,11 @@ async def kill_again_and_again(service: ServiceProcess, seed: int) -> list[float
 
 
 def test_nothing_acknowledged_is_lost_or_counted_twice(tmp_path: Path) -> None:
-    settings = {"policy": "kl-ucb-br", "window_seconds": WINDOW, "snapshot_every": 40, "rule": "anytime:0.001"}
+    settings = {"policy": "kl-ucb-br", "window_seconds": WINDOW, "rule": "anytime:0.001"}
     settings |= {"log_level": "warning", "max_lag_seconds": 60}  # no 503 when other tests keep the machine busy
-    with ServiceProcess(tmp_path, **settings) as service:
+    started = ServiceProcess(tmp_path, **settings)
+    started.program = ["tests.limits", "snapshot_every=40"]
+    with started as service:
         took = asyncio.run(kill_again_and_again(service, seed=KILLS))
         assert service.stop() == 0
         check_replay(service)

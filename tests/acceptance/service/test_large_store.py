@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from service_process import ServiceProcess
 
+from saferank.service import limits
 from saferank.service.engine import Engine
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackCall, RankAnswer, RankCall
@@ -35,7 +36,13 @@ class Playback:
     def __init__(self, folder: Path, policy: str, window_seconds: float) -> None:
         folder.mkdir()
         self.now = time.time_ns() // 1_000_000 - IMPRESSIONS  # so that the last page is of now
-        asked: dict[str, Any] = {"window_seconds": window_seconds, "max_pending": 10**9, "freshness_seconds": 3600}
+        asked: dict[str, Any] = {
+            "window_seconds": window_seconds,
+            "freshness_seconds": 3600,
+            "holdout_share": 0,
+            "guardrail_drop": 0,
+        }
+        limits.MAX_PENDING = 10**9
         settings = Settings(store=str(folder), policy=policy, **asked)
         self.engine = Engine(settings, SqliteStore(folder, clock=lambda: self.now), self, name="alone")
         self._chance = random.Random(1)

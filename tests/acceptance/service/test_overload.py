@@ -10,6 +10,8 @@ import pytest
 from http_load import Answer, Connections
 from service_process import ServiceProcess
 
+from tests.limits import NAMES
+
 CALL = {"context": "shelf", "base_ranking": list("abcdef"), "candidates": list("xyz"), "k": 4}
 CLIENTS, CALLS = 64, 40
 
@@ -56,7 +58,11 @@ LIMITS = {
 @pytest.mark.parametrize("limit", LIMITS)
 def test_too_much_is_refused_politely(tmp_path: Path, limit: str) -> None:
     settings, refusal = LIMITS[limit]
-    with ServiceProcess(tmp_path, policy="kl-ucb-br", log_level="warning", max_lag_seconds=60, **settings) as service:
+    given, small = {name: value for name, value in settings.items() if name not in NAMES}, NAMES.keys() & settings
+    started = ServiceProcess(tmp_path, policy="kl-ucb-br", log_level="warning", max_lag_seconds=60, **given)
+    if small:
+        started.program = ["tests.limits", *(f"{name}={settings[name]}" for name in small)]
+    with started as service:
         stampede = Stampede(service)
         asyncio.run(stampede.run())
         refused = sum(n for (_, status), n in stampede.statuses.items() if status == refusal)

@@ -43,7 +43,7 @@ def test_it_writes_page_and_numbers_and_shows_a_table(log: Path, tmp_path: Path,
     ("options", "message"),
     [
         (("--pages-a-day", 0), "--pages-a-day: found 0, expected the pages that all queries of the site have in a day"),
-        (("--pages-a-day", 10, "--policies", "nobody"), "--policies: unknown policy 'nobody'; known are"),
+        (("--pages-a-day", 10, "--policies", "nobody"), "--policies: unknown policy 'nobody'; known ones:"),
         (("--pages-a-day", 10, "--format", "csv"), "--format: unknown format 'csv'"),
     ],
 )

@@ -94,7 +94,7 @@ def test_wrong_options(options: tuple[str, ...], message: str, results: Path, tm
     ("text", "message"),
     [
         (None, "cannot be read: No such file"),
-        ("", "the file is empty"),
+        ("", "it is empty"),
         ('{"provenance": {}, "results": [{"instance": "q', "is not JSON"),
         ('{"provenance": {}, "results": []}', "results: is empty"),
         ('{"provenance": {}, "results": [{"regret_mean": NaN}]}', "found NaN, expected finite numbers"),

@@ -62,8 +62,10 @@ def test_a_store_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 
 def test_keys_that_were_just_made_let_their_owner_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = call(capsys, "keys", "new", "my shop")
-    rank, feedback = (line.split()[-1] for line in made.out.splitlines()[:2])
-    assert tomllib.loads(made.out)["tenants"]["my shop"] == {"rank": [hashed(rank)], "feedback": [hashed(feedback)]}
+    keys = {line.split()[1]: line.split()[-1] for line in made.out.splitlines()[:4]}
+    rank, feedback = keys["rank"], keys["feedback"]
+    assert list(keys) == ["rank", "feedback", "read", "operate"]
+    assert tomllib.loads(made.out)["tenants"]["my shop"] == {role: [hashed(key)] for role, key in keys.items()}
     file = tmp_path / "serve.toml"
     file.write_text(made.out, encoding="utf-8")
     with serving("--store", tmp_path / "store", "--config", file) as service:
@@ -118,7 +120,6 @@ def test_settings_are_shown_with_their_sources(
         (("--set", "prot=1"), "the nearest known is port"),
         (("--config", "no-such-file.toml"), "cannot be read"),
         (("--mode", "on"), "'live', 'shadow' or 'off'"),
-        (("--workers", "2"), "2 processes need a store on PostgreSQL"),
     ],
 )
 def test_wrong_settings_end_in_a_sentence(
@@ -131,7 +132,8 @@ def test_wrong_settings_end_in_a_sentence(
 
 
 def test_the_demo_has_visitors_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    with serving("--demo", TMPDIR=str(tmp_path)) as service:
+    careful = ("--set", "holdout_share=0.1", "--set", "guardrail_drop=0.05")  # nothing to warn of
+    with serving("--demo", *careful, TMPDIR=str(tmp_path)) as service:
         with httpx.Client(base_url=service.address) as client:
             while sum(context["pages"] for context in client.get("/v1/contexts").json()["contexts"]) < 20:
                 assert service.process.poll() is None

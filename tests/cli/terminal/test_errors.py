@@ -23,10 +23,10 @@ def one_line(outcome: Outcome, code: int) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--policies", "best"], "--policies: unknown policy 'best'; known are batch-rank, bubble-rank, "),
+        (["--policies", "best"], "--policies: unknown policy 'best'; known ones: batch-rank, bubble-rank, "),
         (["--policies", "original,original"], "--policies: original is there twice"),
         (["--policies", ","], "--policies: found ',', expected names"),
-        (["--rule", "luck"], "--rule: unknown decision rule 'luck'; write paper:DELTA or anytime:ALPHA"),
+        (["--rule", "luck"], "--rule: unknown decision rule 'luck'; write paper:DELTA, anytime:ALPHA or budget:ALPHA"),
         (["--rule", "paper:2"], "--rule: the level of decision rule 'paper:2' must lie between 0 and 1"),
         (["--rule", "paper:x"], "--rule: the level of decision rule 'paper:x' is not a number"),
         (["--models", "pbm,xyz"], "--models: unknown click model 'xyz'; known ones: pbm, cm, dcm, dbn, ubm, ccm"),

@@ -69,7 +69,7 @@ def test_a_single_query_is_tested_over_its_runs() -> None:
 
 def test_where_more_is_better_a_higher_value_wins() -> None:
     cells = [cell("q", "a", []), cell("q", "b", [])]
-    runs = [Runs(np.array([10]), np.full((3, 1, 5), value)) for value in (1.2, 0.9)]
+    runs = [Runs(np.array([10]), np.full((6, 1, 5), value)) for value in (1.2, 0.9)]
     outcomes = {
         measure: compared([curve for curve, _ in cells], runs, "a", "b", measure).by_query[0].outcome
         for measure in ("regret", "clicks_relative", "worst_page")

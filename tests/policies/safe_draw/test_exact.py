@@ -168,6 +168,25 @@ def test_items_come_and_go_as_in_the_transcription() -> None:
     assert "a" not in learner.leader()
 
 
+def test_calls_with_candidate_orders_of_their_own_are_as_in_the_transcription() -> None:
+    """Seats are given in the order of the call: what is equal otherwise is tried, drawn and numbered in that order."""
+    learner = Learner("safe-draw", original=list("abc"), candidates=list("uvwxyz"), rule="anytime:0.2", trust=0.9)
+    rng, users = stream(6, "policy"), np.random.default_rng(6)
+    slow = SafeDraw(9, 3, 0.2, Xoshiro(rng.tolist()), 0.9)
+    for number in range(10):
+        base = [0, 1, 2] if number % 3 else users.permutation(9)[:3].tolist()
+        others = [int(item) for item in users.permutation(9) if item not in base]
+        learner.rebase(learner.names(base), learner.names(others))
+        slow.regroup(base, others)
+        for _ in range(30):
+            impression, page = learner.issue(rng), slow.choose()
+            assert impression.ranking[: len(page.row())].tolist() == page.row()
+            clicks = [int(users.random() < (item * 4 % 9) / 9) for item in page.shown]
+            learner.learn(impression, np.array(clicks))
+            slow.learn(page, clicks)
+    assert learner.certificates()
+
+
 def test_what_follows_by_way_of_an_item_that_left_still_holds() -> None:
     learner = Learner("safe-draw", original=["a", "b", "c"], rule="anytime:0.2")
     bets = learner.state.duels
@@ -209,7 +228,7 @@ def test_interpreted_kernels_give_the_same_pages() -> None:
 
 @pytest.mark.parametrize("rule", ["paper:1e-5", "paper:0.1"])
 def test_another_rule_is_refused_with_a_sentence(rule: str) -> None:
-    with pytest.raises(WrongRuleError, match="safe-draw takes the rule anytime:ALPHA, not paper"):
+    with pytest.raises(WrongRuleError, match="safe-draw takes the rule anytime:ALPHA or budget:ALPHA, not paper"):
         Ranker("safe-draw", original=["a", "b"], rule=rule)
 
 

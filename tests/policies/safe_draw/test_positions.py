@@ -12,6 +12,8 @@ from saferank.errors import ArgumentError
 from saferank.instances import Instance
 from saferank.live.learner import Learner
 from saferank.policies import Setup, policy_kind
+from saferank.policies.safe_draw.draw import has_target
+from saferank.verbs import new_impression
 
 FIX = "safe-draw takes at most 60; show fewer, or take a policy without that limit, such as kl-ucb-br"
 
@@ -24,6 +26,15 @@ def test_every_place_of_a_page_is_a_bit_of_a_word_that_is_not_its_sign() -> None
     kind = policy_kind("safe-draw")
     assert kind.most_positions == 60
     assert kind.places(Setup(500, 60)) == 63
+
+
+def test_the_last_place_of_the_longest_page_is_not_taken_for_a_mark_of_the_target() -> None:
+    """Its bit is the one that marks targets on shorter pages, and the odds of a page with a target are others."""
+    page = new_impression(60, 63)
+    page.places[0], page.weight[:], page.exchanges[40] = 63, 1.0, 1 << 62 | 1 << 61
+    assert not has_target(page)
+    page.places[0] = 62
+    assert has_target(page)
 
 
 @pytest.mark.parametrize("lifetime", [None, 100])

@@ -297,6 +297,7 @@ print([float(x).hex() for x in run(cells_of([world], plan)[0], 0).ravel()])
 """
 
 
+@pytest.mark.soak  # compiled once more for its worlds: most of a minute
 def test_compiled_and_interpreted_runs_agree_to_the_last_digit() -> None:
     outputs = []
     for disabled in ("0", "1"):

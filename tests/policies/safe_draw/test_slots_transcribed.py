@@ -180,7 +180,27 @@ def test_items_come_and_go_and_production_changes_as_in_the_transcription() -> N
     slow.regroup([0, 2, 3, 4], [1, 5, 6, 7, 8, *range(10, 17)])
     visitors.come(100)
     learner.rebase([items[item] for item in (8, 2, 15, 0)], [name for name in items if name != items[9]])
-    slow.regroup([8, 2, 15, 0], [item for item in range(16) if item not in (8, 2, 15, 0, 9)])
+    slow.call([8, 2, 15, 0], [item for item in range(16) if item not in (8, 2, 15, 0, 9)])
     visitors.come(100)
     assert_same_knowledge(learner.state, slow)
     assert len(slow.certificates) > before
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_calls_with_candidate_orders_of_their_own_are_as_in_the_transcription(seed: int) -> None:
+    """Every thirty pages production gives the same items in another order, now and then with another ranking."""
+    items, random = [f"item {number}" for number in range(40)], np.random.default_rng(seed)
+    learner = Learner("safe-draw", original=items[:4], candidates=items[4:], rule="anytime:0.05", trust=0.9)
+    rng = stream(seed, "policy")
+    slow = SafeDrawSlots(40, 4, 0.05, Xoshiro(rng.tolist()), 0.9)
+    visitors = Visitors(learner, rng, slow)
+    base = list(range(4))
+    for number in range(8):
+        if number % 3 == 2:
+            base = random.permutation(40)[:4].tolist()
+        others = [int(item) for item in random.permutation(40) if item not in base]
+        learner.rebase([items[item] for item in base], [items[item] for item in others])
+        slow.call(base, others)
+        assert learner.candidates() == tuple(items[item] for item in others)
+        visitors.come(30)
+    assert_same_knowledge(learner.state, slow)

@@ -39,7 +39,7 @@ class Appeal:
         self.pages = 0
         self.seen: list[int] = []  # in the order in which they were first on a page that was learnt from
         self.base: list[int] = []
-        self.candidates: list[int] = []  # the present items outside production's ranking, in item order
+        self.candidates: list[int] = []  # the present items outside production's ranking, in candidate order
 
     def count(self, shown: list[int], clicks: list[int]) -> None:
         """A page is learnt from."""

@@ -50,11 +50,34 @@ class DrawnPage:
         return 1.0 if here <= 0 else here / (here + there)
 
 
+def weight_of_pair(k: int, n: int, i: int, j: int) -> float:
+    """The weight of a pair of the n items with which a context begins, k of them ranked, for ``budget:ALPHA``."""
+    ranked, outside = min(i, j), max(i, j)
+    if outside < k:
+        return 0.9
+    if ranked >= k:
+        return min(0.85, 2 * k / (n - k - 1))
+    return 5.0 if ranked >= k - 2 else 1.5
+
+
+def error_of_pair(alpha: float, k: int, n: int, i: int, j: int) -> float:
+    """The error of an ordered pair under ``budget:ALPHA``."""
+    newest = max(i, j)
+    if newest >= n:
+        return 0.1 * alpha * n / (newest**2 * (newest + 1))
+    total = 0.0
+    for x in range(n):
+        for z in range(x):
+            total += weight_of_pair(k, n, x, z)
+    return 0.9 * alpha * weight_of_pair(k, n, i, j) / total
+
+
 class Evidence:
     """What is known of items and places. Items keep it when they leave."""
 
     def __init__(self, alpha: float) -> None:
         self.alpha = alpha
+        self.spent: tuple[int, int] | None = None  # ``budget:ALPHA``: ranked and all items when the context began
         self.l: dict[tuple[int, int], list[float]] = defaultdict(lambda: [0.0] * len(STAKES))
         self.lead: dict[tuple[int, int], float] = defaultdict(float)  # S
         self.information: dict[tuple[int, int], float] = defaultdict(float)  # I, the same in both directions
@@ -125,7 +148,11 @@ class Evidence:
         capital = 0.0
         for capital_of_stake in self.l[i, j]:
             capital += exp(capital_of_stake)
-        return capital > 0 and log(capital) >= log(8 / self.alpha)
+        return capital > 0 and log(capital) >= self.needed(i, j)
+
+    def needed(self, i: int, j: int) -> float:
+        """The logarithm of the sum over the stakes that certifies i over j."""
+        return log(8 / (self.alpha if self.spent is None else error_of_pair(self.alpha, *self.spent, i, j)))
 
     def certify(self, i: int, j: int) -> None:
         self.certificates.append((i, j))

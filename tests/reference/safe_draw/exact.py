@@ -303,7 +303,8 @@ class SafeDraw(Evidence):
         row = page.row()
         clicked = [a for a in range(len(page.shown)) if clicks[a]]
         not_clicked = [b for b in range(len(row)) if b not in clicked]
-        places = [(a, b) for a in clicked for b in not_clicked]
+        here = [p for p in range(len(row)) if row[p] in self.items]  # pairs of which an item has left are not bet on
+        places = [(a, b) for a in clicked for b in not_clicked if a in here and b in here]
         for a, b in places:
             if not self.settled_for_good(row[a], row[b]) and page.safe[a][b]:
                 self.bet(row[a], row[b], page.probability(a, b))

@@ -156,7 +156,7 @@ class LifetimeSafeDraw(SafeDraw):
         capital = 0.0
         for value in stream[i, j]:
             capital += exp(value)
-        return log(capital) >= log(8 / self.alpha)
+        return log(capital) >= self.needed(i, j)
 
     def certify_if_won(self, i: int, j: int) -> bool:
         expires = self.start + 2 * self.lifetime

@@ -99,14 +99,21 @@ class SafeDrawSlots(Prices):
         self.appeal = Appeal()
         self.e = evidence_of(log(trust / (1 - trust)))
         self.came: dict[int, int] = {}
+        self.order: list[int] = []  # the candidate order
         self.regroup(list(range(n_positions)), list(range(n_positions, n_items)))
 
+    def call(self, base: list[int], candidates: list[int]) -> None:
+        """A call gives production's ranking and the candidates in an order of its own. Absent items come after."""
+        self.order = base + candidates + [x for x in self.order if x not in base + candidates]
+        self.regroup(base, candidates)
+
     def regroup(self, base: list[int], others: list[int]) -> None:
-        """Items come and go, production's ranking changes."""
+        """Items come and go, production's ranking changes; new items are last in the candidate order."""
+        self.order += sorted(x for x in base + others if x not in self.order)
         self.seat(base, others)
         for item in base + others:
             self.came.setdefault(item, self.clicked_pages)
-        self.appeal.base, self.appeal.candidates = base, sorted(others)
+        self.appeal.base, self.appeal.candidates = base, [x for x in self.order if x in others]
         self.plan: SlotPlan | None = None
         self.defender: int | None = None  # of the race before
         self.members: list[int] = []
@@ -141,7 +148,7 @@ class SafeDrawSlots(Prices):
         self.members = [x for x in self.members if self.may_race(x) and self.appeal.z(x, d) > 1.5]
         while len(self.members) < 3:
             joining = [x for x in self.appeal.seen if self.may_race(x) and x not in self.members]
-            unseen = [x for x in self.present if x not in self.appeal.seen]
+            unseen = [x for x in self.order if x in self.present and x not in self.appeal.seen]
             joining += [x for x in unseen if self.may_race(x) and x not in self.members][:1]
             if not joining:
                 break
@@ -316,7 +323,7 @@ class SafeDrawSlots(Prices):
         capital = 0.0
         for weight, capital_of_stake in zip(STAKE_WEIGHTS, self.l[i, j], strict=True):
             capital += weight * exp(capital_of_stake)
-        return capital >= 1 / self.alpha
+        return capital >= exp(self.needed(i, j)) / 8
 
     def learn(self, page: SlotPage, clicks: list[int]) -> None:
         self.appeal.count(page.shown, clicks)

@@ -52,7 +52,7 @@ def test_a_panel_that_is_left_over_is_empty() -> None:
 
 
 def test_labels_last_as_long_as_they_are_given() -> None:
-    with labels({"kl-ucb-br": "Ours"}):
+    with labels({"kl-ucb-br": "Ours"}, {}):
         assert (policy_name("kl-ucb-br"), policy_name("top-rank")) == ("Ours", "TopRank")
     assert policy_name("kl-ucb-br") == "KL-UCB-BR"
 

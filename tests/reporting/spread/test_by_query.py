@@ -18,8 +18,8 @@ from tests.reporting.planted import curve, reproduction, runs, true_results, wri
     [
         (50.0, 100.0, BETTER, 0.5),
         (150.0, 100.0, WORSE, 1.5),
-        (101.9, 100.0, EQUAL, 1.019),  # 1.9 standard errors
-        (102.0, 100.0, WORSE, 1.02),
+        (102.05, 100.0, EQUAL, 1.0205),  # 2.05 standard errors of twenty runs; Student's t asks for 2.09
+        (102.1, 100.0, WORSE, 1.021),
         (5.0, 0.0, WORSE, math.inf),
         (0.0, 0.0, EQUAL, 1.0),
     ],

@@ -9,7 +9,7 @@ import pytest
 from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.knowledge.lessons import Laid, Lessons
-from saferank.service.queries.story import groups_of
+from saferank.service.queries.audit import groups_of
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer
 from saferank.service.wire.problems import Problem
 from tests.reference.service_fold import ModelPage, ServiceFold

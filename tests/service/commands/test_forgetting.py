@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from saferank.errors import ArgumentError
-from saferank.service.clock import SystemClock
+from saferank.service.clock import SystemClock, moment
 from saferank.service.commands.forgetting import Forgotten, NotForgottenError, forget
 from saferank.service.engine import Engine
-from saferank.service.queries.replay import verify
-from saferank.service.queries.replay_report import ReplayReport
+from saferank.service.knowledge.visitors import visitor
+from saferank.service.queries.replay import ReplayReport, verify
 from saferank.service.settings import Settings
-from saferank.service.wire.calls import RankCall
+from saferank.service.wire.calls import ForgetCall, RankCall
 from saferank.store.contract import CopiedStore, Lease, OperationKind, StoreError
 from saferank.store.copying import backup, restore
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.opening import open_store
 from saferank.store.page_record import glance
 from tests.postgres_process import PostgresProcess
-from tests.service.engine_harness import BASE, BUBBLE, CANDIDATES, House, T, run
+from tests.service.engine_harness import BASE, BUBBLE, CANDIDATES, House, T, house, run
 
 SESSIONS = ["ann", "bob", "cid"]
 Opened = Callable[[], CopiedStore]
@@ -102,7 +102,7 @@ def test_pages_and_event_ids_of_a_session_go_and_the_rest_stays(opened: Opened) 
     after = asyncio.run(rows_of(opened()))
     (gone,) = visitors(before).keys() - visitors(after).keys()
     assert visitors(after) == {key: 24 for key in visitors(before) if key != gone}
-    assert {row[1].partition("/")[2].partition("-")[0] for row in after["delivery"]} == {"bob", "cid"}
+    assert {row[1].partition("-")[0] for row in after["delivery"]} == {"bob", "cid"}
     for table in ("publication", "version", "operation", "catalogue"):
         assert after.get(table) == before.get(table)
     report = replayed(opened())
@@ -145,6 +145,47 @@ def test_an_unknown_session_removes_nothing_and_says_so(opened: Opened) -> None:
         asyncio.run(forget(opened(), "other", "ann"))
     with pytest.raises(ArgumentError, match="name a session, a source or both"):
         asyncio.run(forget(opened(), T))
+
+
+def test_a_session_is_forgotten_while_the_service_runs(tmp_path: Path) -> None:
+    """Pages that were learnt from go at once, those in open windows when these end, and nobody else's. The replay at
+    the end agrees, and a restart in between goes on."""
+
+    async def test() -> None:
+        async with house(tmp_path, snapshot_every=10) as h:
+
+            async def theirs(name: str) -> int:
+                key = visitor(h.server.session_key, T, name, None, None).key
+                await h.engine.flush()
+                return sum([glance(page.record).visitor == key async for page in h.store.all_pages()])
+
+            await traffic(h, 6)
+            late = await h.rank(session_id="ann")
+            await h.accept(late, late.ranking[0])
+            others, pages = await theirs("bob"), await theirs("ann")
+            assert pages > 10
+            answer = await h.engine.forget(T, ForgetCall("a request", session_id="ann"))
+            await h.engine.close_due()
+            await h.engine.forgetting.carry_out()
+            left = await theirs("ann")
+            assert 0 < left < pages  # open windows
+            await h.restart()
+            await h.later(1)
+            returned = await h.rank(session_id="ann")  # after the request: a new beginning
+            await h.close()
+            h.now += 60_000
+            await h.engine.close_due()
+            await h.engine.forgetting.carry_out()
+            assert await theirs("ann") == 1 and h.record(returned).visitor
+            assert await theirs("bob") == others
+            assert answer.done_by <= moment(h.now)
+            await h.restart()
+            await h.engine.forgetting.carry_out()
+            assert h.engine.forgetting.pages == 0  # it is known to be done
+            lines = [line async for line in h.engine.export(T, None)]
+            assert not [line for line in lines if "a request" in line]
+
+    run(test())
 
 
 def test_a_store_in_use_is_refused(opened: Opened) -> None:
@@ -244,11 +285,3 @@ def test_a_report_of_a_page_that_was_deleted_is_late_and_does_not_bring_it_back(
         assert (await house.stop_and_replay()).lost == 0
 
     run(story())
-
-
-def test_event_ids_of_pages_with_many_clicks_are_not_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saferank.service.commands.forgetting.MOST_CLICKS", 1)
-    filled(tmp_path)
-    told = asyncio.run(forget(SqliteStore(tmp_path), T, "ann"))
-    assert (told.pages, told.events, told.untried) == (24, 16, 8)  # a third of the pages has two clicks
-    assert told.sentences()[1] == "event ids of 8 pages with more than 1 clicks stay (keep_days)"

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from saferank.service.commands.propensities import first_place_chances
-from saferank.store.page_record import NO_LAW, Law, PageRecord
+from saferank.service.commands.serving import first_place_chances
+from saferank.store.page_record import NO_LAW, TARGET_BIT, Law, PageRecord
 
 EVERYTHING = PageRecord(
     impression=bytes(16), tenant="t", context="c", policy="p", form="", arm=0, knowledge=1, round=1, window_ms=1, k=2,
@@ -42,6 +42,20 @@ def test_of_a_drawn_page_they_are_exact_given_its_class(legal: tuple[bool, ...])
     expected = [likelihood(pages[place]) / total if place in pages else 0.0 for place in range(4)]
     bits = sum(1 << other for other, safe in enumerate(legal, 1) if safe)
     assert first_place_chances(drawn(bits)) == pytest.approx(expected)
+
+
+def test_of_a_page_that_renews_a_certificate_they_are_those_of_its_law() -> None:
+    """After the draw the two items of the target, here b and x, are exchanged with probability .12."""
+
+    def renewed(page: tuple[str, ...]) -> float:
+        exchanged = tuple({"b": "x", "x": "b"}.get(item, item) for item in page)
+        return 0.88 * likelihood(page) + 0.12 * likelihood(exchanged)
+
+    marks = 1 << TARGET_BIT
+    law = Law(bytes(4), bytes([4] * 4), tuple(WEIGHTS.values()), (0b1110, marks, marks, 0))
+    pages = [("a", "b"), ("b", "a"), ("x", "b"), ("y", "b")]
+    total = math.fsum(map(renewed, pages))
+    assert first_place_chances(EVERYTHING._replace(law=law)) == pytest.approx([renewed(page) / total for page in pages])
 
 
 def test_another_group_cannot_be_first() -> None:

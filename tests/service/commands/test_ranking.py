@@ -7,6 +7,7 @@ import pytest
 
 from saferank.service.knowledge.arms import EXPLORE, HOLDOUT, OFF
 from saferank.service.knowledge.fold import MOST_SIZES
+from saferank.service.wire.calls import PageNotes
 from saferank.service.wire.problems import Problem
 from tests.service.engine_harness import BASE, CANDIDATES, T, house, run
 
@@ -283,10 +284,10 @@ def test_explanations(tmp_path: Path) -> None:
     async def test() -> None:
         async with house(tmp_path) as h:
             page = await h.rank(explain=True)
-            assert page.explanation is not None
+            assert isinstance(page.explanation, PageNotes)
             assert [note.item for note in page.explanation.positions] == page.ranking
             off = await h.rank(explain=True, mode="off")
-            assert off.explanation is not None and "production" in off.explanation.text
+            assert isinstance(off.explanation, PageNotes) and "production" in off.explanation.text
 
     run(test())
 

@@ -5,28 +5,29 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from saferank.service.queries.all_contexts.sentences import overview_sentence
-from saferank.service.wire.effect_views import (
+import msgspec
+
+from saferank.service.queries.summary import overview_sentence
+from saferank.service.wire.views import (
     AlarmView,
+    ArmView,
+    ChallengerView,
     ContextChangeView,
+    ContextList,
+    ContextSummary,
+    ContextView,
     DayView,
     EffectView,
     FeedbackHealthView,
     FunnelView,
     GuardrailView,
     IntervalView,
+    LeaderChange,
     MarkerView,
     OverviewView,
-)
-from saferank.service.wire.views import (
-    ArmView,
-    ChallengerView,
-    ContextList,
-    ContextSummary,
-    ContextView,
-    LeaderChange,
     PairView,
     SwitchView,
+    TrafficView,
 )
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -34,6 +35,12 @@ OFF = SwitchView(on=False)
 FOUR = ["garden chairs", "lamps", "offers of the week", "tables"]
 WORDS = ["red", "wooden", "garden", "office", "small", "kids", "folding", "cheap", "designer", "outdoor"]
 THINGS = ["chair", "lamp", "table", "sofa", "shelf", "bed", "desk", "rug", "mirror", "stool"]
+
+
+def _plain(view: msgspec.Struct) -> dict[str, Any]:
+    """As the dashboard gets it."""
+    plain: dict[str, Any] = msgspec.to_builtins(view)
+    return plain
 
 
 def ago(**time: float) -> str:
@@ -59,12 +66,13 @@ def context_list(count: int, **more: Any) -> dict[str, Any]:
         facts: dict[str, Any] = {
             "name": name, "k": 5, "policy": "safe-draw", "mode": "off" if killed else "live", "killed": killed,
             "why": "a fault in the feed" if killed else None, "leader_version": 1 + 4 * moved + place % 3,
+            "waiting": False,
             "leader": [f"item-{number}" for number in range(5)], "moved": moved, "pages": pages,
             "served": arm(round(0.9 * pages), dice.uniform(0.3, 0.45)), "alarms": int(place % 120 == 50),
             "holdout": arm(round(0.1 * pages), dice.uniform(0.3, 0.42)), "last_change": ago(hours=1 + 7 * place % 900),
         }  # fmt: skip
         contexts.append(ContextSummary(**facts))
-    return ContextList(contexts=contexts, killed_everywhere=OFF).model_copy(update=more).model_dump(mode="json")
+    return _plain(msgspec.structs.replace(ContextList(contexts=contexts, killed_everywhere=OFF), **more))
 
 
 def days(count: int, lift: float) -> list[DayView]:
@@ -124,8 +132,9 @@ def overview(count: int, alarms_today: int = 0, **more: Any) -> dict[str, Any]:
         "differing_share": 0.314, "effect": BETTER, "days": days(28, 0.065), "markers": MARKERS,
         "funnel": FunnelView(
             contexts=count, with_evidence=some, changed_by_clicks=some // 2, stopped=count // 97,
-            undecided_for_long=count - some,
+            waiting=0, undecided_for_long=count - some,
         ),
+        "traffic": TrafficView(share=1.0), "unknowable": [],
         "changes": changes(count), "killed_everywhere": OFF, "alarms": [],
         "feedback": FeedbackHealthView(
             closed_pages=311_204, clicked_pages=94_310, accepted=48_211, duplicate=912, late=403,
@@ -133,7 +142,7 @@ def overview(count: int, alarms_today: int = 0, **more: Any) -> dict[str, Any]:
         ),
     }  # fmt: skip
     view = OverviewView(**{**facts, **more})
-    return view.model_copy(update={"sentence": overview_sentence(view, alarms_today)}).model_dump(mode="json")
+    return _plain(msgspec.structs.replace(view, sentence=overview_sentence(view, alarms_today)))
 
 
 def with_alarm(count: int) -> dict[str, Any]:
@@ -157,7 +166,7 @@ def without_holdout(count: int) -> dict[str, Any]:
 
 
 def empty() -> dict[str, Any]:
-    none = FunnelView(contexts=0, with_evidence=0, changed_by_clicks=0, stopped=0, undecided_for_long=0)
+    none = FunnelView(contexts=0, with_evidence=0, changed_by_clicks=0, stopped=0, waiting=0, undecided_for_long=0)
     feedback = FeedbackHealthView(closed_pages=0, clicked_pages=0, accepted=0, duplicate=0, late=0, refused={})
     nothing = EffectView(served=arm(0, 0), holdout=arm(0, 0), error=0.05, why_not="no counted page has closed yet")
     return overview(
@@ -190,11 +199,12 @@ def context(name: str, n_items: int = 30) -> dict[str, Any]:
         ),
         LeaderChange(version=1, leader=base, at=ago(days=9), cause="opened"),
     ]  # fmt: skip
-    return ContextView(
+    view = ContextView(
         name=name, k=5, sizes=[5], policy="safe-draw", rule="anytime:1e-5", certificate_days=14, window_seconds=1800,
-        mode="live", leader_version=4, leader=leader, base_ranking=items[:8], candidates=items[8:], pairs=pairs,
-        exploration="draws the order of 5 items",
+        mode="live", waiting=False, leader_version=4, leader=leader, base_ranking=items[:8], candidates=items[8:],
+        pairs=pairs, exploration="draws the order of 5 items",
         challenger=ChallengerView(item=items[9], against=items[3], s=0, n=0, index=1.0),
         versions=versions, pages=12_345, open_pages=312, killed=OFF, killed_everywhere=OFF, alarms={},
         arms={"explore": arm(10_800, 0.41), "holdout": arm(1_233, 0.38), "repeat": arm(100, 0.2)},
-    ).model_dump(mode="json")  # fmt: skip
+    )  # fmt: skip
+    return _plain(view)

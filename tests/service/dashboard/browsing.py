@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import msgspec
 import pytest
+from saferank_client import Client
 
 import saferank
-from saferank.client import Client
 from tests.running_service import serving
 from tests.service.dashboard import answers
 
@@ -58,7 +59,7 @@ class Watched:
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.answer("**/v1/contexts/*/effect", answers.BETTER.model_dump(mode="json"))
+        self.answer("**/v1/contexts/*/effect", msgspec.to_builtins(answers.BETTER))
 
     def answer(self, path: str, body: Any) -> None:
         """Answer a question in place of the service."""

@@ -4,12 +4,13 @@ No service runs: the files of the dashboard and the answers come from this proce
 picture called ``overview-500-1280-light``, is ``docs/images/dashboard.png``.
 """
 
-import json
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from saferank.service.http.app import dashboard_files
 from tests.service.dashboard import answers
@@ -45,7 +46,7 @@ def answering(page: "Page", overview: Answer, listed: Answer) -> None:
         elif path == "/v1/contexts":
             route.fulfill(json=listed())
         elif path.endswith("/effect"):
-            route.fulfill(json=json.loads(answers.BETTER.model_dump_json()))
+            route.fulfill(json=msgspec.to_builtins(answers.BETTER))
         else:
             route.fulfill(json=answers.context("lamps"))
 

@@ -92,7 +92,7 @@ def test_it_asks_for_a_key_where_one_is_needed(chromium: "Browser", tmp_path: Pa
     from saferank.service.keys import hashed
 
     settings = tmp_path / "settings.toml"
-    settings.write_text(f'[tenants.shop]\nrank = ["{hashed("a-rank-key")}"]\n', encoding="utf-8")
+    settings.write_text(f'[tenants.shop]\noperate = ["{hashed("an-operate-key")}"]\n', encoding="utf-8")
     with serving("--store", tmp_path / "store", "--config", settings) as service:
         page = chromium.new_page()
         page.set_default_timeout(WAIT)
@@ -102,7 +102,7 @@ def test_it_asks_for_a_key_where_one_is_needed(chromium: "Browser", tmp_path: Pa
         page.keyboard.type("a wrong key")
         page.keyboard.press("Enter")
         page.locator("#key-problem", has_text="does not open").wait_for()
-        page.locator("#key").fill("a-rank-key")
+        page.locator("#key").fill("an-operate-key")
         page.keyboard.press("Enter")
         page.locator("#contexts-more", has_text="No context yet").wait_for()
         kept = page.evaluate("[sessionStorage.length, localStorage.length, document.cookie, location.href]")

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from tests.service.dashboard import answers
@@ -116,7 +117,7 @@ def test_the_matrix_scrolls_inside_its_card(watched: Watched) -> None:
 def test_a_difference_is_coloured_only_by_its_interval(
     watched: Watched, effect: Any, words: str, tone: str | None
 ) -> None:
-    watched.answer("**/v1/contexts/*/effect", effect.model_dump(mode="json"))
+    watched.answer("**/v1/contexts/*/effect", msgspec.to_builtins(effect))
     page = made_up(watched)
     verdict = page.locator("#clicks .verdict")
     assert words in verdict.inner_text()

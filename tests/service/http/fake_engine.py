@@ -4,21 +4,35 @@ from collections.abc import AsyncIterator, Mapping
 
 from saferank.service.clock import milliseconds
 from saferank.service.http.metrics import ENGINE_METRICS
-from saferank.service.knowledge.arms.shadow import ShadowCounts
-from saferank.service.queries.shadow import shadow_view
-from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall, Safety, SettingsCall
-from saferank.service.wire.effect_views import EffectView, FeedbackHealthView, FunnelView, OverviewView
+from saferank.service.knowledge.arms import ShadowCounts
+from saferank.service.queries.effect import shadow_view
+from saferank.service.queries.export import EVERYTHING, Bounds
+from saferank.service.wire.calls import (
+    FeedbackAnswer,
+    FeedbackCall,
+    PageNotes,
+    RankAnswer,
+    RankCall,
+    Safety,
+    SettingsCall,
+    TrafficCall,
+)
 from saferank.service.wire.problems import Problem
-from saferank.service.wire.shadow_views import ShadowView
 from saferank.service.wire.views import (
     ArmView,
     ContextList,
     ContextView,
+    EffectView,
+    FeedbackHealthView,
+    FunnelView,
     ImpressionView,
     LeaderAt,
     LeaderChange,
     LeaderChanges,
+    OverviewView,
+    ShadowView,
     SwitchView,
+    TrafficView,
 )
 
 NOW = "2026-03-01T12:00:00.000Z"
@@ -47,6 +61,7 @@ class FakeEngine:
         return RankAnswer(
             impression_id="page", token="token:" + ",".join(shown), ranking=shown, leader_version=0, closes_at=LATER,
             mode=call.mode or "live", safety=Safety(swaps=0, explored=None, allowance_ok=True),
+            explanation=PageNotes(text="", arm="off", positions=[]),
         )  # fmt: skip
 
     async def feedback(self, tenant: str, calls: list[FeedbackCall]) -> list[FeedbackAnswer | Problem]:
@@ -84,13 +99,20 @@ class FakeEngine:
         self._note(tenant, call)
         return await self.context(tenant, context)
 
+    async def set_traffic(self, tenant: str, call: TrafficCall) -> TrafficView:
+        self._note(tenant, call)
+        return TrafficView(share=call.share, since=NOW, why=call.why)
+
     async def overview(self, tenant: str) -> OverviewView:
         self._note(tenant, None)
         nothing = ArmView(pages=0, clicked_pages=0, clicks=0)
         return OverviewView(
-            sentence="Nothing yet.", now=NOW, mode="live", policy="original", pages=0, served_share=None,
-            differing_share=None, effect=EffectView(served=nothing, holdout=nothing, error=0.05), days=[], markers=[],
-            funnel=FunnelView(contexts=0, with_evidence=0, changed_by_clicks=0, stopped=0, undecided_for_long=0),
+            sentence="Nothing yet.", now=NOW, mode="live", policy="original", traffic=TrafficView(share=1.0),
+            unknowable=[], pages=0, served_share=None, differing_share=None,
+            effect=EffectView(served=nothing, holdout=nothing, error=0.05), days=[], markers=[],
+            funnel=FunnelView(
+                contexts=0, with_evidence=0, changed_by_clicks=0, stopped=0, waiting=0, undecided_for_long=0
+            ),
             changes=[], alarms=[], killed_everywhere=SwitchView(on=False),
             feedback=FeedbackHealthView(
                 closed_pages=0, clicked_pages=0, accepted=0, duplicate=0, late=0, refused={}
@@ -109,7 +131,7 @@ class FakeEngine:
             name=name, k=1, policy="original", rule="paper:1e-5", window_seconds=1800, mode="live", leader_version=0,
             leader=["a"], base_ranking=["a"], candidates=[], pairs=[], versions=[], pages=0, open_pages=0, arms={},
             killed=SwitchView(on=False), killed_everywhere=SwitchView(on=False), sizes=[1], certificate_days=14.0,
-            alarms={},
+            waiting=False, alarms={},
         )  # fmt: skip
 
     async def effect(self, tenant: str, name: str | None) -> EffectView:
@@ -136,10 +158,13 @@ class FakeEngine:
         self._note(tenant, impression_id)
         raise Problem(404, "Unknown impression", f"there is no page {impression_id!r}", "impression_id")
 
-    async def export(self, tenant: str, context: str | None, since: int | None) -> AsyncIterator[str]:
+    async def export_bounds(self, tenant: str, cursor: str | None) -> Bounds:
+        return Bounds() if cursor is None else Bounds(1, 7)
+
+    async def export(self, tenant: str, context: str | None, bounds: Bounds = EVERYTHING) -> AsyncIterator[str]:
         if context is not None:
             await self.context(tenant, context)
-        for seq in range(since or 0, 3):
+        for seq in range(max(0, bounds.after), 3):
             yield f'{{"seq": {seq}}}'
 
     def now(self) -> int:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from tests.running_service import LONGEST, RunningService, started
 
@@ -25,11 +25,13 @@ def _ready(address: str) -> None:
 
 def main() -> None:
     """What the process does; its argument is the settings as JSON."""
+    from saferank.service.engine import Engine
     from saferank.service.http.server import bind, run
     from saferank.service.json_logs import log_to_stderr
     from saferank.service.settings import Settings
     from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall
     from saferank.service.wire.problems import Problem
+    from tests.limits import set_limits
     from tests.service.http.fake_engine import FakeEngine
 
     class SlowEngine(FakeEngine):
@@ -43,8 +45,11 @@ def main() -> None:
                 await asyncio.sleep(LONGEST)
             print("engine stopped", flush=True)
 
-    settings = Settings(**json.loads(sys.argv[1]))
+    settings = Settings(**set_limits(json.loads(sys.argv[1])))
     log_to_stderr(settings.log_level)
     run(
-        settings, SlowEngine(), bind(settings.host, settings.port), lambda address: print("ready:", address, flush=True)
+        settings,
+        cast(Engine, SlowEngine()),
+        bind(settings.host, settings.port),
+        _ready,
     )

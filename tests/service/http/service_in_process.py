@@ -1,18 +1,18 @@
 """The application in this process, called through httpx."""
 
-from typing import Any
+from typing import Any, cast
 
 import httpx
 
-from saferank.service.http.app import make_app
-from saferank.service.http.gate import Gate
-from saferank.service.http.hub import Hub
+from saferank.service.engine import Engine
+from saferank.service.http.app import App
 from saferank.service.keys import hashed
 from saferank.service.settings import Settings, TenantKeys
+from tests.limits import set_limits
 from tests.service.http.fake_engine import FakeEngine
 
 RANK = {"context": "home", "base_ranking": ["a", "b", "c"], "candidates": ["x"], "k": 2}
-SHOP = TenantKeys(rank=(hashed("shop-rank"),), feedback=(hashed("shop-feedback"),))
+SHOP = TenantKeys(**{role: (hashed(f"shop-{role}"),) for role in ("rank", "feedback", "read", "operate")})
 BANK = TenantKeys(rank=(hashed("bank-rank"),))
 
 
@@ -21,8 +21,7 @@ class Service:
 
     def __init__(self, **settings: Any) -> None:
         self.engine = FakeEngine()
-        self.hub = Hub(Settings(**settings), self.engine)
-        self.app: Gate = make_app(self.hub)
+        self.app = App(Settings(**set_limits(settings)), cast(Engine, self.engine))
 
     def client(self, address: str = "127.0.0.1", host: str = "localhost") -> httpx.AsyncClient:
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False, client=(address, 1))

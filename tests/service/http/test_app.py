@@ -10,8 +10,10 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from saferank.service.http.hub import SWITCHES_A_SECOND, SWITCHES_AT_ONCE, TenantLimits
+from saferank.service.http.app import SWITCHES_A_SECOND, SWITCHES_AT_ONCE
+from saferank.service.http.limits import TenantLimits
 from saferank.service.keys import hashed
+from saferank.service.queries.export import Bounds
 from saferank.service.wire.calls import RankAnswer, RankCall
 from tests.service.http.service_in_process import BANK, RANK, SHOP, Service
 
@@ -61,7 +63,7 @@ def test_rank_gives_the_page() -> None:
 
 
 def test_explanation_is_there_when_asked_for() -> None:
-    assert post(Service(), "/v1/rank", {**RANK, "explain": True}).json()["explanation"] is None  # of the fake engine
+    assert post(Service(), "/v1/rank", {**RANK, "explain": True}).json()["explanation"]["arm"] == "off"
 
 
 def test_feedback_alone_and_in_a_batch() -> None:
@@ -217,12 +219,43 @@ def test_a_feedback_key_can_send_feedback_with_tokens_and_nothing_else() -> None
     assert len(service.engine.seen) == 1
 
 
+def test_a_key_opens_what_its_role_needs_and_no_more() -> None:
+    service, switch = Service(**KEYS), {"on": True, "why": "x"}
+    calls = {
+        "rank": post(service, "/v1/rank", RANK, {"x-api-key": "shop-operate"}),
+        "feedback": post(service, "/v1/feedback", FEEDBACK, {"x-api-key": "shop-read"}),
+        "read": get(service, "/v1/overview", {"x-api-key": "shop-rank"}),
+        "operate": post(service, "/v1/kill", switch, {"x-api-key": "shop-read"}),
+    }
+    for role, answer in calls.items():
+        refused(answer, 403, saying=f"key of role {role}")
+    for path in ("/v1/contexts/c/reset", "/v1/contexts/c/rollback", "/v1/contexts/c/settings", "/v1/traffic"):
+        refused(post(service, path, switch, {"x-api-key": "shop-rank"}), 403)
+    for path in ("/v1/overview", "/v1/contexts", "/v1/export"):
+        for role in ("read", "operate"):
+            assert get(service, path, {"x-api-key": f"shop-{role}"}).status_code == 200
+    assert post(service, "/v1/kill", switch, {"x-api-key": "shop-operate"}).status_code == 200
+
+
+def test_what_an_operator_does_is_logged_with_the_name_of_the_key_and_the_request(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    headers = {"x-api-key": "shop-operate", "x-request-id": "mine"}
+    post(Service(**KEYS), "/v1/contexts/c/kill", {"on": True, "why": "x"}, headers)
+    (record,) = [record for record in caplog.records if record.getMessage() == "operator action"]
+    facts = record.saferank_fields  # type: ignore[attr-defined]
+    assert facts == {
+        "actor": f"operate {hashed('shop-operate')[7:15]}", "tenant": "shop", "request_id": "mine",
+        "path": "/v1/contexts/c/kill",
+    }  # fmt: skip
+
+
 def test_metrics_are_open_to_this_machine_only() -> None:
     service = Service(**KEYS)
     assert get(service, "/metrics").status_code == 200
     refused(get(service, "/metrics", address="192.0.2.7"), 401)
     refused(get(service, "/metrics", {"x-forwarded-for": "192.0.2.7"}), 401)
-    assert get(service, "/metrics", {"x-api-key": "shop-rank"}, address="192.0.2.7").status_code == 200
+    assert get(service, "/metrics", {"x-api-key": "shop-read"}, address="192.0.2.7").status_code == 200
     assert get(service, "/healthz", address="192.0.2.7").status_code == 200
 
 
@@ -230,7 +263,7 @@ def test_without_keys_a_foreign_host_name_is_refused() -> None:
     refused(get(Service(), "/v1/contexts", host="attacker.example"), 421)
     for host in ("127.0.0.1:8080", "localhost:1", "[::1]:80", "[::1]"):
         assert get(Service(), "/v1/contexts", host=host).status_code == 200
-    assert get(Service(**KEYS), "/v1/contexts", {"x-api-key": "shop-rank"}, host="shop.example").status_code == 200
+    assert get(Service(**KEYS), "/v1/contexts", {"x-api-key": "shop-read"}, host="shop.example").status_code == 200
 
 
 # --- reading and acting ---
@@ -312,12 +345,12 @@ def test_without_operator_keys_nobody_switches_off_all_tenants_unless_there_are_
 
 
 def test_export_is_lines_of_json() -> None:
-    answer = get(Service(), "/v1/export?since=1")
+    answer = get(Service(), "/v1/export?cursor=start")
     assert answer.headers["content-type"].startswith("application/x-ndjson")
     assert [json.loads(line)["seq"] for line in answer.text.splitlines()] == [1, 2]
     refused(get(Service(), "/v1/export?context=unknown"), 404, "context")
-    refused(get(Service(), "/v1/export?since=x"), 422, "since", "whole number")
-    refused(get(Service(), "/v1/export?since=-1"), 422, "since")
+    assert answer.headers["x-saferank-cursor"] == Bounds(1, 7).cursor
+    assert "x-saferank-cursor" not in get(Service(), "/v1/export").headers
     refused(get(Service(), "/v1/export?context=%00"), 422, "context")
 
 
@@ -340,7 +373,7 @@ def test_a_tenant_that_sends_too_much_is_told_when_to_come_back() -> None:
     answer = post(service, "/v1/rank", RANK, key)
     refused(answer, 429, None, "try again")
     assert int(answer.headers["retry-after"]) > 900
-    refused(get(service, "/v1/contexts", key), 429)
+    refused(get(service, "/v1/contexts", {"x-api-key": "shop-read"}), 429)
     assert post(service, "/v1/rank", RANK, {"x-api-key": "bank-rank"}).status_code == 200
 
 
@@ -436,7 +469,7 @@ def test_a_body_that_is_whole_needs_a_place_unless_it_is_a_kill_switch(monkeypat
 
 def test_the_kill_switch_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     service = Service(max_in_flight=1)
-    monkeypatch.setattr(service.hub.pulse, "is_behind", lambda: True)
+    monkeypatch.setattr(service.app.lag, "is_behind", lambda: True)
     refused(post(service, "/v1/rank", RANK), 503)
     for path in ("/v1/kill", "/v1/contexts/home/kill", "/v1/operator/kill"):
         assert post(service, path, {"on": True, "why": "now"}).status_code == 200
@@ -444,13 +477,14 @@ def test_the_kill_switch_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_kill_switch_is_not_refused_for_the_rate_of_its_tenant() -> None:
     service, key = Service(tenants={"shop": SHOP}, tenant_rate=0.001, tenant_burst=1), {"x-api-key": "shop-rank"}
+    operate = {"x-api-key": "shop-operate"}
     assert post(service, "/v1/rank", RANK, key).status_code == 200
     refused(post(service, "/v1/rank", RANK, key), 429)
     for path in ("/v1/kill", "/v1/contexts/home/kill"):
         for on in (True, False):
-            assert post(service, path, {"on": on, "why": "now"}, key).status_code == 200
+            assert post(service, path, {"on": on, "why": "now"}, operate).status_code == 200
         refused(post(service, path, {"on": True, "why": "now"}, {"x-api-key": "shop-feedback"}), 403)
-    refused(post(service, "/v1/contexts/home/reset", {"why": "now"}, key), 429)
+    refused(post(service, "/v1/contexts/home/reset", {"why": "now"}, operate), 429)
     assert [get(service, path).status_code for path in ("/healthz", "/readyz")] == [200] * 2
 
 
@@ -466,7 +500,7 @@ def test_feedback_keys_send_small_bodies_and_are_charged_before_anything_is_read
 def test_an_event_loop_that_is_behind_takes_no_new_work(monkeypatch: pytest.MonkeyPatch) -> None:
     service = Service()
     assert get(service, "/v1/contexts").status_code == 200
-    monkeypatch.setattr(service.hub.pulse, "is_behind", lambda: True)
+    monkeypatch.setattr(service.app.lag, "is_behind", lambda: True)
     for answer in (get(service, "/v1/contexts"), post(service, "/v1/rank", RANK)):
         refused(answer, 503)
         assert answer.headers["retry-after"] == "1"
@@ -475,7 +509,7 @@ def test_an_event_loop_that_is_behind_takes_no_new_work(monkeypatch: pytest.Monk
 
 def test_a_service_that_stops_takes_nothing_new() -> None:
     service = Service()
-    service.hub.stopping = True
+    service.app.stopping = True
     refused(post(service, "/v1/rank", RANK), 503)
     refused(get(service, "/readyz"), 503)
     assert get(service, "/healthz").status_code == 200
@@ -528,7 +562,7 @@ def test_metrics_count_by_endpoint_and_status() -> None:
 def test_kill_calls_have_a_limit_of_their_own() -> None:
     service, switch = Service(tenant_rate=1, tenant_burst=1), {"on": True, "why": "a storm"}
     assert SWITCHES_AT_ONCE >= 10 and SWITCHES_A_SECOND > 0
-    service.hub.switch_limits = TenantLimits(0.001, 3, time.monotonic)
+    service.app.switch_limits = TenantLimits(0.001, 3, time.monotonic)
     assert [post(service, "/v1/rank", RANK).status_code for _ in range(2)] == [200, 429]
     assert [post(service, "/v1/kill", switch).status_code for _ in range(4)] == [200, 200, 200, 429]
     refused(post(service, "/v1/contexts/home/kill", switch), 429, saying="tenant default may send")

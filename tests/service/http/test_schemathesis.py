@@ -10,7 +10,6 @@ import httpx
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from saferank.service.keys import hashed
 from tests.running_service import serving
 
 # What JSON Schema cannot say: k is at most the length of base_ranking, a context keeps its k, clicks belong to the
@@ -25,18 +24,23 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", 401, 404, 409, 422]
 
 # a guardrail without a holdout, and a policy that cannot take the items of a context, cannot be said in a schema
 [[operations]]
-include-name = ["POST /v1/contexts/{context}/settings", "POST /v1/contexts/{context}/reset"]
+include-name = [
+  "POST /v1/contexts/{context}/settings", "POST /v1/contexts/{context}/reset", "POST /v1/forget", "POST /v1/beacon",
+  "POST /ubi_events", "POST /ubi_queries", "POST /ubi_rank", "GET /v1/export",
+]
 checks.positive_data_acceptance.expected-statuses = ["2xx", 401, 404, 422]
 """
-KEYS = f'[tenants.shop]\nrank = ["{hashed("secret")}"]\n'
 
 
 def test_the_document_is_true(tmp_path: Path) -> None:
     (tmp_path / "schemathesis.toml").write_text(CONFIGURATION, encoding="utf-8")
-    (tmp_path / "serve.toml").write_text(KEYS, encoding="utf-8")
-    with serving("--store", tmp_path / "store", "--config", tmp_path / "serve.toml", "--set", "max_items=30") as server:
+    quiet = (
+        "--set",
+        "log_level=error",
+    )  # nobody reads its lines, and a full pipe would stop it
+    with serving("--store", tmp_path / "store", "--set", "max_items=30", *quiet) as server:  # no keys: all is open
         command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.address}/openapi.json"]
-        options = ["-H", "Authorization: Bearer secret", "--seed", "1", "--max-examples", "40", "--no-color"]
+        options = ["--seed", "1", "--max-examples", "20", "--no-color"]
         done = subprocess.run(
             [*command, *options], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
             env={**os.environ, "PYTHONWARNINGS": "default"},

@@ -7,8 +7,7 @@ import pytest
 
 from saferank.policies import freeze
 from saferank.service.knowledge.knowledge import ROUNDS
-from saferank.service.knowledge.scratch import Scratch
-from saferank.service.knowledge.view import View, _copied, _law
+from saferank.service.knowledge.view import Scratch, View, _copied, _law
 from saferank.store.page_record import Law
 from saferank.verbs import choose, new_impression
 from tests.service.knowledge.test_page_check import SERVED

@@ -1,13 +1,18 @@
 """The heartbeat: freshness by clocks that may jump, stand still or disagree with the store."""
 
 import asyncio
+import contextlib
+from pathlib import Path
 
 import pytest
 
-from saferank.service.protocol.heart import LONGEST_JUMP, MARGIN, Heart
+from saferank.service.engine import Engine
+from saferank.service.protocol.heartbeat import LONGEST_JUMP, MARGIN, Heart
 from saferank.service.protocol.switches import Switches
+from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
 from saferank.store.contract import OperationKind, StoreUnavailableError
-from tests.service.engine_harness import run
+from tests.service.engine_harness import BASE, House, T, run
+from tests.service.protocol.test_guard import written
 from tests.store.memory import MemoryStore
 
 LEASE = 5.0
@@ -19,8 +24,10 @@ class Machine:
     def __init__(self) -> None:
         self.store_ms, self.seconds, self.wall_seconds = 1_700_000_000_000, 100.0, 1_600_000_000.0
         self.store = MemoryStore(lambda: self.store_ms)
-        self.heart = Heart("me", self.store, self, Switches(), LEASE)
+        self.heart = Heart("me", self.store, self, Switches(), LEASE, self.read_keys)
         self.unread = 0.0  # passes before the next reading of the wall clock
+
+    async def read_keys(self) -> None: ...
 
     def monotonic(self) -> float:
         return self.seconds
@@ -197,3 +204,48 @@ def test_time_does_not_go_back_because_an_answer_came_late() -> None:
         assert before < machine.heart.now() <= machine.store_ms
 
     run(story())
+
+
+def test_a_leap_of_the_stores_clock_is_not_followed(tmp_path: Path) -> None:
+    """PostgreSQL's clock is ten minutes ahead for some seconds. No window of the future is closed: afterwards reports
+    are accepted as before, and nothing that was acknowledged is lost."""
+
+    async def test() -> None:
+        h, leap = House(tmp_path, window_seconds=60, freshness_seconds=5), 0
+        store = MemoryStore(lambda: h.now + leap)
+        engine = Engine(h.settings, store, h, "one")
+        await engine.start(loops=False)
+
+        async def click(page: RankAnswer) -> FeedbackAnswer:
+            calls = [FeedbackCall(token=page.token, clicks=page.ranking[:1])]
+            (answer,), _ = await asyncio.gather(engine.feedback(T, calls), written(engine))
+            assert isinstance(answer, FeedbackAnswer)
+            return answer
+
+        pages = [await engine.rank(T, RankCall(context="c", base_ranking=BASE, k=3)) for _ in range(4)]
+        assert (await click(pages[0])).accepted
+        leap = 600_000
+        for _ in range(8):
+            h.now += 1000
+            await engine.beat()
+            with contextlib.suppress(StoreUnavailableError):
+                await engine.close_due()
+            assert engine.now() <= h.now + 1000
+        assert "leapt ahead" in str(engine.not_ready())
+        assert (await engine.rank(T, RankCall(context="c", base_ranking=BASE, k=3))).mode == "off"
+        leap = 0
+        h.now += 1000
+        await engine.beat()
+        assert engine.not_ready() is None
+        for page in pages[1:]:
+            assert (await click(page)).accepted
+        later = await engine.rank(T, RankCall(context="c", base_ranking=BASE, k=3))
+        assert (later.mode, (await click(later)).accepted) == ("live", True)
+        h.now += 61_000
+        await engine.beat()
+        await engine.close_due()
+        fold = engine.server.contexts.loaded(T, "c").fold  # type: ignore[union-attr]
+        assert sum(tally[2] for tally in fold.tallies) == 5
+        await engine.stop()
+
+    run(test())

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from saferank.service.knowledge.catalogues import pack_catalogue
-from saferank.service.queries.replay import verify
-from saferank.service.queries.replay_report import ReplayReport
+from saferank.service.queries.replay import ReplayReport, verify
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import OperationKind
 from saferank.store.embedded.file import FILE_NAME

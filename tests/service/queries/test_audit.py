@@ -1,12 +1,15 @@
 """The past as the log tells it: leaders by version and time, stories of pages, export."""
 
 import json
+import random
 from pathlib import Path
 
 import pytest
 
 from saferank.service.clock import moment
 from saferank.service.knowledge.view import View
+from saferank.service.queries.export import Bounds
+from saferank.service.wire.calls import RankAnswer
 from saferank.service.wire.problems import Problem
 from tests.service.engine_harness import BASE, CANDIDATES, House, T, house, run
 
@@ -101,20 +104,64 @@ def test_export_is_the_whole_log_of_a_tenant_in_order(tmp_path: Path) -> None:
             await h.later(0.1)
             await h.engine.kill(T, None, True, "pause")
             await h.close()
-            lines = [json.loads(line) async for line in h.engine.export(T, None, None)]
+            lines = [json.loads(line) async for line in h.engine.export(T, None)]
             kinds = [line["kind"] for line in lines]
             assert kinds == ["opened", "page", "opened", "page", "page", "kill"]
             assert [line["seq"] for line in lines] == sorted(line["seq"] for line in lines)
             assert (lines[1]["ranking"], lines[1]["clicks"]) == (page.ranking, [page.ranking[0]])
             assert lines[0]["candidates"] == CANDIDATES
             assert lines[4]["catalogue"] != lines[1]["catalogue"]
-            only = [json.loads(line) async for line in h.engine.export(T, "d", None)]
+            only = [json.loads(line) async for line in h.engine.export(T, "d")]
             assert {line["context"] for line in only} == {"d"}
-            rest = [json.loads(line) async for line in h.engine.export(T, None, lines[3]["seq"])]
+            rest = [json.loads(line) async for line in h.engine.export(T, None, Bounds(lines[3]["seq"]))]
             assert rest == lines[4:]
-            assert [line async for line in h.engine.export(T, None, lines[-1]["seq"])] == []
+            assert [line async for line in h.engine.export(T, None, Bounds(lines[-1]["seq"]))] == []
             with pytest.raises(Problem, match="no context"):
-                await anext(aiter(h.engine.export(T, "nowhere", None)))
+                await anext(aiter(h.engine.export(T, "nowhere")))
+
+    run(test())
+
+
+def test_a_continued_export_equals_a_whole_one_and_knows_all_clicks(tmp_path: Path) -> None:
+    """Pages are written later than they are issued, clicks come later still, another server writes when it can."""
+
+    async def test() -> None:
+        async with house(tmp_path, rule="paper:0.1") as h:
+            pieces: list[str] = []
+            cursor, dice = "start", random.Random(1)
+            waiting: list[RankAnswer] = []
+
+            async def go_on() -> int:
+                nonlocal cursor
+                bounds = await h.engine.export_bounds(T, cursor)
+                cursor = bounds.cursor
+                found = [line async for line in h.engine.export(T, None, bounds)]
+                pieces.extend(found)
+                return len(found)
+
+            for number in range(150):
+                waiting.append(await h.rank(dice.choice("cde")))
+                if dice.random() < 0.5:
+                    page = waiting.pop(dice.randrange(len(waiting)))
+                    await h.click(page, page.ranking[dice.randrange(3)])
+                if dice.random() < 0.3:
+                    await h.later(dice.choice([0.5, 3, 9]))
+                if number % 20 == 3:
+                    await go_on()
+                if number == 70:
+                    await h.engine.kill(T, "c", True, "a test")
+                    await h.engine.kill(T, "c", False, "a test")
+            await h.close()
+            await h.later(20)
+            assert await go_on() > 0
+            assert await go_on() == 0
+            assert pieces == [line async for line in h.engine.export(T, None)]
+            clicked = [json.loads(line)["clicks"] for line in pieces if '"kind":"page"' in line]
+            assert len(clicked) == 150 and sum(map(len, clicked)) > 15
+            for wrong in ("", "c1.", "c1.xyz", "1700000000000", "c1." + "g" * 12):
+                with pytest.raises(Problem) as caught:
+                    await h.engine.export_bounds(T, wrong)
+                assert (caught.value.status, caught.value.field) == (422, "cursor")
 
     run(test())
 
@@ -124,7 +171,7 @@ def test_an_export_of_many_events_is_read_in_pieces(tmp_path: Path) -> None:
         async with house(tmp_path) as h:
             for _ in range(1234):
                 await h.rank()
-            lines = [line async for line in h.engine.export(T, None, None)]
+            lines = [line async for line in h.engine.export(T, None)]
             assert len(lines) == 1235
 
     run(test())

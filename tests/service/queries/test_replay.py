@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from saferank.cli import main
-from saferank.service.queries.replay import DifferenceError, verify
-from saferank.service.queries.replay_report import ReplayReport
+from saferank.service.queries.replay import DifferenceError, ReplayReport, verify
 from saferank.store.contract import OperationKind, OperationRow, PageRow, Publication, VersionRow
 from saferank.store.embedded.file import FILE_NAME
 from saferank.store.embedded.store import SqliteStore

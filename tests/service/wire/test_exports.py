@@ -38,6 +38,17 @@ def test_sessions_have_every_closed_page_once_with_all_its_clicks() -> None:
     assert pages == {"one": ["a", "b"], "long": [], "two": []}
 
 
+def test_sessions_tell_arm_and_time_and_may_be_of_one_arm() -> None:
+    lines = [*LINES, {**page("held", 5, 9, "c"), "arm": "holdout"}]
+    for arm, names in ((None, {"one", "long", "two", "held"}), ("holdout", {"held"}), ("shadow", set())):
+        converter = Converter("sessions", at(55), arm)
+        found = [json.loads(line) for facts in lines for line in converter.take(facts)]
+        assert {line["impression_id"] for line in found} == names
+    assert (found or [json.loads(line) for line in Converter("sessions", at(55)).take(lines[-1])])[0].items() >= {
+        "arm": "holdout", "issued_at": at(5),
+    }.items()  # fmt: skip
+
+
 def test_ubi_has_a_query_and_an_event_for_every_click() -> None:
     lines = converted("ubi", at(55))
     assert all(set(action) == {"index"} for action in lines[::2])

@@ -60,6 +60,24 @@ def test_a_new_store_has_the_present_schema_and_survives_a_power_cut(tmp_path: P
         assert [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names] == [SCHEMA_VERSION, "wal", 2]
 
 
+def test_a_store_holds_keys_and_is_its_owners_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "above" / "store"
+    mask = os.umask(0o022)
+
+    async def look(store: Store) -> None:
+        modes.update({path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()})
+
+    modes: dict[str, int] = {}
+    try:
+        using(folder, look)
+        assert folder.stat().st_mode & 0o777 == 0o700
+        (folder / FILE_NAME).chmod(0o644)  # as it was made before
+        using(folder, look)
+    finally:
+        os.umask(mask)
+    assert set(modes.values()) == {0o600} and {FILE_NAME, f"{FILE_NAME}.lock", f"{FILE_NAME}-wal"} <= set(modes)
+
+
 @pytest.mark.parametrize("size", [1, 3, 4, 63, 64, 341, 1000])
 def test_groups_of_any_size_come_back(tmp_path: Path, size: int) -> None:
     async def act(store: Store) -> None:

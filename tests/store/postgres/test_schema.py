@@ -9,7 +9,7 @@ import pytest
 
 from saferank.store.contract import SCHEMA_VERSION, StoreError
 from saferank.store.opening import open_store
-from saferank.store.postgres import schema
+from saferank.store.postgres import connections
 from tests.postgres_process import PostgresProcess
 from tests.store.postgres_database import without_store
 
@@ -68,7 +68,7 @@ def test_missing_rights_are_named_with_the_fix(postgres_process: PostgresProcess
 
 
 def test_an_old_server_is_refused(postgres_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "server_version", lambda connection: 130_012)
+    monkeypatch.setattr(connections, "server_version", lambda connection: 130_012)
     assert refused(postgres_address).endswith("is PostgreSQL 13; saferank needs 14 or newer")
 
 
@@ -106,6 +106,6 @@ def test_a_first_start_that_ends_halfway_leaves_nothing(
 ) -> None:
     address = without_store(postgres_process.address())
     with monkeypatch.context() as patched:
-        patched.setattr(schema, "new_facts", lambda: [("session_key", None)])
+        patched.setattr(connections, "new_facts", lambda: [("session_key", None)])
         assert "cannot be used as a store: null value" in refused(address)
     opened(address)

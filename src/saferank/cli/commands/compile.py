@@ -27,11 +27,12 @@ def command(
     **What comes out**: one line with what was compiled, how long it took and where it is kept.
     """
     from saferank._kernel import cache_folder
-    from saferank.precompiling import jobs_for, precompile
-    from saferank.progress import KERNELS, Shown
+    from saferank.experiments.engines import cores
+    from saferank.precompiling import jobs_for
+    from saferank.progress import Shown
+    from saferank.simulation.compiling import compile_ahead
 
     started = time.monotonic()
     jobs = jobs_for(purpose, names_if_given(policies, "--policies"))
-    with Shown().meter(len(jobs), KERNELS) as meter:
-        precompile(jobs, meter)
+    compile_ahead(jobs, Shown(), cores())
     typer.echo(f"compiled for {purpose} in {time.monotonic() - started:.0f} s: {len(jobs)} parts in {cache_folder()}")

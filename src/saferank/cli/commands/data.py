@@ -26,7 +26,7 @@ from saferank.cli.terminal.options import (
     names_in,
     option,
 )
-from saferank.errors import ArgumentError, writing
+from saferank.errors import ArgumentError, unknown, writing
 from saferank.forecasting.forecast import POLICIES
 
 _POLICIES = ",".join(POLICIES)
@@ -58,7 +58,7 @@ def summary(
     from saferank.progress import MEGABYTES, progress_of
 
     if format not in FORMATS:
-        raise ArgumentError("format", f"unknown format {format!r}; known ones: {', '.join(FORMATS)}")
+        raise ArgumentError("format", unknown("format", format, FORMATS))
     size = log.stat().st_size if log.is_file() else 0
     with progress_of(True).meter(size, MEGABYTES) as meter:
         found = summarize_log(log, format, max_bad=max_bad, progress=meter)
@@ -170,7 +170,6 @@ def fit(
 
 
 def forecast(
-    context: typer.Context,
     log: Log,
     format: Format,
     pages_a_day: Annotated[float, option("N", "Pages of the whole site in a day; a query gets its share in the log.")],
@@ -194,7 +193,7 @@ def forecast(
             "those of the ranking",
         ),
     ] = None,
-    rule: Annotated[str, option("RULE", "Decision rule, anytime:ALPHA.")] = "anytime:1e-5",
+    rule: Annotated[str, option("RULE", "Decision rule, anytime:ALPHA or budget:ALPHA.")] = "anytime:1e-5",
     certificate_days: Annotated[
         float, option("DAYS", "Length of an epoch of certificates, as the service is set; 0: no end.")
     ] = 14.0,

@@ -35,7 +35,6 @@ from saferank.cli.terminal.options import (
 
 
 def simulate(
-    context: typer.Context,
     instances: Annotated[
         str,
         typer.Argument(metavar="INSTANCES", help="Instance file (JSON), or the word `embedded` for the built-in set."),
@@ -50,8 +49,8 @@ def simulate(
         list[str] | None,
         option(
             "RULE",
-            "Decision rule: paper:DELTA or anytime:ALPHA; 1/T is one over --rounds. May be given several times: "
-            "then all are played, each by the policies that take it.",
+            "Decision rule: paper:DELTA, anytime:ALPHA or budget:ALPHA; 1/T is one over --rounds. May be given several "
+            "times: then all are played, each by the policies that take it.",
             "paper:1/T, for safe-draw anytime:1/T",
         ),
     ] = None,
@@ -201,7 +200,7 @@ def compare(
     else:
         show_comparisons(found, loaded.provenance)
     if plot is not None:
-        typer.echo(found.save_plot(plot), err=as_json)
+        typer.echo(found.plot().save(plot), err=as_json)
 
 
 def bench(

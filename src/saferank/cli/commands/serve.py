@@ -3,7 +3,7 @@
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -22,7 +22,6 @@ def command(
     store: Annotated[
         str | None, option("STORE", "Folder of the store, or postgresql://... for several servers.", "saferank-store")
     ] = None,
-    workers: Annotated[int | None, option("N", "Processes that serve the port; needs PostgreSQL.", "1")] = None,
     policy: Annotated[str | None, option("NAME", "Policy of new contexts.", "safe-draw")] = None,
     rule: Annotated[str | None, option("RULE", "Decision rule of new contexts.", "anytime:1e-5")] = None,
     mode: Annotated[str | None, option("MODE", "live, shadow or off.", "live")] = None,
@@ -54,7 +53,7 @@ def command(
     load_checked_plugins(plugin or (), compiled=True)
     flags: dict[str, Any] = {
         "host": host, "port": port, "store": store, "policy": policy, "rule": rule, "mode": mode,
-        "window_seconds": window_seconds, "workers": workers,
+        "window_seconds": window_seconds,
     }  # fmt: skip
     effective = _settings(flags, setting or [], config, demo)
     if show_settings:
@@ -113,29 +112,58 @@ def _keys() -> None:
 def new(
     tenant: Annotated[str, typer.Argument(metavar="TENANT", help="Name of the tenant that the keys are for.")],
 ) -> None:
-    """Make a rank key and a feedback key for a tenant, and print the settings that let them in.
+    """Make a key of each role for a tenant, and print the settings that let them in.
 
-    Give the rank key to servers and the feedback key to web pages; only their hashes go into the settings, so the keys
-    themselves cannot be shown again.
+    rank is for servers (pages and their clicks), feedback for web pages (clicks by token), read for dashboards and
+    metrics, operate for whoever pulls switches, rolls back and resets. Only their hashes go into the settings, so the
+    keys themselves cannot be shown again.
 
     **Example**: `saferank keys new shop`
 
-    **What comes out**: the two keys as comments, and below them a section for the settings file.
+    **What comes out**: the four keys as comments, and below them a section for the settings file.
     """
-    from saferank.service.keys import hashed, new_key
+    from saferank.service.keys import Role, hashed, new_key
     from saferank.service.settings import check_tenant
 
     try:
         check_tenant(tenant)
     except ValueError as problem:
         raise InputError(f"TENANT: {problem}") from problem
-    rank, feedback = new_key("rank"), new_key("feedback")
-    typer.echo(f"# rank key, for servers:         {rank}")
-    typer.echo(f"# feedback key, for web pages:   {feedback}")
+    made = {role: new_key(role) for role in get_args(Role)}
+    for role, key in made.items():
+        typer.echo(f"# {role + ' key:':<14}{key}")
     typer.echo("# The lines above are secrets: store them elsewhere. The lines below go into the settings file.")
     typer.echo(f"[tenants.{json.dumps(tenant)}]")
-    typer.echo(f'rank = ["{hashed(rank)}"]')
-    typer.echo(f'feedback = ["{hashed(feedback)}"]')
+    for role, key in made.items():
+        typer.echo(f'{role} = ["{hashed(key)}"]')
+
+
+@keys.command("rotate", cls=PlainCommand)
+def rotate(
+    store: Annotated[
+        str, typer.Argument(metavar="STORE", help="Folder of a stopped service's store, or postgresql://...")
+    ],
+) -> None:
+    """Make a new key that signs tokens, while servers on PostgreSQL go on serving.
+
+    Every server accepts the new key before any signs with it, so no report is refused. The last five keys are
+    accepted; they never leave the store.
+
+    **Example**: `saferank keys rotate postgresql://db/rankings`
+
+    **What comes out**: the name of the key that signs from now on.
+    """
+    import asyncio
+
+    from saferank.service.token_keys import rotate
+    from saferank.store.contract import StoreError, StoreUnavailableError
+    from saferank.store.opening import open_store
+
+    try:
+        name = asyncio.run(rotate(open_store(store)))
+    except (StoreError, StoreUnavailableError) as problem:
+        raise InputError(str(problem)) from problem
+    typer.echo(f"tokens are signed with {name} from now on")
 
 
 @keys.command("operator", cls=PlainCommand)

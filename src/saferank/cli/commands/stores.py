@@ -81,6 +81,9 @@ def export(
         str, option("NAME", "events (everything), sessions, or ubi (bulk NDJSON).", True, "--format")
     ] = "events",
     tenant: Annotated[str | None, option("NAME", "Only this tenant.", "all tenants")] = None,
+    arm: Annotated[
+        str | None, option("NAME", "Only pages of this arm (explore, holdout, ...), of sessions and ubi.", "all arms")
+    ] = None,
     out: Annotated[Path | None, option("FILE", "The file to write.", "standard output")] = None,
 ) -> None:
     """Write a service's log as lines of JSON.
@@ -95,7 +98,7 @@ def export(
     """
     from saferank.service.queries.offline_export import export
 
-    export(store, form, tenant, sys.stdout.buffer if out is None else out)
+    export(store, form, tenant, sys.stdout.buffer if out is None else out, arm)
 
 
 def backup(

@@ -31,7 +31,6 @@ _FROM_PROFILE = "of the profile"
 
 
 def reproduce(
-    context: typer.Context,
     out: Annotated[Path, option("DIR", "Folder for everything that comes out.")],
     profile: Annotated[
         str, option("NAME", "quick (20 queries, 10 repetitions) or paper (100 queries, 100 repetitions).")
@@ -41,7 +40,7 @@ def reproduce(
     policies: Policies = None,
     models: Annotated[str | None, option("NAMES", "Click models, with commas between.")] = "pbm,cm",
     rule: Annotated[
-        str, option("RULE", "Decision rule: paper:DELTA or anytime:ALPHA; 1/T is one over --rounds.")
+        str, option("RULE", "Decision rule: paper:DELTA, anytime:ALPHA or budget:ALPHA; 1/T is one over --rounds.")
     ] = "paper:1/T",
     positions: Positions = 5,
     items: Annotated[
@@ -64,6 +63,13 @@ def reproduce(
     ] = None,
     study_instances: Annotated[
         Path | None, option("FILE", "Instance file for the study, beside the embedded set.", "none")
+    ] = None,
+    optimal: Annotated[
+        str | None, option("ID", "The query whose original ranking is optimal.", "the one that comes nearest")
+    ] = None,
+    none_of_best: Annotated[
+        str | None,
+        option("ID", "The query whose original ranking holds none of the best items.", "the one that comes nearest"),
     ] = None,
     max_bad: MaxBad = 0.01,
     plugin: Plugins = None,
@@ -93,12 +99,10 @@ def reproduce(
     sensitivity.json and study.json with all curves; DIR/instances.json with the click models.
     """
     given = asked(locals(), policies=names_in, models=names_in, without=names_in)
-    from saferank.checks.plugin import load_checked_plugins
     from saferank.cli.terminal.tables import show_report
     from saferank.reproduction.reproduce import reproduce
 
     given |= {"plugins": given.pop("plugin") or (), "without": given["without"] or ()}
-    load_checked_plugins(given["plugins"], compiled=True)
     done = reproduce(**given)
     if done.report is None:
         typer.echo(out / "results.json")

@@ -120,17 +120,16 @@ def flag(name: str, help: str) -> Any:
 
 
 def asked(options: dict[str, Any], **reads: Callable[[str, str], Any]) -> dict[str, Any]:
-    """The arguments for the function of the library: a command's options (its ``locals()``), and the command itself.
+    """The arguments for the function of the library: a command's options (its ``locals()``).
 
     Options have the names of arguments; ``reads`` are those whose text is a list or the like. What they may be, the
     function knows.
     """
-    given = {name: value for name, value in options.items() if name != "context"}
+    given = dict(options)
     for name, read in reads.items():
         if given[name] is not None:
             given[name] = read(given[name], f"--{name}")
-    context = options.get("context")
-    return given if context is None else {**given, "command": context.obj}
+    return given
 
 
 Policies = Annotated[

@@ -179,7 +179,7 @@ def pair_table(found: "Comparisons") -> Table:
 
 def _pair_cells(pair: "Comparison", each: "ModelDifference") -> tuple[str, ...]:
     across = "-" if each.stderr_across is None else plainly(each.stderr_across)
-    outcomes = f"{each.wins} {each.ties} {each.losses}"
+    outcomes = f"{each.wins} {each.ties} {each.losses}" if each.wins + each.ties + each.losses else "-"
     tested = ("-" if p is None else f"{p:.1g}" for p in (each.p_value, each.p_holm))
     within = str(Measured(each.difference, each.stderr_within))
     return each.model, in_lines(pair.a, _TWO_NAMES), in_lines(pair.b, _TWO_NAMES), within, across, outcomes, *tested
@@ -201,6 +201,8 @@ def tail_table(found: "Comparisons") -> Table:
 
 def show_report(report: "Report") -> None:
     """Print the claims and in the end the path of the page."""
+    for weakness in report.weaknesses:
+        typer.echo(f"{weakness}: claims under it are about other users")
     show_claims(report.claims, report.data, report.not_run)
     typer.echo(report.page)
 
@@ -216,7 +218,8 @@ def show_claims(claims: Sequence[Claim], data: str, not_run: Sequence[NotRun] = 
             )
     for reason, count in Counter(each.reason for each in not_run if each.of_the_paper).items():
         typer.echo(f"not run: {count} {'claim' if count == 1 else 'claims'}: {reason}")
-    typer.echo(headline([claim for claim in claims if claim.of_the_paper], data))
+    missing = sum(claim.of_the_paper for claim in not_run)
+    typer.echo(headline([claim for claim in claims if claim.of_the_paper], data, missing))
 
 
 def claims_table(claims: Sequence[Claim]) -> Table:

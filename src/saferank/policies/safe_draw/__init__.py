@@ -33,13 +33,13 @@ from saferank.policies.safe_draw.constants import RACERS, TRUST
 from saferank.policies.safe_draw.large import LargeState
 from saferank.policies.safe_draw.small import SmallState
 from saferank.policies.safe_draw.trust import Trust, new_trust
-from saferank.policies.shared.derivation import close_ranks
+from saferank.policies.shared.derivation import close_ranks, with_more_in_order
 from saferank.policies.shared.epochs import advance
 from saferank.policies.shared.issuing import freeze
 from saferank.policies.shared.room import has_room
 from saferank.randomness import Words
 from saferank.safety.worst_case import MOST_SEATS
-from saferank.statistics.bets import EVEN_WEIGHTS, SLOT_WEIGHTS, Bets, BetTable, bet_table, new_bets
+from saferank.statistics.bets import EVEN_WEIGHTS, SLOT_WEIGHTS, Bets, BetTable, bet_table, budget, new_bets, same_level
 from saferank.verbs import Flags, Impression, Ints, Items, choose, learn
 
 State = SmallState | LargeState
@@ -51,7 +51,7 @@ MOST_POSITIONS = 63 - RACERS
 
 
 class SafeDraw(NamedTuple):
-    """Hyper-parameters: the table of the bets, which knows alpha, and how likely production has two items right."""
+    """Hyper-parameters: the table of the bets, which knows the errors of pairs, and the trust in production."""
 
     table: BetTable
     trust: float
@@ -62,6 +62,7 @@ class Known(NamedTuple):
 
     round: Ints
     learned: Ints
+    order: Items
     trust: Trust
     duels: Bets
 
@@ -139,11 +140,14 @@ def _start_large(setup: Setup) -> tuple[SafeDraw, State]:
 
 
 def _start_as(setup: Setup, is_large: bool) -> tuple[SafeDraw, State]:
-    table = bet_table(setup.rule.level, SLOT_WEIGHTS if is_large else EVEN_WEIGHTS)
+    level = setup.rule.level
+    levels = budget(level, setup.n_positions, setup.n_items) if setup.rule.kind == "budget" else same_level(level)
+    table = bet_table(levels, SLOT_WEIGHTS if is_large else EVEN_WEIGHTS)
     policy = SafeDraw(table, TRUST if setup.trust is None else setup.trust)
     places = setup.n_positions + RACERS
     duels = new_bets(setup.n_items, setup.lifetime, places * (places - 1))
-    known = Known(np.zeros(1, np.int64), np.zeros(1, np.int64), new_trust(setup.n_items), duels)
+    order = np.arange(setup.n_items, dtype=np.uint32)
+    known = Known(np.zeros(1, np.int64), np.zeros(1, np.int64), order, new_trust(setup.n_items), duels)
     base, present = np.arange(setup.n_positions, dtype=np.uint32), np.ones(setup.n_items, np.bool_)
     return policy, (large if is_large else small).arranged(known, base, present)
 
@@ -159,7 +163,13 @@ def _rebuild(policy: SafeDraw, state: State, base: Items) -> State:
 
 def _regroup(policy: SafeDraw, state: State, present: Flags) -> State:
     """Production's ranking closes up when one of its items leaves."""
-    return _arranged(state, close_ranks(_plan(state).base_of(state), present), present)
+    order = with_more_in_order(state.order, len(present))
+    return _arranged(state, close_ranks(_plan(state).base_of(state), present, order), present)
+
+
+def _reorder(policy: SafeDraw, state: State, order: Items) -> State:
+    """Untried candidates are tried in this order from now on."""
+    return _arranged(state._replace(order=order), _plan(state).base_of(state), _plan(state).present_items(state))
 
 
 def _plan(state: State) -> Any:
@@ -197,11 +207,14 @@ KIND = register(
     certifies=True,
     safe=True,
     rule=given_rule,
-    rules=("anytime",),
+    rules=("anytime", "budget"),
+    keeps_budget=True,
     most_positions=MOST_POSITIONS,
     compared=lambda setup: max(min(setup.n_items, MOST_SEATS), setup.n_positions + RACERS),
     regroup=_regroup,
     rebuild=_rebuild,
+    reorder=_reorder,
+    pins=True,
     outlook=_outlook,
     settled=_settled,
     worst=_worst,

@@ -5,7 +5,7 @@ r"""The appeal of an item: its clicks relative to what is usual at its places. F
     rate(k) = (clicks at place k + .1) / (pages + 1)
 
 so th is about 1 for an item that is as good as those of production's ranking. mu(x) = 1 for items of that ranking.
-For the others it falls along production's candidate order, with c the number of x among the n candidates, from 1:
+For the others it falls along the call's candidate order, with c the number of x among the n candidates, from 1:
 
     mu(x) = pooled * .75 (c/n)^-.25,     pooled = (clicks of candidates + 2) / (exposure of candidates + 2)
 
@@ -14,14 +14,13 @@ exposure + 2; its standard error is sqrt(shape) / rate.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from saferank._kernel import kernel
-from saferank.randomness import Words
-from saferank.statistics.gamma import gamma
-from saferank.verbs import Flags, Floats, Impression, Ints, Items
+from saferank.randomness import Words, gamma
+from saferank.verbs import Floats, Impression, Ints
 
 PRIOR = 2.0
 """The guess mu is worth so many expected clicks."""
@@ -59,18 +58,21 @@ def new_appeal(n_items: int, n_positions: int) -> Appeal:
     )
 
 
-def _guesses(base: Items, present: Flags) -> Floats:
-    candidate = present.copy()
-    candidate[base] = False
-    n = int(candidate.sum())
-    guess = np.full(len(present), _NOT_A_CANDIDATE)
-    guess[candidate] = 0.75 * (np.arange(1, n + 1) / max(n, 1)) ** -0.25
+def most_places(state: Any, n_positions: int) -> int:
+    """How many places pages have for which a state keeps click rates: those around pinned items have fewer."""
+    known = [getattr(state, name) for name in ("rates", "appeal") if hasattr(state, name)]
+    return max([n_positions, *(len(rates.place_clicks) for rates in known)])
+
+
+def _guesses(candidates: Ints, n_items: int) -> Floats:
+    n, guess = len(candidates), np.full(n_items, _NOT_A_CANDIDATE)
+    guess[candidates] = 0.75 * (np.arange(1, n + 1) / max(n, 1)) ** -0.25
     return guess
 
 
-def appeal_for(appeal: Appeal, base: Items, present: Flags) -> Appeal:
-    """The same clicks with room for more items, with the guesses that this ranking of production's makes."""
-    room, guess = np.zeros(len(present) - len(appeal.clicks)), _guesses(base, present)
+def appeal_for(appeal: Appeal, candidates: Ints, n_items: int) -> Appeal:
+    """The same clicks with room for more items, with the guesses that this order of the candidates makes."""
+    room, guess = np.zeros(n_items - len(appeal.clicks)), _guesses(candidates, n_items)
     clicks, exposure = np.append(appeal.clicks, room), np.append(appeal.exposure, room)
     candidate = guess != _NOT_A_CANDIDATE
     return appeal._replace(

@@ -135,11 +135,11 @@ def mark_target(impression: Impression, better: int, worse: int) -> None:
 
 @kernel
 def has_target(impression: Impression) -> bool:
-    """True when the page is of a plan with a target."""
-    marks = 0
-    for place in range(impression.places[0]):
+    """True when the page is of a plan with a target. On a page of 63 places the bit is that of the last place."""
+    marks, places = 0, impression.places[0]
+    for place in range(places):
         marks |= impression.exchanges[place]
-    return bool(marks & TARGET)
+    return bool(marks & TARGET) and places < 63
 
 
 @kernel

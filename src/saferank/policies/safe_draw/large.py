@@ -14,7 +14,7 @@ import numpy as np
 
 from saferank._kernel import kernel, seldom
 from saferank.policies.registry import Outlook
-from saferank.policies.safe_draw.appeal import Appeal, appeal_for, fade_appeal, new_appeal, note_page
+from saferank.policies.safe_draw.appeal import Appeal, appeal_for, fade_appeal, most_places, new_appeal, note_page
 from saferank.policies.safe_draw.constants import CALMED_EXPOSURE, EXPOSURE, MOST_DRAWS, PLACE_PAGES, RACERS
 from saferank.policies.safe_draw.draw import draw_one, has_target, odds_of_exchange
 from saferank.policies.safe_draw.large_plan import (
@@ -30,6 +30,7 @@ from saferank.policies.safe_draw.large_plan import (
 )
 from saferank.policies.safe_draw.prices import Reference, derive_reference, new_reference, price_of
 from saferank.policies.safe_draw.trust import Trust, trust_with_more
+from saferank.policies.shared.derivation import others_in_order, with_more_in_order
 from saferank.randomness import Words
 from saferank.safety import whole_allowance
 from saferank.statistics.bets import Bets, bets_have_room, claim_row, settle_bet, with_more_items
@@ -45,6 +46,7 @@ class LargeState(NamedTuple):
     round: Ints  # [1] pages issued
     learned: Ints  # [1] pages learnt from
     present: Flags  # by item
+    order: Items  # all items in candidate order: that of the newest call, then those that it did not have
     limit: Ints  # [2] floor(L - K/2) and L, the number of present items
     reference: Reference
     appeal: Appeal
@@ -61,15 +63,17 @@ def arranged(state: Any, base: Items, present: Flags) -> LargeState:
     one.
     """
     n_items, n_positions, here = len(present), len(base), int(present.sum())
+    order = with_more_in_order(state.order, n_items)
     duels = with_more_items(state.duels, n_items)
-    appeal = state.appeal if isinstance(state, LargeState) else new_appeal(n_items, n_positions)
+    appeal = state.appeal if isinstance(state, LargeState) else new_appeal(n_items, most_places(state, n_positions))
     mine = LargeState(
         round=state.round,
         learned=state.learned,
         present=present.copy(),
+        order=order,
         limit=np.array([whole_allowance(here, n_positions), here], np.int64),
         reference=new_reference(base, n_items, len(duels.closure.item)),
-        appeal=appeal_for(appeal, base, present),
+        appeal=appeal_for(appeal, others_in_order(base, present, order), n_items),
         race=new_race(),
         plan=new_slot_plan(n_positions),
         trust=trust_with_more(state.trust, n_items),
@@ -283,12 +287,12 @@ def _follow_bets(policy: Any, state: LargeState, impression: Impression, clicks:
 @kernel
 def large_has_room(state: LargeState) -> bool:
     """True when one more page can be learnt without anything growing."""
-    return bets_have_room(state.duels, len(state.reference.row) + RACERS)
+    return bets_have_room(state.duels, len(state.appeal.place_clicks) + RACERS)
 
 
 def with_room(state: LargeState) -> LargeState:
     """The same state with room for more pairs and more certified items."""
-    duels = bets_with_room(state.duels, len(state.reference.row) + RACERS)
+    duels = bets_with_room(state.duels, len(state.appeal.place_clicks) + RACERS)
     below = np.append(state.reference.below, np.zeros(len(duels.closure.item) - len(state.reference.below), np.int64))
     return state._replace(duels=duels, reference=state.reference._replace(below=below))
 

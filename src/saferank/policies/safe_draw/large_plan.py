@@ -45,7 +45,7 @@ class Race(NamedTuple):
     defender: Ints  # [1] d, or NOBODY before the first race
     member: Ints  # [RACERS]
     size: Ints  # [1] members in use
-    next: Ints  # [1] all items with smaller numbers were shown or are absent
+    next: Ints  # [1] all items before this one in candidate order were shown or are absent
 
 
 def new_race() -> Race:
@@ -115,17 +115,18 @@ def _is_member(race: Race, item: int) -> bool:
 
 @kernel
 def _next_untried(state: Any, defender: int) -> int:
-    """The first item in item order that was never shown, may race and is no member; NOBODY if there is none."""
-    race, exposure, n_items = state.race, state.appeal.exposure, len(state.present)
-    leading, item = True, race.next[0]
-    while item < n_items:
+    """The first item in candidate order that was never shown, may race and is no member; NOBODY if there is none."""
+    race, exposure, n_items = state.race, state.appeal.exposure, len(state.order)
+    leading, number = True, race.next[0]
+    while number < n_items:
+        item = state.order[number]
         if exposure[item] == 0.0 and state.present[item]:
             leading = False  # an item of R too, which may leave R before it is shown
             if _may_race(state, item, defender) and not _is_member(race, item):
                 return int(item)
-        item += 1
+        number += 1
         if leading:
-            race.next[0] = item
+            race.next[0] = number
     return NOBODY
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from saferank._kernel import kernel, seldom
 from saferank.policies.registry import Outlook
+from saferank.policies.safe_draw.appeal import most_places
 from saferank.policies.safe_draw.constants import CALMED_EXPOSURE, EXCHANGED, EXPOSURE, PLACE_PAGES
 from saferank.policies.safe_draw.draw import (
     draw_page,
@@ -29,6 +30,7 @@ from saferank.policies.safe_draw.small_plan import (
     place_in,
 )
 from saferank.policies.safe_draw.trust import Trust, trust_with_more
+from saferank.policies.shared.derivation import others_in_order, with_more_in_order
 from saferank.randomness import Words, uniform
 from saferank.safety import whole_allowance
 from saferank.safety.exchanges import exchange_is_safe, is_safe, safe_exchanges
@@ -54,6 +56,7 @@ class SmallState(NamedTuple):
     round: Ints  # [1] pages issued
     learned: Ints  # [1] pages learnt from
     base: Items  # production's ranking
+    order: Items  # all items in candidate order: that of the newest call, then those that it did not have
     item: Ints  # by seat
     seat: Ints  # by item, or ABSENT
     reference: Ints  # by place, in seats: R, the ranking with the smallest worst case that certificates give
@@ -71,16 +74,17 @@ def arranged(state: Any, base: Items, present: Flags) -> SmallState:
 
     Rates mean nothing to a state for a large catalogue, and begin again after one.
     """
-    n_items, n_positions, ranked = len(present), len(base), set(base.tolist())
-    others = np.array([item for item in np.flatnonzero(present).tolist() if item not in ranked], np.int64)
-    item = np.concatenate([base.astype(np.int64), others])
+    n_items, n_positions = len(present), len(base)
+    order = with_more_in_order(state.order, n_items)
+    item = np.concatenate([base.astype(np.int64), others_in_order(base, present, order)])
     seat = np.full(n_items, ABSENT, np.int64)
     seat[item] = np.arange(len(item))
-    rates = state.rates if isinstance(state, SmallState) else new_rates(n_items, n_positions)
+    rates = state.rates if isinstance(state, SmallState) else new_rates(n_items, most_places(state, n_positions))
     mine = SmallState(
         round=state.round,
         learned=state.learned,
         base=base.copy(),
+        order=order,
         item=item,
         seat=seat,
         reference=np.arange(n_positions),
@@ -241,7 +245,7 @@ def small_learn(state: SmallState, policy: Any, impression: Impression, clicks: 
     clicked, renewing = _note_places(state, impression, clicks), has_epochs(state.duels) and has_target(impression)
     for place in range(len(clicks)):
         if clicks[place]:
-            moved |= _settle_place(policy, state, impression, (place, code, clicked), renewing)
+            moved |= _settle_place(policy, state, impression, (place, code, clicked, len(clicks)), renewing)
     if moved:
         _follow_bets(policy, state, impression, clicks)
 
@@ -284,16 +288,17 @@ def _rivals(state: SmallState, impression: Impression, place: int, code: int) ->
 
 @kernel
 def _settle_place(
-    policy: Any, state: SmallState, impression: Impression, page: tuple[int, int, int], renewing: bool
+    policy: Any, state: SmallState, impression: Impression, page: tuple[int, int, int, int], renewing: bool
 ) -> bool:
     """Bet the item of a clicked place against every item that was not clicked; True when something may follow.
 
     The order of the bets does not matter, since each is about another pair. All odds come first: the processor divides
     for several at a time if there is little in between.
     """
-    place, code, clicked = page
+    place, code, clicked, shown = page
     plan, i, moved, size = state.plan, impression.ranking[place], False, 0
     whole = impression.end[place] == impression.places[0] and not renewing  # else it was issued by the other plan
+    whole &= shown == len(plan.tails)  # else around other pinned items
     rivals = _rivals(state, impression, place, code) & ~clicked
     while rivals:
         other = plan.place[number_of_lowest(rivals)]
@@ -301,7 +306,7 @@ def _settle_place(
         if whole:
             plan.odds[size] = odds_of(impression.weight, plan.tails, place, other)
         else:
-            plan.odds[size] = odds_of_exchange(impression, len(plan.tails), (place, other), renewing)
+            plan.odds[size] = odds_of_exchange(impression, shown, (place, other), renewing)
         rivals &= rivals - 1
         size += 1
     for entry in range(size):

@@ -6,6 +6,7 @@ apart is exchanged, and neighbours have their turn again.
 """
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -71,8 +72,25 @@ def sort_pool(duels: Any, lead_needed: Ints, pool: Items, n_positions: int, size
     return CONTRADICTION
 
 
-def close_ranks(leader: Ints | Items, present: Flags) -> Items:
-    """The leader without absent items, filled up from below with the others in candidate order."""
+def close_ranks(leader: Ints | Items, present: Flags, order: Items | None = None) -> Items:
+    """The leader without absent items, filled up from below with the others in candidate order.
+
+    ``order`` has all items in candidate order; None: by their numbers.
+    """
     staying = [int(item) for item in leader if present[item]]
-    others = (int(item) for item in np.flatnonzero(present) if item not in staying)
+    others = (int(item) for item in others_in_order(staying, present, order))
     return np.array([*staying, *itertools.islice(others, len(leader) - len(staying))], np.uint32)
+
+
+def with_more_in_order(order: Items, n_items: int) -> Items:
+    """The candidate order of all items when more have come: they are the last."""
+    return np.append(order, np.arange(len(order), n_items, dtype=np.uint32))
+
+
+def others_in_order(ranked: Sequence[int] | Items, present: Flags, order: Items | None = None) -> Ints:
+    """The present items that are not ranked, in candidate order."""
+    candidate = present.copy()
+    candidate[ranked] = False
+    if order is None:
+        return np.flatnonzero(candidate)
+    return order[candidate[order]].astype(np.int64)

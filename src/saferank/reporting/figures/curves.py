@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from saferank.policies import Look
 from saferank.reporting.figures.panels import USUAL, FigureOptions, Line, arranged, draw_panel, drawing, legend_entry
-from saferank.reporting.looks import INK, looks_of, model_name, policy_name
+from saferank.reporting.looks import INK, curve_name, looks_of, model_name
 from saferank.reporting.pooling import Pooled
 
 _LEGEND_ROW = 0.17
@@ -20,7 +20,7 @@ def curves_figure(curves: Sequence[Pooled], options: FigureOptions = USUAL) -> F
     """The figure of some curves; equal policies look the same in every figure."""
     models = list(dict.fromkeys(curve.model for curve in curves))
     policies = list(dict.fromkeys(curve.policy for curve in curves))
-    looks, names = looks_of(policies), [policy_name(policy) for policy in policies]
+    looks, names = looks_of(policies), [curve_name(policy) for policy in policies]
     with drawing():
         beside = options.panels_beside(len(models))
         rows = math.ceil(len(models) / beside)
@@ -67,7 +67,7 @@ def _name_axes(panels: Any, models: int) -> None:
 def _draw_column(
     above: Axes, below: Axes, curves: list[Pooled], looks: dict[str, Look], options: FigureOptions, beside: bool
 ) -> None:
-    shown = [(policy_name(curve.policy), looks[curve.policy], curve) for curve in curves]
+    shown = [(curve_name(curve.policy), looks[curve.policy], curve) for curve in curves]
     regret = [Line(name, look, c.rounds, c.regret, c.regret_stderr) for name, look, c in shown]
     violations = [Line(name, look, c.rounds, c.violations, c.violations_stderr) for name, look, c in shown]
     draw_panel(above, regret, options, beside)

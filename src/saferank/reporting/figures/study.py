@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, FuncFormatter
 
 from saferank.reporting.figures.panels import USUAL, FigureOptions, arranged, drawing
-from saferank.reporting.looks import FAINT, INK, looks_of, model_name, policy_name, shortened
+from saferank.reporting.looks import FAINT, INK, looks_of, model_name, shortened
 from saferank.reporting.numbers import Measured
 from saferank.reporting.study import ModelStudy, StudyOutcome, StudyPair
 
@@ -125,7 +125,7 @@ def _draw(panel: Axes, study: ModelStudy, measure: str) -> None:
         look = looks[policy]
         panel.errorbar(
             x, [each.mean for each in found], yerr=errors, linestyle="", marker=look.marker, color=look.colour,
-            markersize=5, elinewidth=1.0, label=policy_name(policy), zorder=3,
+            markersize=5, elinewidth=1.0, label=study.name(policy), zorder=3,
         )  # fmt: skip
         for at, (_, line) in zip(x, points, strict=True):
             if line.role == "matching":

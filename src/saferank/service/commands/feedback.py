@@ -1,6 +1,5 @@
 """The feedback call: clicks of open pages are a growing set; an answer is given when they are durable."""
 
-import hashlib
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -57,8 +56,7 @@ class Feedback:
         self._check_shown(record, call)
         bits = clicked_bits(record.shown, call.clicks)
         row = subject.row or await self._row(record, subject.body)
-        event = _event_of_page(record.impression, call.event_id)
-        return ClickReport(row._replace(clicks=bits), tenant, event, report_digest(record.impression, bits))
+        return ClickReport(row._replace(clicks=bits), tenant, call.event_id)
 
     def _check_shown(self, record: PageRecord, call: FeedbackCall) -> None:
         """Clicks on another page than the one that was drawn prove nothing: items were filtered or moved after it."""
@@ -70,8 +68,7 @@ class Feedback:
     def _answer(self, report: ClickReport, outcome: Outcome, now: int) -> FeedbackAnswer | Problem:
         counts, late = self._server.counts, outcome == Outcome.LATE
         if outcome == Outcome.CONFLICT:
-            name = (report.event_id or "").partition("/")[2]
-            detail = f"event_id {name!r} came before with other clicks on this page; give a new event a new id"
+            detail = f"event_id {report.event_id!r} came before with other clicks on this page; give new events new ids"
             return self._refused(report.tenant, Problem(409, "Other body", detail, "event_id"))
         counts[f"feedback_{outcome.name.lower()}_total"] += 1
         self._server.reports[report.tenant][outcome.name.lower()] += 1
@@ -129,13 +126,3 @@ def clicked_bits(shown: Sequence[str], clicks: Sequence[str]) -> int:
             raise Problem(422, "Item twice", f"item {item!r} is in the list twice; keep one", f"clicks[{number}]")
         bits |= bit
     return bits
-
-
-def _event_of_page(impression: bytes, event_id: str | None) -> str | None:
-    """The name of an event in the store: ids belong to their page, so nobody can claim those of other pages."""
-    return None if event_id is None else f"{impression.hex()}/{event_id}"
-
-
-def report_digest(impression: bytes, bits: int) -> bytes:
-    """What two reports with the same event_id must have in common."""
-    return hashlib.blake2b(impression + bits.to_bytes(16, "little"), digest_size=16).digest()

@@ -1,31 +1,53 @@
 """Delete the pages of a session or of a source. What they taught stays, as sums.
 
-Retention's way for single pages, on a store that no server uses: the newest publication of a context is kept as the
-snapshot that a replay begins with, and pages that are in it may go. Whether all of them can go is checked first.
+Retention's way for single pages: the newest publication of a context is kept as the snapshot that a replay begins with,
+and pages that are in it may go. While servers run, a deletion is an operation that the holders of the shards carry out
+(``Forgetting``); on a store that no server uses, ``forget`` does it at once, after a check whether all pages can go.
 
 A server that continues from the snapshot does not find the visitor in its newest window. That changes nothing: all
 pages of the visitor in it are gone, new ones come in later windows, and one that a crash had taken and whose token
 brings it back counts once.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import compress, product
 from typing import NamedTuple
 
 from saferank.errors import ArgumentError
 from saferank.service.clock import moment
-from saferank.service.commands.feedback import report_digest
-from saferank.service.knowledge.closed_pages import issue_time
-from saferank.service.knowledge.visits.visitors import Visitor, visitor
+from saferank.service.json_logs import log
+from saferank.service.knowledge.fold import to_json
+from saferank.service.knowledge.lessons import issue_time
+from saferank.service.knowledge.visitors import Visitor, visitor
+from saferank.service.protocol.contexts import terms_of
+from saferank.service.protocol.server import Server, unavailable
 from saferank.service.protocol.switches import Switches
-from saferank.store.contract import SHARDS, ContextRow, Lease, Mark, PageRow, Publication, StaleLeaseError, Store
+from saferank.service.wire.calls import ForgetCall
+from saferank.service.wire.views import ForgetView
+from saferank.store.contract import (
+    SHARDS,
+    ContextRow,
+    Lease,
+    Mark,
+    OperationKind,
+    OperationRow,
+    PageRow,
+    Publication,
+    StaleLeaseError,
+    Store,
+    StoreUnavailableError,
+)
 from saferank.store.page_record import glance
 
 SLICE = 500
 """Pages that are deleted in one transaction."""
-MOST_CLICKS = 8
-"""Event ids are found by what was reported. A page with 8 clicks has 256 reports; of more, none is tried."""
+LOOK_MS = 10_000
+"""So often a server looks what it can delete."""
+WRITTEN_MS = 15_000
+"""After the end of a window, what was accepted in it is committed after so long."""
 _NAME = "saferank forget"
 _LEASE_MS = 30_000
 _BEAT_EVERY = 2_000  # pages that are read
@@ -43,22 +65,18 @@ class Forgotten:
     pages: int = 0
     contexts: int = 0
     events: int = 0
-    untried: int = 0  # pages with too many clicks to find their event ids
 
     def sentences(self) -> list[str]:
         """For people."""
         if not self.pages:
             return ["the log has no page of it: nothing was removed"]
-        found = [
+        return [
             f"removed {self.pages} pages of {self.contexts} contexts, and {self.events} event ids",
             "what stays: sums that were learnt from these pages (comparisons of items, counters, marks of votes of 4 "
             "bytes, the number of pages of a source on the newest day) and the ids of pages that made a new version",
             "replay begins with the newest publication of these contexts; earlier versions cannot be gone back to",
             "backups that were made before still have the pages",
         ]
-        if self.untried:
-            found.insert(1, f"event ids of {self.untried} pages with more than {MOST_CLICKS} clicks stay (keep_days)")
-        return found
 
 
 class _Found(NamedTuple):
@@ -124,17 +142,117 @@ class _Holder:
         return self._leases[context % SHARDS]
 
 
-async def _found(store: Store, holder: _Holder, tenant: str, who: Visitor) -> list[_Found]:
-    """The pages of a visitor by context; NotForgottenError if some cannot be deleted."""
+class Forgetting:
+    """Carries out what operators asked to delete, in the contexts of the shards that this server holds.
 
+    Pages issued until the request go: those that were learnt from at once, those in open windows when they were. How
+    far a shard has come is a fact of the store, so whoever takes it over goes on.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._leases: dict[int, Lease] = {}
+        self._next: dict[tuple[int, int], int] = {}  # by shard and request: when to look again
+        self._done: dict[int, tuple[int, int]] = {}  # by shard: epoch of the lease, and the newest request that is done
+        self.pages = 0
+
+    async def ask(self, tenant: str, call: ForgetCall) -> ForgetView:
+        """Have the pages of a session or a source deleted; durable when this returns."""
+        server = self._server
+        who = visitor(server.session_key, tenant, call.session_id, None, call.source)
+        body = to_json({"visitor": who.key.hex(), "source": who.source.hex(), "why": call.why})
+        try:
+            row = await server.store.add_operation(tenant, 0, OperationKind.FORGET, body)
+            await server.heart.hear()
+            windows = [terms_of(row).window_ms for row in await server.store.contexts() if row.tenant == tenant]
+        except StoreUnavailableError as problem:
+            raise unavailable(problem) from problem
+        return ForgetView(done_by=moment(row.at + max(windows, default=0) + WRITTEN_MS + 2 * LOOK_MS))
+
+    async def run(self) -> None:
+        """Carry out until cancelled."""
+        while True:
+            with suppress(StoreUnavailableError):  # the heartbeat says so
+                await self.carry_out()
+            await self._server.clock.sleep(LOOK_MS / 1000)
+
+    async def carry_out(self) -> None:
+        """Delete what can be deleted now."""
+        server = self._server
+        if not server.switches.forgets:
+            return
+        now, self._leases = await server.heart.measured(), dict(server.heart.leases)
+        for shard, lease in self._leases.items():
+            with suppress(StaleLeaseError):  # another server has the shard by now
+                await self._carry_out(shard, lease, now)
+
+    async def _carry_out(self, shard: int, lease: Lease, now: int) -> None:
+        store, name = self._server.store, f"forgotten/{shard}"
+        if self._done.get(shard, (-1, 0))[0] != lease.epoch:
+            self._done[shard] = lease.epoch, int(await store.meta(name) or 0)
+        for row in self._server.switches.forgets:
+            if row.number <= self._done[shard][1]:
+                continue
+            again = self._next.get((shard, row.number), 0)
+            if now >= again:
+                again = self._next[shard, row.number] = await self._delete(row, shard, now)
+            if again:
+                return
+            await store.put_meta(name, b"%d" % row.number)
+            self._done[shard] = lease.epoch, row.number
+
+    async def _delete(self, row: OperationRow, shard: int, now: int) -> int:
+        """Delete what can be deleted of a request in a shard; when to look again, 0: never."""
+        facts, store = json.loads(row.body), self._server.store
+        is_theirs = _of(Visitor(bytes.fromhex(facts["visitor"]), bytes.fromhex(facts["source"])))
+        again = 0
+        for context in await store.contexts():
+            if context.tenant != row.tenant or context.id % SHARDS != shard or context.opened_at > row.at:
+                continue
+            pages = [page for page in await _pages_where(store, self, context, is_theirs) if issue_time(page) <= row.at]
+            final = row.at + terms_of(context).window_ms + WRITTEN_MS  # no page of then can be written any more
+            if await self._delete_learnt(context, pages) or now < final:
+                again = max(again, final, now + LOOK_MS)
+        return again
+
+    async def _delete_learnt(self, row: ContextRow, pages: Sequence[PageRow]) -> bool:
+        """Delete those of the pages that are in the newest publication; True when others are left."""
+        store, newest = self._server.store, await self._server.store.publication(row.id)
+        mark = Mark(0, 0, 0) if newest is None else Mark(newest.number, newest.through, newest.operation)
+        learnt = [page for page in pages if issue_time(page) <= mark.through]
+        if self._server.switches.rollbacks(row.id, mark.operation):
+            return bool(pages)
+        if learnt:
+            total = Forgotten()
+            await store.keep_publication(self.lease(row.id), row.id)
+            await _delete_slices(store, self, row, mark, learnt, total)
+            self.pages += total.pages
+            log(logging.WARNING, "pages forgotten", tenant=row.tenant, context=row.name, pages=total.pages)
+        return len(learnt) < len(pages)
+
+    async def beat(self) -> None:
+        """The heart of the server beats by itself; rank calls go first."""
+        await self._server.clock.sleep(0)
+
+    def lease(self, context: int) -> Lease:
+        """The lease of the shard of a context."""
+        return self._leases[context % SHARDS]
+
+
+def _of(who: Visitor) -> Callable[[PageRow], bool]:
     def is_theirs(page: PageRow) -> bool:
         facts = glance(page.record)
         return bool((who.key and facts.visitor == who.key) or (who.source and facts.source == who.source))
 
+    return is_theirs
+
+
+async def _found(store: Store, holder: _Holder, tenant: str, who: Visitor) -> list[_Found]:
+    """The pages of a visitor by context; NotForgottenError if some cannot be deleted."""
     switches, found = Switches(), []
     switches.obey(await store.operations(0))
     for row in await _contexts_of(store, tenant):
-        pages = await _pages_where(store, holder, row, is_theirs)
+        pages = await _pages_where(store, holder, row, _of(who))
         if pages:
             mark = _checked_mark(await store.publication(row.id), switches, row, pages)
             found.append(_Found(row, mark, pages))
@@ -152,7 +270,7 @@ async def _contexts_of(store: Store, tenant: str) -> list[ContextRow]:
 
 
 async def _pages_where(
-    store: Store, holder: _Holder, row: ContextRow, is_meant: Callable[[PageRow], bool]
+    store: Store, holder: _Holder | Forgetting, row: ContextRow, is_meant: Callable[[PageRow], bool]
 ) -> list[PageRow]:
     """Some pages of a context; all of them are read."""
     await holder.beat()
@@ -191,24 +309,17 @@ async def _deleted(store: Store, holder: _Holder, found: Sequence[_Found]) -> Fo
 
 
 async def _delete_slices(
-    store: Store, holder: _Holder, row: ContextRow, mark: Mark, pages: Sequence[PageRow], total: Forgotten
+    store: Store,
+    holder: _Holder | Forgetting,
+    row: ContextRow,
+    mark: Mark,
+    pages: Sequence[PageRow],
+    total: Forgotten,
 ) -> None:
     """Delete pages that are in a kept snapshot, and their event ids, and count them."""
     for start in range(0, len(pages), SLICE):
         await holder.beat()
         some = pages[start : start + SLICE]
-        digests = [digest for page in some for digest in _digests(page)]
-        impressions = [page.impression for page in some]
-        gone = await store.delete_pages(holder.lease(row.id), row.id, mark, impressions, digests)
+        gone = await store.delete_pages(holder.lease(row.id), row.id, mark, [page.impression for page in some])
         total.pages += gone.pages
         total.events += gone.events
-    total.untried += sum(page.clicks.bit_count() > MOST_CLICKS for page in pages)
-
-
-def _digests(page: PageRow) -> Iterator[bytes]:
-    """Of every report that a page may have got: all sets of its clicks."""
-    if page.clicks.bit_count() > MOST_CLICKS:
-        return
-    bits = [1 << place for place in range(page.clicks.bit_length()) if page.clicks >> place & 1]
-    for chosen in product((False, True), repeat=len(bits)):
-        yield report_digest(page.impression, sum(compress(bits, chosen)))

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import structs
+
 from saferank.service.knowledge.fold import to_json
 from saferank.service.knowledge.knowledge import Knowledge
-from saferank.service.protocol.contexts import Context, terms_by_settings
-from saferank.service.protocol.history import oldest_version, other_terms
+from saferank.service.protocol.contexts import Context, oldest_version, other_terms, terms_by_settings
 from saferank.service.protocol.server import Server, unavailable
 from saferank.service.protocol.switches import Switch, switch_view
-from saferank.service.wire.calls import SettingsCall
+from saferank.service.wire.calls import SettingsCall, TrafficCall
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import SwitchView
 from saferank.store.contract import DamagedStoreError, OperationKind, OperationRow, StoreUnavailableError
@@ -84,9 +85,17 @@ class Operations:
                 "above 0, or guardrail_drop 0"
             )
             raise Problem(422, "No holdout", detail, "holdout_share")
-        body = to_json(call.model_dump())
+        body = to_json(structs.asdict(call))
         try:
             await self._obeyed_everywhere(await self._add(tenant, context.number, OperationKind.SETTINGS, body))
+        except StoreUnavailableError as problem:
+            raise unavailable(problem) from problem
+
+    async def set_traffic(self, tenant: str, call: TrafficCall) -> None:
+        """Let the policy choose the pages of a share of a tenant's visitors."""
+        try:
+            body = to_json(structs.asdict(call))
+            await self._obeyed_everywhere(await self._add(tenant, 0, OperationKind.TRAFFIC, body))
         except StoreUnavailableError as problem:
             raise unavailable(problem) from problem
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 from saferank.policies import ContradictionError, policy_kind
 from saferank.service.commands.serving import answer_of
 from saferank.service.json_logs import log
-from saferank.service.knowledge.arms import EXPLORE, HOLDOUT, OFF, SHADOW
+from saferank.service.knowledge.arms import DAY_MS, EXPLORE, HOLDOUT, OFF, SHADOW
 from saferank.service.knowledge.catalogues import Catalogue, digest_of, items_of, pack_catalogue
 from saferank.service.knowledge.fold import MOST_SIZES
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.knowledge.view import View
-from saferank.service.knowledge.visits.visitors import Draws, Visitor, draws_of, visitor, window_number
+from saferank.service.knowledge.visitors import Draws, Visitor, draws_of, visitor, window_number
 from saferank.service.protocol.contexts import Context, terms_by_settings
 from saferank.service.protocol.server import Server
 from saferank.service.wire.calls import RankAnswer, RankCall
@@ -21,7 +21,7 @@ from saferank.store.contract import CatalogueRow, Group, PageRow, StoreError, St
 from saferank.store.page_record import NO_LAW, SERVER_SIZE, PageRecord
 
 
-class Request(NamedTuple):
+class RankRequest(NamedTuple):
     """A rank call, and what is worked out from it once."""
 
     tenant: str
@@ -43,14 +43,14 @@ class Ranking:
         server, lists = self._server, (call.base_ranking, call.candidates)
         context = await self._find(tenant, call, lists)
         who = visitor(server.session_key, tenant, call.session_id, call.request_id, call.source)
-        request = Request(tenant, call, server.now(), who, lists, digest_of(lists))
+        request = RankRequest(tenant, call, server.now(), who, lists, digest_of(lists))
         if context is None or server.writer.overloaded:
             return self._unlogged(request, context)
         return self._issue(context, request)
 
     # --- the page ---
 
-    def _issue(self, context: Context, request: Request) -> RankAnswer:
+    def _issue(self, context: Context, request: RankRequest) -> RankAnswer:
         context.newest = (request.digest, request.lists, request.call.k)
         draws = self._draws(context, request)
         arm = self._arm(context, request, draws.arm)
@@ -80,12 +80,12 @@ class Ranking:
             return self._log(context, request, self._production(context, request, arm)._replace(arm=OFF))
         return self._log(context, request, record, () if arm == SHADOW else view.leader)
 
-    def _refused(self, context: Context, request: Request, arm: int, fault: str) -> RankAnswer:
+    def _refused(self, context: Context, request: RankRequest, arm: int, fault: str) -> RankAnswer:
         """Production's page instead of one that must not be shown. Its coin put it there: it keeps its share."""
         self._server.alarm("illegal_page", context, fault)
         return self._log(context, request, self._production(context, request, arm)._replace(arm=OFF))
 
-    def _arm(self, context: Context, request: Request, draw: float) -> int:
+    def _arm(self, context: Context, request: RankRequest, draw: float) -> int:
         server, mode = self._server, request.call.mode or self._server.mode(context.number)
         stopped = server.switches.is_killed(request.tenant, context.number) or server.contexts.is_set_aside(context)
         undone = server.switches.undoing(context.number, context.fold.operation)  # and acknowledged, but not read yet
@@ -93,13 +93,20 @@ class Ranking:
             return OFF
         if mode == "shadow":
             return SHADOW
+        if not server.is_chosen_for(request.tenant, request.who) or self._waits(context, request.now):
+            return OFF
         return HOLDOUT if draw < server.holdout_share(context.number) else EXPLORE
 
-    def _draws(self, context: Context, request: Request) -> Draws:
+    def _waits(self, context: Context, now: int) -> bool:
+        if self._server.settings.least_traffic and context.waited[0] != now // DAY_MS:
+            context.waited = now // DAY_MS, self._server.waits_for_traffic(context.fold.compared, context.terms)
+        return context.waited[1]
+
+    def _draws(self, context: Context, request: RankRequest) -> Draws:
         window = window_number(request.now, context.terms.window_ms)
         return draws_of(self._server.session_key, request.who, request.tenant, request.call.context, window)
 
-    def _view(self, context: Context, request: Request) -> View:
+    def _view(self, context: Context, request: RankRequest) -> View:
         call, fold = request.call, context.fold
         if fold.terms.lifetime_ms and fold.terms.epoch_at(request.now - fold.terms.window_ms) > fold.epoch:
             context.stand_in(request.now)
@@ -114,7 +121,7 @@ class Ranking:
             raise Problem(422, "Too many page sizes", detail, "k")
         context.asked.add(k)
 
-    def _unknown(self, context: Context, request: Request) -> Knowledge:
+    def _unknown(self, context: Context, request: RankRequest) -> Knowledge:
         """A page size of which nothing was learnt; what other sizes have certified holds for it."""
         blank, k, epoch = context.blank, request.call.k, context.fold.epoch
         if k not in blank or blank[k].epoch != epoch:
@@ -123,7 +130,7 @@ class Ranking:
         blank[k].others = tuple(context.known[size] for size in sorted(context.known))
         return blank[k]
 
-    def _production(self, context: Context | None, request: Request, arm: int) -> PageRecord:
+    def _production(self, context: Context | None, request: RankRequest, arm: int) -> PageRecord:
         """The record of production's page."""
         server, call = self._server, request.call
         return PageRecord(
@@ -150,7 +157,9 @@ class Ranking:
             source=request.who.source,
         )
 
-    def _log(self, context: Context, request: Request, record: PageRecord, leader: tuple[str, ...] = ()) -> RankAnswer:
+    def _log(
+        self, context: Context, request: RankRequest, record: PageRecord, leader: tuple[str, ...] = ()
+    ) -> RankAnswer:
         server, body = self._server, record.packed()
         server.writer.add_catalogue(request.digest, request.lists)
         server.issued += 1
@@ -159,7 +168,7 @@ class Ranking:
         server.counts["pages_explored_total"] += record.arm == EXPLORE
         return answer_of(record, server.tokens.seal(record.impression, body), leader, request.call)
 
-    def _unlogged(self, request: Request, context: Context | None) -> RankAnswer:
+    def _unlogged(self, request: RankRequest, context: Context | None) -> RankAnswer:
         """Production's page while nothing can be written; its token brings it back if clicks come."""
         record = self._production(context, request, OFF)._replace(server=bytes(SERVER_SIZE), number=0)
         return answer_of(record, self._server.tokens.seal(record.impression, record.packed()), (), request.call)

@@ -1,14 +1,65 @@
-"""From the record of a page to the answer of a rank call."""
+"""From the record of a page to the answer of a rank call, with the chance of each item to be first."""
 
 from collections.abc import Sequence
 
+import numpy as np
+from msgspec import UNSET
+
+from saferank.policies.safe_draw.draw import has_target, odds_of_exchange
 from saferank.service import identifiers
 from saferank.service.clock import moment
-from saferank.service.commands.propensities import first_place_chances
 from saferank.service.knowledge.arms import ARMS, EXPLORE, HOLDOUT, REPEAT, SHADOW
 from saferank.service.knowledge.evidence import reversed_pairs
 from saferank.service.wire.calls import Mode, PageNotes, PositionNote, RankAnswer, RankCall, Safety
 from saferank.store.page_record import PageRecord
+from saferank.verbs import Impression, new_impression
+
+# --- how likely each item of a page was to be first, as far as the record of the page can tell ---
+# Exact is the chance given the class of the page: the page itself, and every page that the draw could have made from it
+# by exchanging the first item with another one. The law says how likely each of those is against the page, and the
+# record says which of them the safety check would have let through. The chances of a class sum to 1.
+#
+# The chance over all pages is not in the record: pages that are not safe are drawn again, and by how much that raises
+# the others depends on every page there is.
+
+
+def first_place_chances(record: PageRecord) -> list[float]:
+    """By place of the row: the chance of its item to be first. Production's page is certain."""
+    if not record.row or record.instead:
+        return [float(place == 0) for place in range(len(record.shown))]
+    if not record.law.drawn:
+        return _coins(record)
+    page = _drawn(record)
+    odds = [1.0, *(_odds(record, page, other) for other in range(1, len(record.row)))]
+    total = sum(odds)
+    return [odd / total for odd in odds]
+
+
+def _coins(record: PageRecord) -> list[float]:
+    """A group of places was shuffled: all its items alike. A certified pair is kept, which the record does not say."""
+    group = [start == record.law.start[0] for start in record.law.start]
+    return [float(inside) / sum(group) for inside in group]
+
+
+def _odds(record: PageRecord, page: Impression, other: int) -> float:
+    """How likely the page with the first item and another one exchanged was, against the page; 0 if it is not safe."""
+    law = record.law
+    if not law.exchanges[0] >> other & 1 or law.start[other] != law.start[0]:
+        return 0.0
+    return float(1.0 / odds_of_exchange(page, record.k, (0, other), has_target(page)) - 1.0)
+
+
+def _drawn(record: PageRecord) -> Impression:
+    """The page as the law of draws knows it: places, groups and weights."""
+    law, page = record.law, new_impression(record.k, len(record.row))
+    page.places[0], page.weight[:] = len(record.row), law.weight
+    page.start[:], page.end[:] = np.frombuffer(law.start, np.uint8), np.frombuffer(law.end, np.uint8)
+    page.exchanges[:] = np.array(law.exchanges, np.uint64).view(np.int64)
+    return page
+
+
+# --- from the record of a page to the answer of a rank call ---
+
 
 _ALTERNATIVES = 3
 """So many of the items that could have stood at a place are named."""
@@ -27,7 +78,7 @@ def answer_of(record: PageRecord, token: str, leader: Sequence[str], call: RankC
         safety=Safety(
             swaps=reversed_pairs(record.shown, leader), explored=explored[0] if explored else None, allowance_ok=True
         ),
-        explanation=notes_of(record, leader) if call.explain else None,
+        explanation=notes_of(record, leader) if call.explain else UNSET,
     )
 
 

@@ -150,7 +150,7 @@ class GuardedProtocol(asyncio.Protocol):
         """The client reads again."""
         self._inner.resume_writing()
 
-    # --- what the gate says ---
+    # --- what the application says ---
 
     def begin(self) -> None:
         """The head of a request was understood."""

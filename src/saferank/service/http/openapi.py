@@ -1,27 +1,18 @@
-"""The OpenAPI document: what FastAPI derives from the routes, completed by what it cannot know."""
+"""The OpenAPI document, from the endpoints and the structures of their bodies; and a page of it for people."""
 
+import html
+from collections.abc import Iterable, Iterator
+from inspect import cleandoc
 from typing import Any
 
-from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+import msgspec
 
 from saferank._version import __version__
+from saferank.service.http.endpoint import Endpoint
 from saferank.service.settings import Settings
-from saferank.service.wire.calls import (
-    FeedbackBatch,
-    FeedbackCall,
-    KillCall,
-    RankCall,
-    ResetCall,
-    RollbackCall,
-    SettingsCall,
-)
+from saferank.service.wire.calls import ID_PATTERN, LARGEST, LONGEST_ID
 from saferank.service.wire.problems import MEDIA_TYPE, ProblemBody
 
-_CALLS: tuple[type[BaseModel], ...] = (RankCall, FeedbackCall, FeedbackBatch, KillCall, RollbackCall, ResetCall)
-_MODELS: tuple[type[BaseModel], ...] = (*_CALLS, SettingsCall, ProblemBody)
 _MEANINGS = {
     400: "The body is not strict JSON.",
     401: "No key, an unknown key, or a token that this service did not sign.",
@@ -40,71 +31,129 @@ _SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer"},
     "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
 }
+_NAME = {"type": "string", "minLength": 1, "maxLength": LONGEST_ID, "pattern": ID_PATTERN}
+_AT = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": LARGEST}, {"type": "string", "format": "date-time"}]}
+_TEMPLATE = "#/components/schemas/{name}"
 OPEN_PATHS = ("/healthz", "/readyz")
-OPEN_TO_THIS_MACHINE = ("/metrics",)
 
 
-def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The refusals of an endpoint, for its documentation."""
-    reference = {"schema": {"$ref": "#/components/schemas/ProblemBody"}}
-    return {status: {"description": _MEANINGS[status], "content": {MEDIA_TYPE: reference}} for status in statuses}
-
-
-def request_body(*models: str) -> dict[str, Any]:
-    """The body of an endpoint that reads it by itself."""
-    references = [{"$ref": f"#/components/schemas/{model}"} for model in models]
-    schema = references[0] if len(references) == 1 else {"oneOf": references}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
-
-
-def document(app: FastAPI, settings: Settings) -> dict[str, Any]:
+def document(endpoints: Iterable[Endpoint], settings: Settings) -> dict[str, Any]:
     """The whole document."""
-    description = "Safe online re-ranking: two calls, `rank` and `feedback`; the rest is for looking and for switches."
-    made = get_openapi(title="saferank", version=__version__, description=description, routes=app.routes)
-    schemas = made.setdefault("components", {}).setdefault("schemas", {})
-    _, definitions = models_json_schema(
-        [(model, "validation") for model in _MODELS], ref_template="#/components/schemas/{model}"
-    )
-    schemas.update(definitions["$defs"])
-    _complete_calls(schemas, settings)
-    for path, operations in made["paths"].items():
-        for operation in operations.values():
-            _complete_operation(path, operation, settings)
-    if settings.has_keys:
-        made["components"]["securitySchemes"] = _SCHEMES
-    return made
-
-
-def _complete_calls(schemas: dict[str, Any], settings: Settings) -> None:
+    described = [endpoint for endpoint in endpoints if endpoint.answer != b"text/javascript"]
+    kinds = {kind: None for endpoint in described for kind in (*endpoint.bodies, *_answers(endpoint))}
+    schemas = msgspec.json.schema_components([*kinds, ProblemBody], ref_template=_TEMPLATE)[1]
     for name in ("base_ranking", "candidates"):
         schemas["RankCall"]["properties"][name]["maxItems"] = settings.max_items
-    named = [
-        {"required": ["token"], "properties": {"token": {"type": "string"}, "impression_id": {"type": "null"}}},
-        {"required": ["impression_id"], "properties": {"impression_id": {"type": "string"}, "token": {"type": "null"}}},
-    ]
-    schemas["FeedbackCall"]["oneOf"] = named
+    paths: dict[str, Any] = {}
+    for endpoint in described:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, settings)
+    about = "Safe online re-ranking: two calls, `rank` and `feedback`; the rest is for looking and for switches."
+    components = {"schemas": schemas, **({"securitySchemes": _SCHEMES} if settings.has_keys else {})}
+    info = {"title": "saferank", "version": __version__, "description": about}
+    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": components}
 
 
-def _leave_out_null(schema: dict[str, Any]) -> None:
-    """A parameter of a query is there or not; there is no null in a query."""
-    kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
-    if len(kinds) == 1:
-        del schema["anyOf"]
-        schema |= kinds[0]
+def _answers(endpoint: Endpoint) -> tuple[Any, ...]:
+    if isinstance(endpoint.answer, bytes) or endpoint.answer is dict:
+        return ()
+    return endpoint.answer if isinstance(endpoint.answer, tuple) else (endpoint.answer,)
 
 
-def _complete_operation(path: str, operation: dict[str, Any], settings: Settings) -> None:
-    if path not in OPEN_PATHS:
-        if settings.has_keys:
-            operation["security"] = [{"bearer": []}, {"header": []}, *([{}] if path in OPEN_TO_THIS_MACHINE else [])]
-        else:
-            operation["responses"]["421"] = refusals(421)[421]
-    for parameter in operation.get("parameters", ()):
-        _leave_out_null(parameter["schema"])
-    for status, answer in operation["responses"].items():
+def _operation(endpoint: Endpoint, settings: Settings) -> dict[str, Any]:
+    """One endpoint."""
+    made: dict[str, Any] = {
+        "operationId": endpoint.handler.__name__,
+        "summary": endpoint.summary,
+        "description": cleandoc(endpoint.handler.__doc__ or ""),
+        "responses": {"200": _success(endpoint), **_refusals(endpoint, settings)},
+    }
+    parameters = list(_parameters(endpoint))
+    if parameters:
+        made["parameters"] = parameters
+    if endpoint.bodies:
+        schema = _one_of([kind.__name__ for kind in endpoint.bodies], "oneOf")
+        if endpoint.takes_lists:
+            schema = {"oneOf": [schema, {"type": "array", "items": schema}]}
+        kind = "text/plain" if endpoint.path == "/v1/beacon" else "application/json"
+        made["requestBody"] = {"required": True, "content": {kind: {"schema": schema}}}
+    if settings.has_keys and endpoint.path not in OPEN_PATHS:
+        made["security"] = [{"bearer": []}, {"header": []}, *([{}] if endpoint.path == "/metrics" else [])]
+    for status, answer in made["responses"].items():
         headers = answer.setdefault("headers", {})
         headers["X-Request-Id"] = {"schema": {"type": "string"}, "description": "Also in the log."}
         if status in ("429", "503"):
             headers["Retry-After"] = {"schema": {"type": "integer", "minimum": 1}, "description": "Seconds."}
         if status == "401":
             headers["WWW-Authenticate"] = {"schema": {"type": "string"}}
+    return made
+
+
+def _success(endpoint: Endpoint) -> dict[str, Any]:
+    if isinstance(endpoint.answer, bytes):
+        return {"description": "As text.", "content": {endpoint.answer.decode(): {"schema": {"type": "string"}}}}
+    names = [kind.__name__ for kind in _answers(endpoint)]
+    schema = _one_of(names, "anyOf") if names else {"type": "object"}
+    return {"description": "Done.", "content": {"application/json": {"schema": schema}}}
+
+
+def _one_of(names: list[str], word: str) -> dict[str, Any]:
+    references = [{"$ref": _TEMPLATE.format(name=name)} for name in names]
+    return references[0] if len(references) == 1 else {word: references}
+
+
+def _refusals(endpoint: Endpoint, settings: Settings) -> dict[str, Any]:
+    statuses = {*endpoint.also}
+    if endpoint.who != "anybody":
+        statuses |= {401, 403, 429, 503}
+    if endpoint.bodies:
+        statuses |= {400, 408, 413, 415, 422}
+    if endpoint.query is not None or "{" in endpoint.path:
+        statuses.add(422)
+    if "{" in endpoint.path:
+        statuses.add(404)
+    if not settings.has_keys and endpoint.path not in OPEN_PATHS:
+        statuses.add(421)
+    content = {MEDIA_TYPE: {"schema": {"$ref": _TEMPLATE.format(name="ProblemBody")}}}
+    return {str(status): {"description": _MEANINGS[status], "content": content} for status in sorted(statuses)}
+
+
+def _parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
+    if "{" in endpoint.path:
+        name = endpoint.path.partition("{")[2].partition("}")[0]
+        yield {"name": name, "in": "path", "required": True, "schema": _NAME}
+    if endpoint.query is not None:
+        schema = msgspec.json.schema_components([endpoint.query], ref_template=_TEMPLATE)[1]
+        for name, about in schema[endpoint.query.__name__]["properties"].items():
+            meaning = about.pop("description")
+            about.pop("default")  # of what is left out when there is none
+            shape = _AT if name == "at" else about
+            yield {"name": name, "in": "query", "required": False, "description": meaning, "schema": shape}
+
+
+def readable(described: dict[str, Any]) -> bytes:
+    """The document as a page."""
+    lines = [f"<!doctype html><html lang=en><meta charset=utf-8><title>saferank {__version__}</title>"]
+    lines += [f"<h1>saferank {__version__}</h1>", f"<p>{html.escape(described['info']['description'])}</p>"]
+    lines.append('<p>For machines: <a href="/openapi.json">openapi.json</a></p>')
+    for path, operations in described["paths"].items():
+        for method, operation in operations.items():
+            lines.append(f"<h2><code>{method.upper()} {html.escape(path)}</code></h2>")
+            lines.append(f"<p>{html.escape(operation['summary'])}. {html.escape(operation['description'])}</p>")
+            lines.append(
+                f"<p>Sends {_linked(operation.get('requestBody'))}, gets {_linked(operation['responses']['200'])}.</p>"
+            )
+    for name, schema in described["components"]["schemas"].items():
+        lines.append(f'<h3 id="{name}">{name}</h3><p>{html.escape(schema.get("description", ""))}</p><dl>')
+        for field, about in schema.get("properties", {}).items():
+            needed = " (required)" if field in schema.get("required", ()) else ""
+            lines.append(f"<dt><code>{field}</code>{needed}</dt><dd>{html.escape(about.get('description', ''))}</dd>")
+        lines.append("</dl>")
+    return "\n".join(lines).encode()
+
+
+def _linked(part: Any) -> str:
+    """The structures that a body may be."""
+    schemas = [content.get("schema", {}) for content in (part or {}).get("content", {}).values()]
+    options = [option for schema in schemas for option in (schema.get("oneOf") or schema.get("anyOf") or [schema])]
+    names = [option["$ref"].rpartition("/")[2] for option in options if "$ref" in option]
+    return " or ".join(f'<a href="#{name}">{name}</a>' for name in names) or ("text" if part else "nothing")

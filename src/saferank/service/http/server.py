@@ -15,11 +15,10 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from saferank.service.http.app import make_app
+from saferank.service import limits
+from saferank.service.engine import Engine
+from saferank.service.http.app import App
 from saferank.service.http.connections import LARGEST_HEAD, GuardedProtocol, OpenConnections
-from saferank.service.http.gate import Gate
-from saferank.service.http.hub import Hub
-from saferank.service.interface import EngineInterface
 from saferank.service.json_logs import log
 from saferank.service.settings import Settings, masked
 
@@ -67,25 +66,24 @@ def address_of(bound: socket.socket) -> str:
 
 
 def run(
-    settings: Settings, engine: EngineInterface, bound: socket.socket, ready: Ready, companion: Companion | None = None
+    settings: Settings, engine: Engine, bound: socket.socket, ready: Ready, companion: Companion | None = None
 ) -> None:
     """Serve until SIGTERM or SIGINT; StopError when the end was not clean."""
-    _allow_open_files(settings.max_connections + OTHER_FILES)
+    _allow_open_files(limits.MAX_CONNECTIONS + OTHER_FILES)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(settings, engine, bound, ready, companion))
 
 
 async def _serve(
-    settings: Settings, engine: EngineInterface, bound: socket.socket, ready: Ready, companion: Companion | None
+    settings: Settings, engine: Engine, bound: socket.socket, ready: Ready, companion: Companion | None
 ) -> None:
-    hub = Hub(settings, engine)
-    app = make_app(hub)
+    app = App(settings, engine)
     server = HttpServer(_configuration(settings, app))
     company = _Company(companion)
-    _listen_to_signals(hub, server, company)
+    _listen_to_signals(app, server, company)
     await engine.start()
     upkeep = [asyncio.create_task(work) for work in (_keep_memory_settled(), _close_late(app.connections))]
-    hub.pulse.start()
+    app.lag.start()
 
     def begin() -> None:
         log(logging.INFO, "ready", address=address_of(bound), store=masked(settings.store))
@@ -97,8 +95,8 @@ async def _serve(
     finally:
         for task in upkeep:
             task.cancel()
-        hub.pulse.stop()
-        await _stop(engine, settings.stop_seconds)
+        app.lag.stop()
+        await _stop(engine, limits.STOP_SECONDS)
 
 
 class _Company:
@@ -152,7 +150,7 @@ class HttpServer(uvicorn.Server):
         yield
 
 
-def _configuration(settings: Settings, app: Gate) -> uvicorn.Config:
+def _configuration(settings: Settings, app: App) -> uvicorn.Config:
     """h11 and not httptools: only h11 reads the body of a request that offers to go on in another protocol."""
 
     def guarded(**parts: Any) -> asyncio.Protocol:
@@ -169,9 +167,9 @@ def _configuration(settings: Settings, app: Gate) -> uvicorn.Config:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        backlog=settings.backlog,
-        timeout_keep_alive=settings.keep_alive_seconds,
-        timeout_graceful_shutdown=math.ceil(settings.stop_seconds),
+        backlog=limits.BACKLOG,
+        timeout_keep_alive=limits.KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=math.ceil(limits.STOP_SECONDS),
     )
 
 
@@ -198,13 +196,13 @@ def _allow_open_files(wanted: int) -> None:
             log(logging.WARNING, "few open files", allowed=reachable, wanted=wanted, detail=detail)
 
 
-def _listen_to_signals(hub: Hub, server: HttpServer, company: _Company) -> None:
+def _listen_to_signals(app: App, server: HttpServer, company: _Company) -> None:
     """The first signal stops in order, the second at once."""
     told: list[asyncio.Task[None]] = []
 
     async def stop() -> None:
         await company.leave()
-        hub.stopping = server.should_exit = True
+        app.stopping = server.should_exit = True
 
     def tell(number: int) -> None:
         if told:
@@ -236,7 +234,7 @@ async def _close_late(connections: OpenConnections) -> None:
         connections.close_late(asyncio.get_running_loop().time())
 
 
-async def _stop(engine: EngineInterface, seconds: float) -> None:
+async def _stop(engine: Engine, seconds: float) -> None:
     try:
         await asyncio.wait_for(engine.stop(), seconds)
     except TimeoutError as problem:

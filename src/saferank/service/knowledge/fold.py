@@ -15,20 +15,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank.service.knowledge.arms import ARMS, EXPLORE, HOLDOUT, REPEAT, SHADOW
-from saferank.service.knowledge.arms.compared_arms import DAY_MS, ComparedArms, CountedPage
-from saferank.service.knowledge.arms.shadow import ShadowCounts, with_page
+from saferank.service.knowledge.arms import (
+    ARMS,
+    DAY_MS,
+    EXPLORE,
+    HOLDOUT,
+    REPEAT,
+    SHADOW,
+    ComparedArms,
+    CountedPage,
+    ShadowCounts,
+    with_shadow_page,
+)
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import exchanged
-from saferank.service.knowledge.closed_pages import ClosedPages, NewestPage, issue_time, look_of
 from saferank.service.knowledge.knowledge import Changed, Knowledge, Terms
-from saferank.service.knowledge.lessons import Laid, Lessons
+from saferank.service.knowledge.lessons import ClosedPages, Laid, Lessons, NewestPage, issue_time, look_of
 from saferank.service.knowledge.sharing import Names, heard, held, introduce, joined, named, shares
-from saferank.service.knowledge.visits.masks import without_repeats
-from saferank.service.knowledge.visits.order_watch import OrderWatch
-from saferank.service.knowledge.visits.sources import SourceCounts
-from saferank.service.knowledge.visits.visitors import window_number
-from saferank.service.knowledge.visits.votes import Votes
+from saferank.service.knowledge.visitors import OrderWatch, SourceCounts, window_number
+from saferank.service.knowledge.votes import Votes, without_repeats
 from saferank.store.contract import AlarmRow, PageRow, VersionRow
 from saferank.store.page_record import PageRecord, unpacked
 from saferank.verbs import Flags, Ints
@@ -67,7 +72,7 @@ class Fold:
         self.shadow = ShadowCounts()
         self.rolled_back_at = 0  # by a rollback or a reset: pages issued until then are not counted
         self.rollback_version = 0  # the first version that the newest rollback or reset made
-        self.alarms = {"illegal_page": 0, "contradiction": 0, "exchange_share": 0}
+        self.alarms = {"illegal_page": 0, "contradiction": 0, "exchange_share": 0, "unbalanced_arms": 0}
         self.epoch = 0
         self.window = 0  # the newest window with a counted page ...
         self.visitors: set[int] = set()  # ... and the visitors who had one in it
@@ -151,7 +156,7 @@ class Fold:
         self._tally(pages, np.where(counted | ~pages.takes_part, arms, REPEAT))
         self._compare(pages.select(counted))
         for number in np.flatnonzero(arms == SHADOW).tolist():
-            self.shadow = with_page(self.shadow, pages.rows[number])
+            self.shadow = with_shadow_page(self.shadow, pages.rows[number])
         taught = pages.select(counted & (arms == EXPLORE))
         for run in taught.cut_where(taught.records.column("k")):
             self._learn(run)
@@ -179,6 +184,9 @@ class Fold:
 
     def _tally(self, pages: ClosedPages, arms: Ints) -> None:
         clicks = np.array([bits.bit_count() for bits in pages.clicks], np.int64)
+        days = pages.issued_at // DAY_MS
+        for day in np.unique(days).tolist():
+            self.compared.count_clicked(day * DAY_MS, int((clicks[days == day] > 0).sum()))
         for arm, tally in enumerate(self.tallies):
             mine = clicks[arms == arm]
             tally[0] += len(mine)
@@ -192,15 +200,17 @@ class Fold:
             explored, compared = heads["arm"] == EXPLORE, heads["share"] > 0.0
             chosen = explored & ~compared
             self.compared.count_chosen(issue_time(day.rows[0]), int(chosen.sum()), int((chosen & differs).sum()))
-            for number in np.flatnonzero(compared).tolist():
-                page = CountedPage(
-                    issued_at=issue_time(day.rows[number]),
-                    served=bool(heads["arm"][number] != HOLDOUT),
-                    share=float(heads["share"][number]),
-                    clicks=day.clicks[number].bit_count(),
-                    differs=bool(differs[number]) if explored[number] else None,
-                )
-                self.compared.count(page)
+            numbers = np.flatnonzero(compared)
+            if len(numbers):
+                served, share = (heads["arm"][numbers] != HOLDOUT).tolist(), heads["share"][numbers].tolist()
+                pairs = zip(differs[numbers].tolist(), explored[numbers].tolist(), strict=True)
+                chose = [ours if by_us else None for ours, by_us in pairs]
+                clicks = [day.clicks[number].bit_count() for number in numbers.tolist()]
+                times = day.issued_at[numbers].tolist()
+                tipped = self.compared.count(list(map(CountedPage, times, served, share, clicks, chose)))
+                if tipped is not None:  # the coins do not explain how many pages are in the holdout: told once
+                    self.alarms["unbalanced_arms"] += 1
+                    self.alarm_rows.append(AlarmRow(tipped[0], self.context, "unbalanced_arms", tipped[1]))
 
     def turn_to(self, at: int) -> None:
         """Begin the epochs up to a time: certificates may end."""

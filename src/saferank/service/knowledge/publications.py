@@ -8,16 +8,14 @@ from typing import Any, NamedTuple
 
 from saferank.live.learner import Learner
 from saferank.saved_state import bytes_in_use
-from saferank.service.knowledge.arms.compared_arms import compared_arms
-from saferank.service.knowledge.arms.shadow import ShadowCounts
-from saferank.service.knowledge.closed_pages import NewestPage
+from saferank.service.knowledge.arms import ShadowCounts, compared_arms
 from saferank.service.knowledge.evidence import joined, race
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge, Terms
+from saferank.service.knowledge.lessons import NewestPage
 from saferank.service.knowledge.sharing import introduce
-from saferank.service.knowledge.visits.order_watch import OrderWatch
-from saferank.service.knowledge.visits.sources import SourceCounts
-from saferank.service.knowledge.visits.votes import Votes
+from saferank.service.knowledge.visitors import OrderWatch, SourceCounts
+from saferank.service.knowledge.votes import Votes
 from saferank.store.contract import DamagedStoreError, Publication
 from saferank.store.page_record import CHECKSUM_SIZE, is_whole
 

@@ -13,16 +13,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from saferank.service import limits
 from saferank.service.clock import Clock
 from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import ARMS
-from saferank.service.knowledge.closed_pages import issue_time
 from saferank.service.knowledge.fold import Fold
+from saferank.service.knowledge.lessons import issue_time
 from saferank.service.knowledge.publications import pack
-from saferank.service.protocol.contexts import Context, Contexts
+from saferank.service.protocol.contexts import Context, Contexts, DeletedVersionError, fold_at_version
 from saferank.service.protocol.guard import Guard
-from saferank.service.protocol.heart import Heart
-from saferank.service.protocol.history import DeletedVersionError, fold_at_version
+from saferank.service.protocol.heartbeat import Heart
 from saferank.service.protocol.switches import UNDOING
 from saferank.service.protocol.writer import Writer
 from saferank.store.contract import (
@@ -73,10 +73,9 @@ class Closer:
         contexts: Contexts,
         writer: Writer,
         guard: Guard,
-        snapshot_every: int,
     ) -> None:
         self._store, self._clock, self._heart, self._contexts = store, clock, heart, contexts
-        self._writer, self._guard, self._snapshot_every = writer, guard, snapshot_every
+        self._writer, self._guard = writer, guard
         self._looked_at: dict[int, tuple[int, int]] = {}  # by shard: epoch of the lease, and the time of the last look
         self._searched_at = 0
         self._postponed: set[int] = set()  # contexts with pages to be closed that were closed a moment ago
@@ -310,7 +309,7 @@ class Closer:
 
     async def _publish(self, context: Context, lease: Lease, now: int, keep: bool) -> None:
         fold = context.fold
-        keep = keep or fold.pages - context.kept_at >= self._snapshot_every
+        keep = keep or fold.pages - context.kept_at >= limits.SNAPSHOT_EVERY
         began = self._clock.monotonic()
         body = await asyncio.to_thread(pack, fold)  # only closing changes a fold, and it waits
         context.packing = self._clock.monotonic() - began

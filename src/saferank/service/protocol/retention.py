@@ -13,7 +13,7 @@ from saferank.service.clock import Clock
 from saferank.service.json_logs import log
 from saferank.service.knowledge.publications import read_head
 from saferank.service.protocol.contexts import terms_of
-from saferank.service.protocol.heart import Heart
+from saferank.service.protocol.heartbeat import Heart
 from saferank.store.contract import (
     CATALOGUE_MS,
     SHARDS,

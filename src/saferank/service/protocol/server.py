@@ -5,29 +5,32 @@ import json
 import logging
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from saferank._version import __version__
-from saferank.service.clock import Clock
+from saferank.service import limits
+from saferank.service.clock import Clock, moment
 from saferank.service.identifiers import Ids
 from saferank.service.json_logs import log
+from saferank.service.knowledge.arms import DAY_MS, ComparedArms, waits_for_traffic
 from saferank.service.knowledge.catalogues import Catalogues
-from saferank.service.knowledge.views import Views
+from saferank.service.knowledge.knowledge import Terms
+from saferank.service.knowledge.view import Views
+from saferank.service.knowledge.visitors import Visitor, traffic_draw
 from saferank.service.protocol.closer import Closer
 from saferank.service.protocol.contexts import Context, Contexts, Limits
-from saferank.service.protocol.effects import Effects
-from saferank.service.protocol.follower import Follower
-from saferank.service.protocol.guard import Guard
-from saferank.service.protocol.heart import Heart
+from saferank.service.protocol.guard import Effects, Guard
+from saferank.service.protocol.heartbeat import Follower, Heart
 from saferank.service.protocol.retention import Retention
 from saferank.service.protocol.switches import Release, Switches
 from saferank.service.protocol.writer import Writer
 from saferank.service.settings import Settings, masked
-from saferank.service.token_keys import tokens_of
+from saferank.service.token_keys import TOKEN_KEYS, tokens_of
 from saferank.service.tokens import Tokens
 from saferank.service.wire.calls import Mode
 from saferank.service.wire.problems import Problem
+from saferank.service.wire.views import TrafficView
 from saferank.store.contract import EVERYBODY, AlarmRow, OperationKind, Store, StoreError, StoreUnavailableError
 from saferank.store.page_record import SERVER_SIZE
 
@@ -47,15 +50,15 @@ class Server:
         self.reports: defaultdict[str, Counter[str]] = defaultdict(Counter)  # by tenant: what became of them
         self.refusals: defaultdict[str, Counter[str]] = defaultdict(Counter)  # of reports, by tenant and reason
         self.issued = 0  # pages of this run
-        self.heart = Heart(self.name, store, clock, self.switches, settings.freshness_seconds)
-        self.writer = Writer(store, clock, self.catalogues, settings.max_pending)
+        self.heart = Heart(self.name, store, clock, self.switches, settings.freshness_seconds, self._read_token_keys)
+        self.writer = Writer(store, clock, self.catalogues, limits.MAX_PENDING)
         memory = settings.max_loaded_mb * 1_000_000
         self.views = Views(memory // 4)
-        limits = Limits(settings.max_loaded_contexts, memory - memory // 4)
-        self.contexts = Contexts(store, self.catalogues, limits, self.views.forget)
+        largest = Limits(limits.MAX_LOADED_CONTEXTS, memory - memory // 4)
+        self.contexts = Contexts(store, self.catalogues, largest, self.views.forget)
         self.effects = Effects(store, self.contexts, self.switches)
         self.guard = Guard(settings, store, self.heart, self.effects)
-        self.closer = Closer(store, clock, self.heart, self.contexts, self.writer, self.guard, settings.snapshot_every)
+        self.closer = Closer(store, clock, self.heart, self.contexts, self.writer, self.guard)
         self.follower = Follower(store, clock, self.heart, self.contexts)
         self.retention = Retention(store, clock, self.heart, settings.keep_days)
         self._alarms: set[asyncio.Task[None]] = set()
@@ -76,15 +79,38 @@ class Server:
         own = self.switches.settings(context)
         return self.settings.holdout_share if own is None or own.holdout_share is None else own.holdout_share
 
+    def traffic(self, tenant: str) -> TrafficView:
+        """The share of a tenant's visitors whose pages the policy may choose: as an operator or the settings say."""
+        set_to = self.switches.traffic.get(tenant)
+        if set_to is None:
+            return TrafficView(share=self.settings.traffic_share)
+        return TrafficView(share=set_to.share, since=moment(set_to.since), why=set_to.why)
+
+    def is_chosen_for(self, tenant: str, who: Visitor) -> bool:
+        """True when the policy may choose the pages of a visitor: whoever is in a share is in every larger one."""
+        set_to = self.switches.traffic.get(tenant)
+        share = self.settings.traffic_share if set_to is None else set_to.share
+        return share >= 1.0 or traffic_draw(self.session_key, who, tenant) < share
+
+    def waits_for_traffic(self, compared: ComparedArms, terms: Terms) -> bool:
+        """True while a context has too few clicks to learn from (least_traffic): it gets production's ranking."""
+        least = self.settings.least_traffic
+        return least > 0 and waits_for_traffic(compared.days, self.now() // DAY_MS, terms.lifetime_ms, least)
+
     def now(self) -> int:
         """The store's time."""
         return self.heart.now()
 
-    async def start(self, loops: bool = True, prepare: Callable[[], None] = lambda: None) -> None:
+    async def start(
+        self,
+        loops: bool = True,
+        prepare: Callable[[], None] = lambda: None,
+        others: Sequence[Callable[[], Awaitable[None]]] = (),
+    ) -> None:
         """Open the store, prepare, say that this server is there, and begin; StoreError says why not.
 
         ``prepare`` may take minutes. It runs once it is known that the store can be used, and before others count on
-        this server.
+        this server. ``others`` are loops besides the server's own.
         """
         await self.store.open()
         try:
@@ -100,16 +126,21 @@ class Server:
             raise
         if loops:
             parts = (self.heart, self.writer, self.closer, self.follower, self.retention)
-            self._loops = [asyncio.create_task(self._guarded(part.run)) for part in parts]
+            self._loops = [asyncio.create_task(self._guarded(run)) for run in (*(part.run for part in parts), *others)]
 
     async def _begin(self) -> None:
         key = await self.store.meta("session_key")
         if key is None:
             raise StoreError(f"{masked(self.settings.store)}: has no session key; it was not made by a service")
         self.session_key = key
-        self.tokens = tokens_of(self.settings, await self.store.meta("token_keys"))
+        await self._read_token_keys()
         await self.heart.beat()
         await self._note_release()
+        for sentence in self.settings.unknowable:
+            log(logging.WARNING, sentence)
+
+    async def _read_token_keys(self) -> None:
+        self.tokens = tokens_of(await self.store.meta(TOKEN_KEYS))
 
     async def _note_release(self) -> None:
         """Write down what this server runs, if the last start was of something else: pictures over time mark it."""
@@ -176,5 +207,6 @@ class Server:
 
 
 def unavailable(problem: StoreUnavailableError | StoreError) -> Problem:
-    """What a caller is told while the store does not answer."""
-    return Problem(503, "Not available", f"the store does not answer at present ({problem}); try again", retry_after=1)
+    """What a caller is told while the store does not answer: not where it is and who uses it."""
+    log(logging.WARNING, "a call was refused: the store does not answer", detail=str(problem))
+    return Problem(503, "Not available", "the store does not answer at present; try again", retry_after=1)

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from msgspec import structs
+
 from saferank.service.clock import moment
 from saferank.service.wire.calls import Mode
 from saferank.service.wire.views import ContextSettingsView, SwitchView
@@ -26,7 +28,14 @@ class ContextSettings(NamedTuple):
     mode: Mode | None
     holdout_share: float | None
     guardrail_drop: float | None = None
-    guardrail_error: float | None = None
+
+
+class TrafficShare(NamedTuple):
+    """The share of a tenant's visitors whose pages the policy may choose, since an operator set it."""
+
+    since: int
+    share: float
+    why: str
 
 
 class Release(NamedTuple):
@@ -50,6 +59,8 @@ class Switches:
         self._tenants: dict[str, Switch] = {}
         self._contexts: dict[int, Switch] = {}
         self._settings: dict[int, ContextSettings] = {}  # by context: the newest
+        self.forgets: list[OperationRow] = []  # requests to delete a visitor's pages, in order
+        self.traffic: dict[str, TrafficShare] = {}  # by tenant: the newest
         self._undoing: dict[int, list[OperationRow]] = {}  # rollbacks and resets, by context
         self._restarts: dict[tuple[str, int], list[OperationRow]] = {}  # unkills that ended a stop of the guardrail
 
@@ -65,7 +76,11 @@ class Switches:
                 self._settings[row.context] = ContextSettings(row.at, **json.loads(row.body))
             elif row.kind == OperationKind.RELEASE:
                 self.release = Release(**json.loads(row.body))
-            else:
+            elif row.kind == OperationKind.FORGET:
+                self.forgets.append(row)
+            elif row.kind == OperationKind.TRAFFIC:
+                self.traffic[row.tenant] = TrafficShare(row.at, **json.loads(row.body))
+            elif row.kind != OperationKind.KEYS:  # the heart has read those
                 self._note_restart(row)
                 self.turn(row.tenant, row.context, self._switch(row))
 
@@ -98,6 +113,11 @@ class Switches:
         """The switch of a context, or (context 0) of a tenant, if it is on."""
         return self._contexts.get(context) if context else self._tenants.get(tenant)
 
+    @property
+    def count(self) -> int:
+        """Switches that are on."""
+        return len(self._contexts) + len(self._tenants)
+
     def is_killed(self, tenant: str, context: int) -> bool:
         """True when production's ranking is to be served."""
         return context in self._contexts or tenant in self._tenants or EVERYBODY in self._tenants
@@ -107,21 +127,16 @@ class Switches:
         everybody = self._tenants.get(EVERYBODY)
         if everybody is None:
             return switch_view(self._tenants.get(tenant))
-        return switch_view(everybody).model_copy(update={"by_operator": True})
+        return structs.replace(switch_view(everybody), by_operator=True)
 
     def settings(self, context: int) -> ContextSettings | None:
         """What was set for a context, if anything was."""
         return self._settings.get(context)
 
-    def guardrail(self, context: int, drop: float, error: float) -> tuple[float, float]:
-        """The loss that is not accepted in a context, and the error of the guardrails: its own, or these."""
+    def guardrail(self, context: int, drop: float) -> float:
+        """The loss that is not accepted in a context: its own, or this one."""
         own = self._settings.get(context)
-        if own is None:
-            return drop, error
-        return (
-            drop if own.guardrail_drop is None else own.guardrail_drop,
-            error if own.guardrail_error is None else own.guardrail_error,
-        )
+        return drop if own is None or own.guardrail_drop is None else own.guardrail_drop
 
     def rollbacks(self, context: int, after: int) -> list[OperationRow]:
         """Rollbacks of a context with larger numbers, in order."""

@@ -247,8 +247,7 @@ class Writer:
 
     def not_written(self) -> Problem:
         """What a caller is told whose report could not be written."""
-        detail = f"the store does not take writes at present ({self.failing or 'a commit failed'}); try again"
-        return Problem(503, "Not written", detail, retry_after=1)
+        return Problem(503, "Not written", "the store does not take writes at present; try again", retry_after=1)
 
     def _count(self, rows: int, seconds: float, left_out: int) -> None:
         if self.failing is not None:

@@ -14,8 +14,7 @@ _COUNTED = (
 
 def counters(server: Server) -> Mapping[str, float | Mapping[str, float]]:
     """What this process has counted since its start, and how things stand."""
-    commits, closer, switches = server.writer.counts, server.closer, server.switches
-    rows = [context.row for context in server.contexts]
+    commits, closer = server.writer.counts, server.closer
     effect = server.effects.interval(server.now()) or Interval(math.nan, math.nan, math.nan)
     return {
         **{name: server.counts[name] for name in _COUNTED},
@@ -29,8 +28,9 @@ def counters(server: Server) -> Mapping[str, float | Mapping[str, float]]:
         "effect_clicks": effect.estimate,
         "effect_clicks_low": effect.low,
         "effect_clicks_high": effect.high,
-        "contexts": len(rows),
-        "contexts_killed": sum(switches.is_killed(row.tenant, row.id) for row in rows),
+        "contexts": len(server.contexts),
+        "kill_switches_on": server.switches.count,
+        "servers": server.heart.servers,
         "shards_held": len(server.heart.leases),
         "fresh": server.heart.is_fresh(),
         "pending_writes": server.writer.pending,

@@ -3,15 +3,25 @@
 import math
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from saferank.service.clock import moment
-from saferank.service.knowledge.arms.compared_arms import NO_PAGES, Outcomes
-from saferank.service.knowledge.arms.guardrails import context_guardrail, tenant_guardrail
-from saferank.service.protocol.effects import EFFECT_ERROR
+from saferank.service.knowledge.arms import (
+    NO_PAGES,
+    Balance,
+    Outcomes,
+    ShadowCounts,
+    context_guardrail,
+    summed,
+    tenant_guardrail,
+    total,
+)
+from saferank.service.knowledge.publications import read_head
+from saferank.service.protocol.guard import EFFECT_ERROR, guarded_whole, share_of
 from saferank.service.protocol.server import Server, unavailable
 from saferank.service.protocol.switches import Switch
-from saferank.service.queries.all_contexts.standings import Standing, Standings
-from saferank.service.wire.effect_views import EffectView, GuardrailView, IntervalView
-from saferank.service.wire.views import ArmView
+from saferank.service.queries.standings import Standing, Standings
+from saferank.service.wire.views import ArmView, ClickBoundsView, EffectView, GuardrailView, IntervalView, ShadowView
 from saferank.statistics.effect import ArmComparison, Guardrail, Interval, difference, merged, relative_difference
 from saferank.store.contract import ContextRow, StoreUnavailableError
 
@@ -31,12 +41,11 @@ class EffectQueries:
         pending = server.switches.restarts(context.row, context.fold.operation)
         outcomes = NO_PAGES if pending else compared.now
         rule = None
-        number, guardrail = context.number, server.switches.guardrail
-        drop, error = guardrail(number, settings.guardrail_drop, settings.guardrail_error)
+        drop = server.switches.guardrail(context.number, settings.guardrail_drop)
         if drop:
-            rule = context_guardrail(drop, error, number, compared.most)
+            rule = context_guardrail(drop, context.number, compared.most)
         switch, share = server.switches.switch(tenant, context.number), server.holdout_share(context.number)
-        return self._view(outcomes, compared.most, rule, switch, share)
+        return self._view(outcomes, compared.most, rule, switch, share, Balance() if pending else compared.balance)
 
     async def everything(self, tenant: str) -> EffectView:
         """All contexts of a tenant together: their sums are added, so contexts without a difference add up to none."""
@@ -60,15 +69,27 @@ class EffectQueries:
         arms = [standing.compared for _, standing in self.compared(contexts)]
         most = max((part.most for part in arms), default=1)
         clicks, clicked = (merged(*(part.whole[place] for part in arms)) for place in (0, 1))
-        rule = None
+        rule, guarded = None, clicks
         if settings.guardrail_drop:
-            rule = tenant_guardrail(settings.guardrail_drop, settings.guardrail_error, most)
+            rule = tenant_guardrail(settings.guardrail_drop, most)
+            parts = [share_of(row, 0, standing.operation, standing.compared) for row, standing in contexts]
+            guarded = guarded_whole(parts, switches).clicks
         shares = (self._server.holdout_share(row.id) for row, _ in contexts)
         share = max(shares, default=settings.holdout_share)
-        return self._view((clicks, clicked), most, rule, switches.switch(tenant, 0), share)
+        balance = summed(part.balance for part in arms)
+        view = self._view((clicks, clicked), most, None, None, share, balance)
+        if rule is None:
+            return view
+        return structs.replace(view, guardrail=_guardrail(rule, guarded, switches.switch(tenant, 0)))
 
     def _view(
-        self, outcomes: Outcomes, most: int, rule: Guardrail | None, switch: Switch | None, share: float
+        self,
+        outcomes: Outcomes,
+        most: int,
+        rule: Guardrail | None,
+        switch: Switch | None,
+        share: float,
+        balance: Balance,
     ) -> EffectView:
         clicks, clicked = outcomes
         view = EffectView(
@@ -76,20 +97,21 @@ class EffectQueries:
             holdout=_arm(clicks.holdout.pages, clicked.holdout.total, clicks.holdout.total),
             error=EFFECT_ERROR,
             guardrail=None if rule is None else _guardrail(rule, clicks, switch),
-            why_not=_why_not(clicks, share),
+            why_not=_why_not(clicks, share, balance),
         )
-        if not clicks.weight:
+        if view.why_not is not None:
             return view
-        return view.model_copy(
-            update={
-                "clicks": _interval(difference(clicks, EFFECT_ERROR, most)),
-                "clicks_relative": _interval(relative_difference(clicks, EFFECT_ERROR, most)),
-                "clicked_pages": _interval(difference(clicked, EFFECT_ERROR)),
-            }
+        return structs.replace(
+            view,
+            clicks=_interval(difference(clicks, EFFECT_ERROR, most)),
+            clicks_relative=_interval(relative_difference(clicks, EFFECT_ERROR, most)),
+            clicked_pages=_interval(difference(clicked, EFFECT_ERROR)),
         )
 
 
-def _why_not(clicks: ArmComparison, share: float) -> str | None:
+def _why_not(clicks: ArmComparison, share: float, balance: Balance) -> str | None:
+    if balance.is_off:
+        return balance.sentence(clicks.holdout.pages, clicks.holdout.pages + clicks.served.pages)
     if clicks.weight:
         return None
     if not share:
@@ -117,3 +139,64 @@ def _guardrail(rule: Guardrail, clicks: ArmComparison, switch: Switch | None) ->
         stopped=bool(stopped_at),
         stopped_at=moment(stopped_at) if stopped_at else None,
     )
+
+
+# --- how far the policy's pages are from production's, and what is known of their clicks, without showing them ---
+
+
+class Shadow:
+    """Reads what closed shadow pages counted."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def context(self, tenant: str, name: str) -> ShadowView:
+        """The shadow pages of a context."""
+        return shadow_view((await self._server.known_context(tenant, name)).fold.shadow)
+
+    async def everywhere(self, tenant: str) -> ShadowView:
+        """The shadow pages of all contexts of a tenant."""
+        try:
+            rows = [row for row in await self._server.store.contexts() if row.tenant == tenant]
+            return shadow_view(total([await self._counts(row) for row in rows]))
+        except StoreUnavailableError as problem:
+            raise unavailable(problem) from problem
+
+    async def _counts(self, row: ContextRow) -> ShadowCounts:
+        """From the head of its publication, unless it is in memory."""
+        context = self._server.contexts.numbered(row.id)
+        if context is not None:
+            return context.fold.shadow
+        publication = await self._server.store.publication(row.id)
+        return ShadowCounts() if publication is None else ShadowCounts(*read_head(publication.body)["shadow"])
+
+
+def shadow_view(counts: ShadowCounts) -> ShadowView:
+    """The counts as means and bounds."""
+    pages, differing = counts.pages, counts.pages - counts.same
+    return ShadowView(
+        pages=pages,
+        same=counts.same,
+        differing=differing,
+        differing_share=_mean(differing, pages),
+        exchanged_pairs=_mean(counts.exchanged_pairs, pages),
+        new_items=_mean(counts.new_items, pages),
+        clicks=_mean(counts.clicks, pages),
+        clicks_where_same=_mean(counts.same_clicks, counts.same),
+        clicks_where_differing=_mean(counts.clicks - counts.same_clicks, differing),
+        would_have_got=_bounds(counts, 0, 0),
+        would_have_got_read_from_the_top=_bounds(counts, counts.top_clicks, counts.top_places),
+        would_have_got_by_place=_bounds(counts, counts.kept_clicks, counts.kept_places),
+    )
+
+
+def _bounds(counts: ShadowCounts, clicks: int, places: int) -> ClickBoundsView | None:
+    """Of differing pages the clicks on some places are known; every other place may have been clicked or not."""
+    if counts.pages == 0:
+        return None
+    known = counts.same_clicks + clicks
+    return ClickBoundsView(low=known / counts.pages, high=(known + counts.places - places) / counts.pages)
+
+
+def _mean(amount: int, pages: int) -> float | None:
+    return amount / pages if pages else None

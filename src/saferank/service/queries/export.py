@@ -3,7 +3,7 @@
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from saferank.service import identifiers
 from saferank.service.clock import moment
@@ -12,22 +12,54 @@ from saferank.service.knowledge.catalogues import unpack_catalogue
 from saferank.store.contract import EVERYBODY, ContextRow, OperationKind, OperationRow, PageRow, Store
 from saferank.store.page_record import unpacked
 
-_ORDER = ("opened", "page", "version", "kill", "guardrail", "unkill", "rollback", "reset", "settings")
+_ORDER = ("opened", "page", "version", "kill", "guardrail", "unkill", "rollback", "reset", "settings", "traffic")
 """Lines of the same millisecond are in this order."""
+
+_UNTOLD = (OperationKind.RELEASE, OperationKind.KEYS, OperationKind.FORGET)
+"""Operations of those who run the servers, and requests to forget somebody."""
 
 Line = tuple[int, int, dict[str, Any]]
 """Time, order within the time, and facts."""
 
 
+class Bounds(NamedTuple):
+    """What an export tells: everything after a time and until another."""
+
+    after: int = -1
+    through: int = 1 << 47
+
+    @property
+    def cursor(self) -> str:
+        """Where the next export goes on; callers need not know what it means."""
+        return f"{_CURSOR}{self.through:012x}"
+
+
+EVERYTHING = Bounds()
+_CURSOR = "c1."
+START = "start"
+"""The cursor of an export from the beginning."""
+
+
+def time_of(cursor: str) -> int:
+    """Through when the export went that gave a cursor; ValueError for what is none."""
+    if cursor == START:
+        return -1
+    if not cursor.startswith(_CURSOR) or len(cursor) != len(_CURSOR) + 12:
+        raise ValueError(f"{cursor[:50]!r} is not a cursor of an export; begin with {START!r}")
+    return int(cursor.removeprefix(_CURSOR), 16)
+
+
 async def export_lines(
-    store: Store, rows: Mapping[int, ContextRow], tenant: str | None, since: int = -1
+    store: Store, rows: Mapping[int, ContextRow], tenant: str | None, bounds: Bounds = EVERYTHING
 ) -> AsyncIterator[str]:
-    """The lines of these contexts that come after a time, and those of a tenant's own switches if one is named."""
-    lines = [line for line in await _rare(store, rows, tenant) if line[0] > since]
+    """The lines of these contexts within bounds, and those of a tenant's own switches if one is named."""
+    lines = [line for line in await _rare(store, rows, tenant) if bounds.after < line[0] <= bounds.through]
     rare = deque(sorted(lines, key=_place))  # stable: versions of one context and millisecond keep their order
     context = next(iter(rows)) if len(rows) == 1 else None
-    after = identifiers.last_id(since)
+    after, end = identifiers.last_id(bounds.after), identifiers.last_id(bounds.through)
     async for page in store.all_pages(context, after):
+        if page.impression > end:
+            break
         if page.context in rows:
             line = _page(page, rows[page.context])
             while rare and _place(rare[0]) < _place(line):
@@ -67,7 +99,7 @@ async def _rare(store: Store, rows: Mapping[int, ContextRow], tenant: str | None
                 lines.append(_line(version.at, "version", row.id, {"context": row.name, **told, **changed}))
     for operation in await store.operations(0):
         of_all = operation.context == 0 and tenant is not None and operation.tenant in (tenant, EVERYBODY)
-        if (operation.context in rows or of_all) and operation.kind != OperationKind.RELEASE:
+        if (operation.context in rows or of_all) and operation.kind not in _UNTOLD:
             lines.append(_operation(operation, rows))
     return lines
 

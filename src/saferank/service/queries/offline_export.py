@@ -10,13 +10,14 @@ from typing import Any, BinaryIO, cast, get_args
 from saferank.errors import ArgumentError, UsageError, writing
 from saferank.files import check_output_file, replacing
 from saferank.service.clock import moment
+from saferank.service.knowledge.arms import ARMS
 from saferank.service.queries.export import export_lines
 from saferank.service.wire.exports import Converter, ExportFormat
 from saferank.store.contract import Store, StoreError, StoreUnavailableError
 from saferank.store.opening import open_store
 
 
-def export(store: str, form: str, tenant: str | None, out: Path | BinaryIO) -> None:
+def export(store: str, form: str, tenant: str | None, out: Path | BinaryIO, arm: str | None = None) -> None:
     """Write the log of a store (a folder or postgresql://...) as lines of JSON to a file or an open one.
 
     A file is written atomically: it is complete, or the old one stays. Without ``tenant`` all tenants are written.
@@ -25,20 +26,22 @@ def export(store: str, form: str, tenant: str | None, out: Path | BinaryIO) -> N
     if form not in get_args(ExportFormat):
         known = ", ".join(get_args(ExportFormat))
         raise ArgumentError("format", f"unknown format {form!r}; known ones: {known}")
+    if arm not in (None, *ARMS):
+        raise ArgumentError("arm", f"unknown arm {arm!r}; known ones: {', '.join(ARMS)}")
     try:
         opened = open_store(store, readonly=True)
         if not isinstance(out, Path):
-            asyncio.run(_copy(opened, form, tenant, out))
+            asyncio.run(_copy(opened, form, tenant, out, arm))
             return
         check_output_file(out)
         with writing(out), replacing(out) as file:
-            asyncio.run(_copy(opened, form, tenant, file))
+            asyncio.run(_copy(opened, form, tenant, file, arm))
     except (StoreError, StoreUnavailableError) as problem:
         raise UsageError(str(problem)) from problem
 
 
-async def _copy(store: Store, form: str, tenant: str | None, file: BinaryIO) -> None:
-    converter = Converter(cast(Any, form), moment(round(1000 * time.time())))
+async def _copy(store: Store, form: str, tenant: str | None, file: BinaryIO, arm: str | None) -> None:
+    converter = Converter(cast(Any, form), moment(round(1000 * time.time())), arm)
     async for facts in stored_lines(store, tenant):
         file.writelines(f"{line}\n".encode() for line in converter.take(facts))
 

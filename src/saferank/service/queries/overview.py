@@ -14,9 +14,9 @@ from saferank.service.knowledge.view import View
 from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.protocol.server import Server, unavailable
 from saferank.service.protocol.switches import settings_view, switch_view
-from saferank.service.queries.all_contexts.standings import Standing, Standings
-from saferank.service.queries.all_contexts.summary import arm_view
-from saferank.service.queries.leaders import leader_change, versions_of
+from saferank.service.queries.audit import leader_change, versions_of
+from saferank.service.queries.standings import Standing, Standings
+from saferank.service.queries.summary import arm_view
 from saferank.service.wire.calls import Mode
 from saferank.service.wire.views import (
     ChallengerView,
@@ -54,6 +54,7 @@ class Overview:
 
     def _summary(self, row: ContextRow, standing: Standing) -> ContextSummary:
         switch = self._server.switches.switch(row.tenant, row.id)
+        waiting = self._server.waits_for_traffic(standing.compared, standing.terms or terms_of(row))
         arms = dict(zip(ARMS, standing.tallies, strict=True))
         return ContextSummary(
             name=row.name,
@@ -68,7 +69,8 @@ class Overview:
             holdout=arm_view(arms["holdout"]),
             alarms=standing.alarms,
             killed=switch is not None,
-            why=None if switch is None else switch.why,
+            waiting=waiting,
+            why=switch.why if switch is not None else "waiting for traffic" if waiting else None,
             last_change=moment(standing.changed_at),
         )
 
@@ -103,6 +105,7 @@ class Overview:
             certificate_days=terms.lifetime_ms / 86_400_000,
             window_seconds=terms.window_ms / 1000,
             mode=self._mode(row),
+            waiting=self._server.waits_for_traffic(fold.compared, terms),
             leader_version=fold.version,
             leader=list(leader),
             base_ranking=lists[0],

@@ -17,21 +17,22 @@ class Converter:
     """Lines of the log in, lines of another form out; ``events`` gives them as they are. ``now`` is RFC 3339 in UTC.
 
     >>> converter = Converter("sessions", "2026-03-01T13:00:00.000Z")
-    >>> page = {"kind": "page", "impression_id": "i", "context": "home", "ranking": ["a", "b"], "clicks": ["b"]}
+    >>> page = {"kind": "page", "at": "2026-03-01T12:00:00Z", "impression_id": "i", "context": "home"}
+    >>> page |= {"arm": "off", "ranking": ["a", "b"], "clicks": ["b"]}
     >>> list(converter.take({**page, "closes_at": "2026-03-01T12:30:00.000Z"}))
-    ['{"query":"home","items":["a","b"],"clicked":["b"],"arm":null,"impression_id":"i"}']
+    ['{"query":"home","items":["a","b"],"clicked":["b"],"arm":"off","issued_at":"2026-03-01T12:00:00Z","impression_id":"i"}']
     >>> list(converter.take({**page, "closes_at": "2026-03-01T13:30:00.000Z"}))
     []
     """
 
-    def __init__(self, form: ExportFormat, now: str) -> None:
-        self._form, self._now = form, now
+    def __init__(self, form: ExportFormat, now: str, arm: str | None = None) -> None:
+        self._form, self._now, self._arm = form, now, arm
 
     def take(self, facts: Facts) -> Iterator[str]:
         """The lines that one line of the log gives."""
         if self._form == "events":
             yield _line(facts)
-        elif facts["kind"] == "page" and facts["closes_at"] <= self._now:
+        elif facts["kind"] == "page" and facts["closes_at"] <= self._now and self._arm in (None, facts["arm"]):
             # times are compared as texts: their order is the same
             yield from _session(facts) if self._form == "sessions" else _documents(facts)
 
@@ -42,7 +43,8 @@ def _session(facts: Facts) -> Iterator[str]:
             "query": facts["context"],
             "items": facts["ranking"],
             "clicked": facts["clicks"],
-            "arm": facts.get("arm"),
+            "arm": facts["arm"],
+            "issued_at": facts["at"],
             "impression_id": facts["impression_id"],
         }
     )

@@ -1,9 +1,9 @@
 """What went wrong with a request, in the form of RFC 9457: a status, a title, a sentence, and the field to look at."""
 
 import re
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from msgspec import Meta, Struct
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -39,13 +39,11 @@ class Problem(Exception):  # noqa: N818 (the RFC's word)
         return body if self.field is None else {**body, "field": self.field}
 
 
-class ProblemBody(BaseModel):
-    """Why a request was refused (RFC 9457)."""
+class ProblemBody(Struct, forbid_unknown_fields=True):
+    """Why a request was refused (RFC 9457), as it is written by ``Problem.as_dict``."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    type: str = Field(description="The kind of problem, for programs: a URN that ends in the title.")
-    title: str = Field(description="The kind of problem, for people.")
-    status: int = Field(ge=400, le=599, description="The HTTP status.")
-    detail: str = Field(description="What is wrong with this request, in a sentence.")
-    field: str | None = Field(default=None, description="Where in the request to look, like base_ranking[3].")
+    type: Annotated[str, Meta(description="The kind of problem, for programs: a URN that ends in the title.")]
+    title: Annotated[str, Meta(description="The kind of problem, for people.")]
+    status: Annotated[int, Meta(ge=400, le=599, description="The HTTP status.")]
+    detail: Annotated[str, Meta(description="What is wrong with this request, in a sentence.")]
+    field: Annotated[str, Meta(description="Where in the request to look, like base_ranking[3].")] = ""

@@ -41,13 +41,13 @@ CREATE INDEX page_context ON page (context, impression);
 CREATE TABLE waiting (context INTEGER PRIMARY KEY, closes_at INTEGER NOT NULL) STRICT;
 CREATE INDEX waiting_time ON waiting (closes_at);
 
--- Every event_id that was accepted, and what it said.
+-- Every event_id of a page that was accepted, and what it said.
 CREATE TABLE delivery (
-    tenant TEXT NOT NULL,
+    impression BLOB NOT NULL,
     event_id TEXT NOT NULL,
     digest BLOB NOT NULL,
     at INTEGER NOT NULL,
-    PRIMARY KEY (tenant, event_id)
+    PRIMARY KEY (impression, event_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX delivery_time ON delivery (at);
 

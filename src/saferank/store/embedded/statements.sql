@@ -90,12 +90,12 @@ SELECT id, closed_through FROM context WHERE id IN (?)
 SELECT impression, clicks, events FROM page WHERE impression IN (?)
 
 -- name: deliveries_in
--- With (tenant, event_id) IN (...) SQLite would read the whole table.
-SELECT d.tenant, d.event_id, d.digest FROM (?) AS k
-CROSS JOIN delivery AS d ON d.tenant = k.column1 AND d.event_id = k.column2
+-- With (impression, event_id) IN (...) SQLite would read the whole table.
+SELECT d.impression, d.event_id, d.digest FROM (?) AS k
+CROSS JOIN delivery AS d ON d.impression = k.column1 AND d.event_id = k.column2
 
 -- name: add_delivery
-INSERT INTO delivery (tenant, event_id, digest, at) VALUES (?)
+INSERT INTO delivery (impression, event_id, digest, at) VALUES (?)
 
 -- name: add_page
 INSERT INTO page (impression, context, closes_at, record, server, number, clicks, events) VALUES (?)
@@ -194,7 +194,7 @@ DELETE FROM page WHERE impression IN
 DELETE FROM page WHERE impression = ? AND context = ? AND impression < ?
 
 -- name: delete_events_in
-DELETE FROM delivery WHERE digest IN (?) RETURNING event_id
+DELETE FROM delivery WHERE impression IN (?) RETURNING event_id
 
 -- name: pruned_through
 SELECT pruned_through FROM context WHERE id = ?
@@ -211,8 +211,8 @@ DELETE FROM catalogue WHERE digest IN (
 UPDATE catalogue SET used_at = ?
 
 -- name: forget_events
-DELETE FROM delivery WHERE (tenant, event_id) IN
-(SELECT tenant, event_id FROM delivery WHERE at < ? ORDER BY at LIMIT ?)
+DELETE FROM delivery WHERE (impression, event_id) IN
+(SELECT impression, event_id FROM delivery WHERE at < ? ORDER BY at LIMIT ?)
 
 -- --- operations and alarms ---
 
@@ -259,7 +259,7 @@ SELECT digest, body FROM catalogue ORDER BY digest
 SELECT impression, context, closes_at, record, server, number, clicks FROM page ORDER BY impression
 
 -- name: copy_delivery
-SELECT tenant, event_id, digest, at FROM delivery ORDER BY tenant, event_id
+SELECT impression, event_id, digest, at FROM delivery ORDER BY impression, event_id
 
 -- name: copy_publication
 SELECT context, number, through, operation, body, published_at FROM publication ORDER BY context
@@ -296,7 +296,7 @@ INSERT INTO catalogue (digest, body) VALUES (?)
 INSERT INTO page (impression, context, closes_at, record, server, number, clicks) VALUES (?)
 
 -- name: put_delivery
-INSERT INTO delivery (tenant, event_id, digest, at) VALUES (?)
+INSERT INTO delivery (impression, event_id, digest, at) VALUES (?)
 
 -- name: put_publication
 INSERT INTO publication (context, number, through, operation, body, published_at) VALUES (?)

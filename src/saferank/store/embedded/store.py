@@ -26,11 +26,22 @@ from saferank.store.contract import (
     VersionRow,
     Written,
 )
-from saferank.store.embedded import copying, leases, pruning, publishing
-from saferank.store.embedded.clock import Clock, not_before, wall_clock
-from saferank.store.embedded.file import StoreLock, check, damage, file_at, insert, make_folder
-from saferank.store.embedded.groups import clicks_of, write_group
-from saferank.store.embedded.threads import Readers, WriterThread, sentences
+from saferank.store.embedded import transactions
+from saferank.store.embedded.file import (
+    Clock,
+    Readers,
+    StoreLock,
+    WriterThread,
+    check,
+    damage,
+    file_at,
+    insert,
+    make_folder,
+    not_before,
+    sentences,
+    wall_clock,
+)
+from saferank.store.embedded.transactions import clicks_of, write_group
 from saferank.store.page_record import TIME_BYTES, first_id
 from saferank.store.sql import statements
 
@@ -107,10 +118,10 @@ class SqliteStore:
     # --- servers, time, leases ---
 
     async def heartbeat(self, server: str, acknowledged: int, lease_ms: int) -> Heartbeat:
-        return await self._write(lambda on: leases.heartbeat(on, server, acknowledged, lease_ms, self._clock()))
+        return await self._write(lambda on: transactions.heartbeat(on, server, acknowledged, lease_ms, self._clock()))
 
     async def leave(self, server: str) -> None:
-        await self._write(partial(leases.leave, server=server))
+        await self._write(partial(transactions.leave, server=server))
 
     async def servers(self) -> Sequence[ServerRow]:
         return [ServerRow(*row) for row in await self._rows("servers", self._clock())]
@@ -118,10 +129,10 @@ class SqliteStore:
     # --- contexts and catalogues ---
 
     async def open_context(self, tenant: str, name: str, terms: str, most: int) -> ContextRow | None:
-        return await self._write(lambda on: publishing.open_context(on, tenant, name, terms, most, self._clock()))
+        return await self._write(lambda on: transactions.open_context(on, tenant, name, terms, most, self._clock()))
 
     async def find_context(self, tenant: str, name: str) -> ContextRow | None:
-        return await self._read(lambda on: publishing.find_context(on, tenant, name))
+        return await self._read(lambda on: transactions.find_context(on, tenant, name))
 
     async def context(self, number: int) -> ContextRow | None:
         rows = await self._rows("context", number)
@@ -150,10 +161,10 @@ class SqliteStore:
     # --- closing and publishing, by the holder of a shard ---
 
     async def due(self, shards: Sequence[int], after: int, now: int) -> Sequence[int]:
-        return await self._read(lambda on: publishing.due(on, shards, after, now))
+        return await self._read(lambda on: transactions.due(on, shards, after, now))
 
     async def close_through(self, lease: Lease, context: int, through: int) -> int:
-        return await self._write(lambda on: publishing.close_through(on, lease, context, through))
+        return await self._write(lambda on: transactions.close_through(on, lease, context, through))
 
     async def pages_between(self, context: int, after: int, through: int) -> Sequence[PageRow]:
         return await self._pages("pages_between", context, first_id(after + 1), first_id(through + 1))
@@ -170,14 +181,16 @@ class SqliteStore:
         alarms: Sequence[AlarmRow] = (),
         keep: bool = False,
     ) -> None:
-        await self._write(lambda on: publishing.publish(on, lease, publication, self._clock(), versions, alarms, keep))
+        await self._write(
+            lambda on: transactions.publish(on, lease, publication, self._clock(), versions, alarms, keep)
+        )
         self._changed.set()
 
     async def publication(self, context: int) -> Publication | None:
-        return await self._read(lambda on: publishing.newest_publication(on, context))
+        return await self._read(lambda on: transactions.newest_publication(on, context))
 
     async def publications(self, contexts: Sequence[int]) -> Sequence[Publication]:
-        return await self._read(lambda on: publishing.publications(on, contexts))
+        return await self._read(lambda on: transactions.publications(on, contexts))
 
     async def published(self, since: int) -> Mapping[int, int]:
         return dict(await self._rows("published", since - _MARGIN_MS))
@@ -197,15 +210,13 @@ class SqliteStore:
         return [number for (number,) in rows if number % SHARDS in set(shards)]
 
     async def keep_publication(self, lease: Lease, context: int) -> None:
-        await self._write(lambda on: pruning.keep_publication(on, lease, context))
+        await self._write(lambda on: transactions.keep_publication(on, lease, context))
 
     async def prune(self, lease: Lease, context: int, mark: Mark, before: int, seen: int, most: int) -> int:
-        return await self._write(lambda on: pruning.prune(on, lease, context, mark, before, seen, most))
+        return await self._write(lambda on: transactions.prune(on, lease, context, mark, before, seen, most))
 
-    async def delete_pages(
-        self, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes], digests: Sequence[bytes]
-    ) -> Deleted:
-        return await self._write(lambda on: pruning.delete_pages(on, lease, context, mark, impressions, digests))
+    async def delete_pages(self, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes]) -> Deleted:
+        return await self._write(lambda on: transactions.delete_pages(on, lease, context, mark, impressions))
 
     async def pruned_through(self, context: int) -> int:
         rows = await self._rows("pruned_through", context)
@@ -216,12 +227,12 @@ class SqliteStore:
         return await self._write(lambda on: on.execute(sql, (before, most)).rowcount)
 
     async def prune_catalogues(self, before: int, most: int) -> int:
-        return await self._write(lambda on: pruning.prune_catalogues(on, before, most))
+        return await self._write(lambda on: transactions.prune_catalogues(on, before, most))
 
     # --- operations ---
 
     async def add_operation(self, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:
-        row = await self._write(lambda on: publishing.add_operation(on, tenant, context, kind, body, self._clock()))
+        row = await self._write(lambda on: transactions.add_operation(on, tenant, context, kind, body, self._clock()))
         self._changed.set()
         return row
 
@@ -272,15 +283,18 @@ class SqliteStore:
         rows = await self._rows("meta", name)
         return bytes(rows[0][0]) if rows else None
 
+    async def put_meta(self, name: str, value: bytes) -> None:
+        await self._write(lambda on: insert(on, statements("embedded")["put_meta"], [(name, value)]))
+
     async def dump(self) -> AsyncIterator[Chunk]:
         with sentences(self.path):
-            chunks = copying.dumped(self.path)
+            chunks = transactions.dumped(self.path)
             while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
                 yield chunk
 
     async def fill(self, chunks: AsyncIterable[Chunk]) -> None:
         with sentences(self.path):
-            await copying.fill(self.path, chunks, self._clock())
+            await transactions.fill(self.path, chunks, self._clock())
 
 
 def _newest_time(connection: sqlite3.Connection) -> int:

@@ -49,13 +49,13 @@ CREATE INDEX page_context ON saferank.page (context, impression);
 CREATE TABLE saferank.waiting (context integer PRIMARY KEY, closes_at bigint NOT NULL);
 CREATE INDEX waiting_time ON saferank.waiting (closes_at);
 
--- Every event_id that was accepted, and what it said.
+-- Every event_id of a page that was accepted, and what it said.
 CREATE TABLE saferank.delivery (
-    tenant text NOT NULL,
+    impression bytea NOT NULL,
     event_id text NOT NULL,
     digest bytea NOT NULL,
     at bigint NOT NULL DEFAULT saferank.clock(),
-    PRIMARY KEY (tenant, event_id)
+    PRIMARY KEY (impression, event_id)
 );
 CREATE INDEX delivery_time ON saferank.delivery (at);
 
@@ -156,7 +156,7 @@ END $$;
 -- groups cannot deadlock. The first `reports` rows are reports.
 CREATE FUNCTION saferank.write_group(
     reports integer, impressions bytea[], contexts integer[], ends bigint[], records bytea[], servers text[],
-    numbers bigint[], clicked bit(128)[], tenants text[], event_ids text[], digests bytea[],
+    numbers bigint[], clicked bit(128)[], event_ids text[], digests bytea[],
     OUT outcomes integer[], OUT now_ms bigint, OUT left_out integer, OUT missing integer
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -184,25 +184,25 @@ BEGIN
         SELECT u.*, c.closed_through, coalesce(p.events, 0) + row_number() OVER earlier AS ids,
                p.impression IS NULL AND row_number() OVER earlier = 1 OR u.clicks <> u.clicks
                & (coalesce(p.clicks, no_clicks) | coalesce(bit_or(u.clicks) OVER before, no_clicks)) AS news
-        FROM unnest(impressions, contexts, ends, clicked, tenants, event_ids, digests)
-            WITH ORDINALITY AS u(impression, context, closes_at, clicks, tenant, event_id, digest, place)
+        FROM unnest(impressions, contexts, ends, clicked, event_ids, digests)
+            WITH ORDINALITY AS u(impression, context, closes_at, clicks, event_id, digest, place)
         JOIN saferank.context c ON c.id = u.context
         LEFT JOIN saferank.page p ON p.impression = u.impression
         WHERE u.event_id IS NOT NULL
         WINDOW earlier AS (PARTITION BY u.impression ORDER BY u.place),
                before AS (earlier ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
-        ORDER BY u.tenant, u.event_id, u.place
+        ORDER BY u.impression, u.event_id, u.place
     LOOP
         changed := false;
         open := r.impression >= saferank.first_id(r.closed_through + 1) AND now_ms < r.closes_at;
         IF open AND (r.news OR r.ids <= most_event_ids) THEN
-            INSERT INTO saferank.delivery VALUES (r.tenant, r.event_id, r.digest) ON CONFLICT DO NOTHING;
+            INSERT INTO saferank.delivery VALUES (r.impression, r.event_id, r.digest) ON CONFLICT DO NOTHING;
             changed := FOUND;
         END IF;
         IF changed THEN
             outcomes[r.place] := accepted;  -- its page is still to be merged
         ELSE
-            SELECT digest INTO known FROM saferank.delivery WHERE tenant = r.tenant AND event_id = r.event_id;
+            SELECT digest INTO known FROM saferank.delivery WHERE impression = r.impression AND event_id = r.event_id;
             IF FOUND THEN
                 outcomes[r.place] := CASE WHEN known = r.digest THEN duplicate ELSE conflict END;
             ELSIF NOT open THEN

@@ -81,7 +81,7 @@ ON CONFLICT (digest) DO UPDATE SET used_at = excluded.used_at WHERE c.used_at < 
 -- name: write_group
 SELECT outcomes, now_ms, left_out, missing FROM saferank.write_group(
     %s, %b::bytea[], %s::integer[], %s::bigint[], %b::bytea[], %s::text[], %s::bigint[],
-    %s::text[]::bit(128)[], %s::text[], %s::text[], %b::bytea[])
+    %s::text[]::bit(128)[], %s::text[], %b::bytea[])
 
 -- name: page
 SELECT impression, context, closes_at, record, server, number, clicks::text
@@ -162,9 +162,10 @@ DELETE FROM saferank.page WHERE impression IN
 
 -- name: delete_pages
 DELETE FROM saferank.page WHERE context = %s AND impression < %b AND impression = ANY (%b::bytea[])
+RETURNING impression
 
 -- name: delete_events
-DELETE FROM saferank.delivery WHERE digest = ANY (%b::bytea[])
+DELETE FROM saferank.delivery WHERE impression = ANY (%b::bytea[])
 
 -- name: pruned_through
 SELECT pruned_through FROM saferank.context WHERE id = %s
@@ -180,8 +181,8 @@ DELETE FROM saferank.catalogue WHERE digest IN (
 AND used_at < %(before)s
 
 -- name: forget_events
-DELETE FROM saferank.delivery WHERE (tenant, event_id) IN
-(SELECT tenant, event_id FROM saferank.delivery WHERE at < %s ORDER BY at LIMIT %s)
+DELETE FROM saferank.delivery WHERE (impression, event_id) IN
+(SELECT impression, event_id FROM saferank.delivery WHERE at < %s ORDER BY at LIMIT %s)
 
 -- --- operations and alarms ---
 
@@ -247,7 +248,7 @@ SELECT impression, context, closes_at, record, server, number, clicks::text
 FROM saferank.page ORDER BY impression
 
 -- name: copy_delivery
-SELECT tenant, event_id, digest, at FROM saferank.delivery ORDER BY tenant, event_id
+SELECT impression, event_id, digest, at FROM saferank.delivery ORDER BY impression, event_id
 
 -- name: copy_publication
 SELECT context, number, through, operation, body, published_at FROM saferank.publication ORDER BY context
@@ -278,7 +279,7 @@ CROSS JOIN LATERAL (SELECT p.closes_at FROM saferank.page p WHERE p.context = c.
 
 -- name: put_meta
 INSERT INTO saferank.meta (name, value) VALUES (%s, %b)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value
+ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value
 
 -- name: put_context
 INSERT INTO saferank.context (id, tenant, name, terms, opened_at, closed_through, pruned_through)
@@ -293,7 +294,7 @@ SELECT * FROM unnest(%b::bytea[], %s::integer[], %s::bigint[], %b::bytea[], %s::
                      %s::text[]::bit(128)[])
 
 -- name: put_delivery
-INSERT INTO saferank.delivery (tenant, event_id, digest, at) VALUES (%s, %s, %b, %s)
+INSERT INTO saferank.delivery (impression, event_id, digest, at) VALUES (%b, %s, %b, %s)
 
 -- name: put_publication
 INSERT INTO saferank.publication (context, number, through, operation, body, published_at)

@@ -24,11 +24,9 @@ from saferank.store.contract import (
     Written,
 )
 from saferank.store.page_record import first_id
-from saferank.store.postgres import copying, pruning
-from saferank.store.postgres.columns import as_array, columns, group_columns
-from saferank.store.postgres.connections import Connection, Connections
-from saferank.store.postgres.listening import Listener
-from saferank.store.postgres.schema import check, name_of
+from saferank.store.postgres import whole_rows
+from saferank.store.postgres.connections import Connection, Connections, Listener, check, name_of
+from saferank.store.postgres.whole_rows import as_array, columns, group_columns
 from saferank.store.sql import statements
 
 _CHUNK = 1000
@@ -219,19 +217,15 @@ class PostgresStore:
 
     async def keep_publication(self, lease: Lease, context: int) -> None:
         _check_shard(lease, context)
-        await self._connections.run(lambda on: pruning.keep_publication(on, lease, context))
+        await self._connections.run(lambda on: whole_rows.keep_publication(on, lease, context))
 
     async def prune(self, lease: Lease, context: int, mark: Mark, before: int, seen: int, most: int) -> int:
         _check_shard(lease, context)
-        return await self._connections.run(lambda on: pruning.prune(on, lease, context, mark, before, seen, most))
+        return await self._connections.run(lambda on: whole_rows.prune(on, lease, context, mark, before, seen, most))
 
-    async def delete_pages(
-        self, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes], digests: Sequence[bytes]
-    ) -> Deleted:
+    async def delete_pages(self, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes]) -> Deleted:
         _check_shard(lease, context)
-        return await self._connections.run(
-            lambda on: pruning.delete_pages(on, lease, context, mark, impressions, digests)
-        )
+        return await self._connections.run(lambda on: whole_rows.delete_pages(on, lease, context, mark, impressions))
 
     async def pruned_through(self, context: int) -> int:
         rows = await self._rows("pruned_through", context)
@@ -246,7 +240,7 @@ class PostgresStore:
         return await self._connections.run(work)
 
     async def prune_catalogues(self, before: int, most: int) -> int:
-        return await self._connections.run(lambda on: pruning.prune_catalogues(on, before, most))
+        return await self._connections.run(lambda on: whole_rows.prune_catalogues(on, before, most))
 
     # --- operations ---
 
@@ -315,11 +309,14 @@ class PostgresStore:
         rows = await self._rows("meta", name)
         return bytes(rows[0][0]) if rows else None
 
+    async def put_meta(self, name: str, value: bytes) -> None:
+        await self._do("put_meta", name, value)
+
     def dump(self) -> AsyncIterator[Chunk]:
-        return copying.dumped(self._address, self.name)
+        return whole_rows.dumped(self._address, self.name)
 
     async def fill(self, chunks: AsyncIterable[Chunk]) -> None:
-        await copying.fill(self._address, self.name, chunks)
+        await whole_rows.fill(self._address, self.name, chunks)
 
 
 def _page(row: tuple[Any, ...]) -> PageRow:

@@ -18,7 +18,7 @@ from tests.running_service import serving
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-SCRIPT = Path(str(saferank.__file__)).parent / "service" / "http" / "adapters" / "browser" / "saferank.js"
+SCRIPT = Path(str(saferank.__file__)).parent / "service" / "http" / "adapters" / "saferank.js"
 HTML = """<!doctype html><title>shop</title>
 <ol data-saferank-token="{token}"><li data-saferank-item="a"><a href="/next">a</a></li>
 <li data-saferank-item="b"><button>b <i id="inner">!</i></button></li></ol><p id="elsewhere">elsewhere</p>
@@ -61,7 +61,8 @@ def origin() -> Iterator[Origin]:
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("service")
-    keys = f'[tenants.shop]\nrank = ["{hashed("shop-rank")}"]\nfeedback = ["{hashed("shop-feedback")}"]\n'
+    roles = (f'{role} = ["{hashed(f"shop-{role}")}"]\n' for role in ("rank", "read", "feedback"))
+    keys = "[tenants.shop]\n" + "".join(roles)
     (folder / "serve.toml").write_text(f'cors_origins = ["{origin.url}"]\n{keys}', encoding="utf-8")
     patient = ("--set", "max_lag_seconds=60")
     with serving("--store", folder / "store", "--config", folder / "serve.toml", *patient) as service:
@@ -80,8 +81,8 @@ class Shop:
         origin.html = HTML.format(address=address, **tokens)
 
     def _ask(self, path: str, body: object = None) -> Any:
-        headers = {"X-API-Key": "shop-rank"}
         method = "GET" if body is None else "POST"
+        headers = {"X-API-Key": "shop-read" if body is None else "shop-rank"}
         return httpx.request(method, self.address + path, json=body, headers=headers, timeout=60).json()
 
     def clicks(self, number: int = 0) -> list[str]:

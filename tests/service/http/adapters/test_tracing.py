@@ -4,18 +4,16 @@ import asyncio
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
-from fastapi import FastAPI
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from saferank.service.http.adapters import tracing
+from saferank.service.engine import Engine
 from saferank.service.http.adapters.tracing import TracedEngine, under_caller
-from saferank.service.http.app import make_app
-from saferank.service.http.hub import Hub
-from saferank.service.http.routes import hot
+from saferank.service.http.app import App
 from saferank.service.wire.calls import FeedbackCall, RankCall
 from tests.service.engine_harness import BASE, T, house, run
 from tests.service.http.service_in_process import RANK, Service
@@ -46,8 +44,7 @@ def test_spans_have_the_arm_and_the_version_of_the_leader(tmp_path: Path) -> Non
 def test_the_setting_wraps_the_engine(tmp_path: Path) -> None:
     async def check() -> None:
         async with house(tmp_path, traces=True) as made:
-            assert isinstance(Hub(made.settings, made.engine).engine, TracedEngine)
-            assert make_app(Hub(made.settings, made.engine)) is not None
+            assert isinstance(App(made.settings, made.engine).engine, TracedEngine)
 
     run(check())
 
@@ -59,8 +56,8 @@ def test_a_span_is_a_child_of_the_span_of_the_caller() -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     service = Service(traces=True)
-    assert isinstance(service.hub.engine, TracedEngine)
-    service.hub.engine._tracer = provider.get_tracer("saferank")
+    assert isinstance(service.app.engine, TracedEngine)
+    service.app.engine._tracer = provider.get_tracer("saferank")
 
     async def check() -> None:
         async with service.client() as client:
@@ -91,10 +88,9 @@ def test_a_span_that_the_process_has_made_already_stays_the_parent() -> None:
 def test_off_the_calls_are_answered_by_the_same_functions_as_without_traces() -> None:
     """Not one step more: neither the handlers nor the engine nor the application are wrapped."""
     service = Service()
-    assert service.hub.engine is service.engine
-    assert isinstance(service.app.app, FastAPI)
-    assert {handler.__module__ for handler in service.app._hot.values()} == {hot.__name__}
-    assert {handler.__module__ for handler in Service(traces=True).app._hot.values()} == {tracing.__name__}
+    assert service.app.engine is cast(Engine, service.engine)
+    assert service.app._under_caller is None
+    assert Service(traces=True).app._under_caller is under_caller
 
 
 def test_off_imports_nothing_of_ours() -> None:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from saferank.fitting.fit import fit
 from saferank.logs import read_log
-from saferank.service.http.app import make_app
-from saferank.service.http.hub import Hub
+from saferank.service.http.app import App
 from tests.service.engine_harness import BASE, House, T, house, run
 from tests.service.http.service_in_process import SHOP, Service
 
@@ -22,7 +21,7 @@ COUNTS = {"accepted", "duplicate", "late", "ignored", "refused"}
 
 
 def client_of(made: House) -> httpx.AsyncClient:
-    app = make_app(Hub(made.settings, made.engine))
+    app = App(made.settings, made.engine)
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
 

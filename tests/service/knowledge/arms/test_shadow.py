@@ -5,8 +5,7 @@ import random
 
 import pytest
 
-from saferank.service.knowledge.arms import SHADOW
-from saferank.service.knowledge.arms.shadow import ShadowCounts, exchanged_pairs, total, with_page
+from saferank.service.knowledge.arms import SHADOW, ShadowCounts, exchanged_pairs, total, with_shadow_page
 from saferank.service.knowledge.publications import comparable, pack, restored
 from saferank.store.contract import PageRow, Publication
 from saferank.store.page_record import Law, PageRecord
@@ -44,12 +43,12 @@ def shadow_page(shown: str, chosen: str, clicks: int, at: int = START) -> PageRo
     ],
 )  # fmt: skip
 def test_a_page(shown: str, chosen: str, clicks: int, expected: ShadowCounts) -> None:
-    assert with_page(ShadowCounts(), shadow_page(shown, chosen, clicks)) == expected
-    assert with_page(expected, shadow_page(shown, chosen, clicks)) == total((expected, expected))
+    assert with_shadow_page(ShadowCounts(), shadow_page(shown, chosen, clicks)) == expected
+    assert with_shadow_page(expected, shadow_page(shown, chosen, clicks)) == total((expected, expected))
 
 
 def test_a_page_without_the_choice_is_not_counted() -> None:
-    assert with_page(ShadowCounts(), shadow_page("abc", "", 0b1)) == ShadowCounts()
+    assert with_shadow_page(ShadowCounts(), shadow_page("abc", "", 0b1)) == ShadowCounts()
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])

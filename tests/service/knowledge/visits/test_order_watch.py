@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from saferank.service.knowledge.lessons import Laid, Lesson, Lessons, as_pages
-from saferank.service.knowledge.visits.order_watch import OrderWatch, chance_of_order
+from saferank.service.knowledge.visitors import OrderWatch, chance_of_order
 from saferank.store.page_record import Law, PageRecord
 
 K, ITEMS = 5, "abcdefgh"

@@ -9,7 +9,7 @@ from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import ROUNDS, Terms
 from saferank.service.knowledge.publications import comparable, pack, restored
-from saferank.service.knowledge.visits.votes import VisitorComparisons, Votes, marks_of
+from saferank.service.knowledge.votes import VisitorComparisons, Votes, marks_of
 from saferank.store.contract import PageRow, Publication
 from saferank.store.page_record import Law, PageRecord
 

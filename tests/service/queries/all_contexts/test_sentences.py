@@ -4,16 +4,18 @@ from typing import Any
 
 import pytest
 
-from saferank.service.queries.all_contexts.sentences import overview_sentence
-from saferank.service.wire.effect_views import (
+from saferank.service.queries.summary import overview_sentence
+from saferank.service.wire.views import (
+    ArmView,
     EffectView,
     FeedbackHealthView,
     FunnelView,
     GuardrailView,
     IntervalView,
     OverviewView,
+    SwitchView,
+    TrafficView,
 )
-from saferank.service.wire.views import ArmView, SwitchView
 
 SERVED = ArmView(pages=9000, clicked_pages=3000, clicks=3780)
 HOLDOUT = ArmView(pages=1000, clicked_pages=300, clicks=400)
@@ -28,7 +30,10 @@ def said(effect_view: EffectView, alarms: int = 0, **more: Any) -> str:
     facts: dict[str, Any] = {
         "sentence": "", "now": "2026-03-01T12:00:00.000Z", "mode": "live", "policy": "safe-draw", "pages": 10_000,
         "served_share": 0.9, "differing_share": 0.312, "effect": effect_view, "days": [], "markers": [],
-        "funnel": FunnelView(contexts=0, with_evidence=0, changed_by_clicks=0, stopped=0, undecided_for_long=0),
+        "funnel": FunnelView(
+            contexts=0, with_evidence=0, changed_by_clicks=0, stopped=0, waiting=0, undecided_for_long=0
+        ),
+        "traffic": TrafficView(share=1.0), "unknowable": [],
         "changes": [], "alarms": [], "killed_everywhere": SwitchView(on=False),
         "feedback": FeedbackHealthView(closed_pages=0, clicked_pages=0, accepted=0, duplicate=0, late=0, refused={}),
     }  # fmt: skip

@@ -7,6 +7,7 @@ const STEPS = [
   ["with_evidence", "With comparisons", "at least one pair was compared", "plain"],
   ["changed_by_clicks", "Changed by clicks", "the leader differs from production's page", "good"],
   ["stopped", "Stopped", "production's ranking, by a switch or the guardrail", "bad"],
+  ["waiting", "Waiting for traffic", "production's ranking until there are clicks enough to learn from", "dim"],
   ["undecided_for_long", "No decision in sight", "at this traffic none within 90 days (an estimate)", "dim"],
 ];
 

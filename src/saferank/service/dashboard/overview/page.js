@@ -12,7 +12,7 @@ const SHOWN = 6;
 export function drawOverview(view) {
   refill(at("hero-state"), [view.mode, view.killed_everywhere.on, view.policy], () => [badge({ mode: view.mode, killed: view.killed_everywhere.on }), ` ${view.policy}, all contexts`]);
   say(at("sentence"), view.sentence);
-  refill(at("alarms"), [view.effect.guardrail?.stopped, recent(view)], () => banners(view));
+  refill(at("alarms"), [view.effect.guardrail?.stopped, recent(view), view.unknowable], () => banners(view));
   const totals = tiles(view);
   refill(at("totals"), totals, () => totals.map(tile));
   const width = Math.round(at("lift").clientWidth);
@@ -30,6 +30,7 @@ function banners(view) {
   const { guardrail } = view.effect;
   const kinds = Map.groupBy ? Map.groupBy(recent(view), ({ kind }) => kind) : new Map();
   return [
+    ...view.unknowable.map((sentence) => h("div", { class: "banner warning" }, `${sentence[0].toUpperCase()}${sentence.slice(1)}.`)),
     guardrail?.stopped ? h("div", { class: "banner alarm" }, h("strong", {}, "■ Stopped by the guardrail"), guardrail.stopped_at ? [" at ", moment(guardrail.stopped_at)] : "", `: served pages lost more than ${percent(guardrail.drop, 0)} against the holdout. Production's own ranking is served until somebody switches it on again.`) : null,
     ...[...kinds].map(([kind, found]) =>
       h("div", { class: "banner alarm" }, h("strong", {}, `⚠ ${plural(found.length, "alarm")} in the last 24 hours. `), `${alarmWords(kind)}: `, found[0].context === null ? "everywhere" : contextLink(found[0].context), ", ", moment(found[0].at), ".")),
@@ -42,7 +43,7 @@ function tiles(view) {
   const { effect } = view;
   return [
     ["Pages closed", count(view.pages), "their windows have ended", ""],
-    ["Chosen by the policy", view.served_share === null ? "–" : percent(view.served_share), "the others are production's own", ""],
+    ["Chosen by the policy", view.served_share === null ? "–" : percent(view.served_share), view.traffic.share < 1 ? `may choose for ${percent(view.traffic.share)} of visitors` : "the others are production's own", ""],
     effectTile(effect),
     ["How much it explores now", view.differing_share === null ? "–" : percent(view.differing_share), view.differing_share === null ? "no page has been counted in the last 7 days" : "of its pages of the last 7 days differ from production's", ""],
   ];
@@ -52,7 +53,7 @@ export function effectTile(effect) {
   const name = "Clicks a page against the holdout";
   const interval = effect.clicks_relative ?? effect.clicks;
   const rates = `${perPage(effect.served)} against ${perPage(effect.holdout)}`;
-  if (effect.why_not) return [name, "–", effect.holdout.pages ? rates : effect.why_not.includes("holdout_share") ? "there is no holdout" : "nothing was counted yet", ""];
+  if (effect.why_not) return [name, "–", effect.holdout.pages ? `${rates}; withheld: the arms are out of balance` : effect.why_not.includes("holdout_share") ? "there is no holdout" : "nothing was counted yet", ""];
   if (!interval || interval.estimate === null) return [name, "–", `${rates}; too few pages`, ""];
   const words = effect.clicks_relative ? signedPercent : (x) => signed(x, 3);
   const range = interval.high === null ? `above ${words(interval.low)}` : `${words(interval.low)} to ${words(interval.high)}`;

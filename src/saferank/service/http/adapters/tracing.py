@@ -11,13 +11,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
+from msgspec import structs
 from opentelemetry import context, propagate, trace
 
-from saferank.service.http.gate import App, Scope, Send
-from saferank.service.http.hub import Receive
-from saferank.service.http.routes.hot import HotCall
-from saferank.service.interface import EngineInterface
-from saferank.service.keys import Headers
+from saferank.service.engine import Engine
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
 from saferank.service.wire.problems import Problem
 
@@ -25,7 +22,7 @@ from saferank.service.wire.problems import Problem
 class TracedEngine:
     """The two calls, with a span around each; everything else is the engine's."""
 
-    def __init__(self, engine: EngineInterface) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._tracer = trace.get_tracer("saferank")
 
@@ -35,7 +32,7 @@ class TracedEngine:
     async def rank(self, tenant: str, call: RankCall) -> RankAnswer:
         """The page to show. The arm is in its explanation, so that is asked for."""
         with self._tracer.start_as_current_span("saferank.rank") as span:
-            answer = await self._engine.rank(tenant, call.model_copy(update={"explain": True}))
+            answer = await self._engine.rank(tenant, structs.replace(call, explain=True))
             span.set_attributes(_facts_of_page(tenant, call, answer))
             return answer
 
@@ -82,26 +79,6 @@ def under_caller(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[None]:
         context.detach(before)
 
 
-def traced_call(call: HotCall) -> HotCall:
-    """A hot call, under the span of its caller."""
-
-    async def under(headers: Headers, receive: Receive) -> bytes:
-        with under_caller(headers):
-            return await call(headers, receive)
-
-    return under
-
-
-def traced_app(app: App) -> App:
-    """The other paths, among them those of the adapters, under the spans of their callers."""
-
-    async def under(scope: Scope, receive: Receive, send: Send) -> None:
-        with under_caller(scope["headers"]):
-            await app(scope, receive, send)
-
-    return under
-
-
-def traced(engine: EngineInterface) -> EngineInterface:
+def traced(engine: Engine) -> Engine:
     """The engine, with spans of its two calls."""
-    return cast(EngineInterface, TracedEngine(engine))
+    return cast(Engine, TracedEngine(engine))

@@ -1,0 +1,341 @@
+"""The endpoints of the service: the two calls, acting, looking, health."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, structs
+
+from saferank._version import __version__
+from saferank.service.clock import moment
+from saferank.service.http.endpoint import NDJSON, Endpoints, Reply, Request
+from saferank.service.http.metrics import CONTENT_TYPE
+from saferank.service.settings import is_loopback
+from saferank.service.wire.calls import (
+    Answer,
+    FeedbackAnswer,
+    FeedbackBatch,
+    FeedbackCall,
+    FeedbackResults,
+    ForgetCall,
+    Id,
+    KillCall,
+    RankAnswer,
+    RankCall,
+    ResetCall,
+    RollbackCall,
+    SettingsCall,
+    TrafficCall,
+)
+from saferank.service.wire.decoding import INVALID, decoded, values
+from saferank.service.wire.exports import Converter, ExportFormat
+from saferank.service.wire.problems import Problem
+from saferank.service.wire.views import (
+    Arm,
+    ContextList,
+    ContextView,
+    EffectView,
+    ForgetView,
+    ImpressionView,
+    LeaderAt,
+    LeaderChanges,
+    OverviewView,
+    ShadowView,
+    SwitchView,
+    TrafficView,
+)
+
+if TYPE_CHECKING:
+    from saferank.service.http.app import App
+
+RANK, FEEDBACK = "/v1/rank", "/v1/feedback"
+LARGEST_BROWSER_BODY = 256_000
+"""Feedback keys are in web pages: whoever has one may not send megabytes to be parsed."""
+
+endpoints = Endpoints()
+
+# --- the two calls ---
+
+
+@endpoints.post(RANK, "The page to show", RankAnswer, "rank", RankCall)
+async def rank(app: "App", request: Request) -> RankAnswer:
+    """Which page to show, and the token that its clicks are reported with."""
+    call = await request.call(RankCall)
+    check_items(app, call)
+    answer = await app.engine.rank(request.tenant, call)
+    return answer if call.explain or answer.explanation is UNSET else structs.replace(answer, explanation=UNSET)
+
+
+def check_items(app: "App", call: RankCall) -> None:
+    """Problem 422 for a rank call with more items than the settings allow."""
+    longest = app.settings.max_items
+    for name, items in (("base_ranking", call.base_ranking), ("candidates", call.candidates)):
+        if len(items) > longest:
+            raise Problem(422, INVALID, f"{name} must have at most {longest} entries", name)
+
+
+@endpoints.post(
+    FEEDBACK,
+    "What was clicked on a page, or a batch of such reports",
+    (FeedbackAnswer, FeedbackResults),
+    "feedback",
+    FeedbackCall,
+    FeedbackBatch,
+    also=(404, 409),
+)
+async def feedback(app: "App", request: Request) -> FeedbackAnswer | FeedbackResults:
+    """Answered when the clicks are on disk."""
+    body = await request.body(largest_body(request))
+    if body.startswith(b'{"batch"') or (b'"batch"' in body and "batch" in values(body)):
+        return await _batch(app, request, body)
+    call = decoded(body, FeedbackCall)
+    _check_token(request, call, "impression_id")
+    (result,) = await app.engine.feedback(request.tenant, [call])
+    if isinstance(result, Problem):
+        raise result
+    return result
+
+
+async def _batch(app: "App", request: Request, body: bytes) -> FeedbackResults:
+    calls = decoded(body, FeedbackBatch).batch
+    if len(calls) > 1:
+        app.limits.admit(request.tenant, len(calls) - 1)
+    for place, call in enumerate(calls):
+        _check_token(request, call, f"batch[{place}].impression_id")
+    results = await app.engine.feedback(request.tenant, calls)
+    return FeedbackResults([result.as_dict() if isinstance(result, Problem) else result for result in results])
+
+
+def largest_body(request: Request) -> int | None:
+    """Bytes that a caller may report with; None: as many as anybody."""
+    return LARGEST_BROWSER_BODY if request.caller.role == "feedback" else None
+
+
+def _check_token(request: Request, call: FeedbackCall, field: str) -> None:
+    if call.token is None and request.caller.role == "feedback":
+        raise Problem(403, "Rank key needed", f"{field}: a feedback key needs the token of the page", field)
+
+
+# --- acting ---
+
+
+@endpoints.post("/v1/kill", "Serve production's ranking everywhere, or end that", SwitchView, "switch", KillCall)
+async def kill_everywhere(app: "App", request: Request) -> SwitchView:
+    """Durable: it holds after a restart as well. No other call and no load refuses it."""
+    call = await request.call(KillCall)
+    return await app.engine.kill(request.tenant, None, call.on, call.why)
+
+
+@endpoints.post(
+    "/v1/operator/kill", "Serve production's ranking to all tenants, or end that", SwitchView, "operator", KillCall
+)
+async def kill_all_tenants(app: "App", request: Request) -> SwitchView:
+    """Needs an operator key. Durable; no tenant can end it."""
+    call = await request.call(KillCall)
+    return await app.engine.kill_all_tenants(call.on, call.why)
+
+
+@endpoints.post(
+    "/v1/traffic", "Share of visitors whose pages the policy may choose", TrafficView, "operate", TrafficCall
+)
+async def set_traffic(app: "App", request: Request) -> TrafficView:
+    """Durable, and obeyed by every server when it returns. A visitor of a share is in every larger one."""
+    return await app.engine.set_traffic(request.tenant, await request.call(TrafficCall))
+
+
+@endpoints.post(
+    "/v1/contexts/{context}/kill",
+    "Serve production's ranking in a context, or end that",
+    SwitchView,
+    "switch",
+    KillCall,
+)
+async def kill(app: "App", request: Request) -> SwitchView:
+    """Durable: it holds after a restart as well."""
+    call = await request.call(KillCall)
+    return await app.engine.kill(request.tenant, request.name, call.on, call.why)
+
+
+@endpoints.post("/v1/forget", "Delete the pages of a session or a source", ForgetView, "operate", ForgetCall)
+async def forget(app: "App", request: Request) -> ForgetView:
+    """While servers run. What was learnt from the pages stays, as sums."""
+    return await app.engine.forget(request.tenant, await request.call(ForgetCall))
+
+
+@endpoints.post("/v1/contexts/{context}/rollback", "Back to an earlier leader", ContextView, "operate", RollbackCall)
+async def rollback(app: "App", request: Request) -> ContextView:
+    """What was learnt after it is forgotten; the history is not."""
+    call = await request.call(RollbackCall)
+    return await app.engine.rollback(request.tenant, request.name, call.version, call.why)
+
+
+@endpoints.post(
+    "/v1/contexts/{context}/reset", "Forget everything that was learnt in a context", ContextView, "operate", ResetCall
+)
+async def reset(app: "App", request: Request) -> ContextView:
+    """Learning begins again from production's ranking; pages that are open do not count, the history stays.
+
+    The context takes the policy, the rule and the other terms that the service is set to now.
+    """
+    call = await request.call(ResetCall)
+    return await app.engine.reset(request.tenant, request.name, call.why, call.certificate_days)
+
+
+@endpoints.post(
+    "/v1/contexts/{context}/settings", "Mode and holdout share of a context", ContextView, "operate", SettingsCall
+)
+async def set_context(app: "App", request: Request) -> ContextView:
+    """Durable. The call replaces the one before: what it leaves out is as the service is set."""
+    return await app.engine.set_context(request.tenant, request.name, await request.call(SettingsCall))
+
+
+# --- looking ---
+
+
+@endpoints.get("/v1/overview", "Everything at a glance", OverviewView)
+async def overview(app: "App", request: Request) -> OverviewView:
+    """One sentence, the effect, the funnel, the newest changes, feedback and alarms, over all contexts."""
+    return await app.engine.overview(request.tenant)
+
+
+@endpoints.get("/v1/contexts", "All contexts", ContextList)
+async def contexts(app: "App", request: Request) -> ContextList:
+    """The contexts of the tenant with their leaders."""
+    return await app.engine.contexts(request.tenant)
+
+
+@endpoints.get("/v1/contexts/{context}", "A context", ContextView)
+async def context(app: "App", request: Request) -> ContextView:
+    """Leader, pairs, versions, arms and switches of a context."""
+    return await app.engine.context(request.tenant, request.name)
+
+
+@endpoints.get("/v1/effect", "Served pages beside the holdout, over all contexts", EffectView)
+async def effect_everywhere(app: "App", request: Request) -> EffectView:
+    """Intervals that hold at every look, and how far the guardrail is from stopping."""
+    return await app.engine.effect(request.tenant, None)
+
+
+@endpoints.get("/v1/contexts/{context}/effect", "Served pages beside the holdout, in a context", EffectView)
+async def effect(app: "App", request: Request) -> EffectView:
+    """Intervals that hold at every look, and how far the guardrail is from stopping."""
+    return await app.engine.effect(request.tenant, request.name)
+
+
+class LeaderQuery(Struct, frozen=True):
+    """Which leader."""
+
+    at: Annotated[
+        str,
+        Meta(
+            min_length=1, max_length=64, description="A version, or a moment like 2026-03-01T12:00:00Z; now if absent."
+        ),
+    ] = ""
+
+
+@endpoints.get("/v1/contexts/{context}/leader", "The leader at a version or a moment", LeaderAt, query=LeaderQuery)
+async def leader(app: "App", request: Request) -> LeaderAt:
+    """Who led, and from when to when."""
+    return await app.engine.leader_at(request.tenant, request.name, request.asked(LeaderQuery).at or None)
+
+
+@endpoints.get("/v1/contexts/{context}/changes", "Changes of the leader, with evidence", LeaderChanges)
+async def changes(app: "App", request: Request) -> LeaderChanges:
+    """Every leader there was, oldest first."""
+    return await app.engine.changes(request.tenant, request.name)
+
+
+@endpoints.get("/v1/shadow", "What shadow pages tell, all contexts", ShadowView)
+async def shadow(app: "App", request: Request) -> ShadowView:
+    """How often the policy's page differs from production's, and what is known of its clicks."""
+    return await app.engine.shadow(request.tenant, None)
+
+
+@endpoints.get("/v1/contexts/{context}/shadow", "What shadow pages tell", ShadowView)
+async def context_shadow(app: "App", request: Request) -> ShadowView:
+    """The same for one context."""
+    return await app.engine.shadow(request.tenant, request.name)
+
+
+@endpoints.get("/v1/impressions/{impression_id}", "The full story of a page", ImpressionView)
+async def impression(app: "App", request: Request) -> ImpressionView:
+    """What was shown, why, and what was clicked."""
+    return await app.engine.impression(request.tenant, request.name)
+
+
+class ExportQuery(Struct, frozen=True):
+    """What of the log, and in which form."""
+
+    context: Annotated[Id, Meta(description="Only this context.")] = ""
+    cursor: Annotated[
+        str,
+        Meta(
+            max_length=64,
+            description="`start`, or the X-Saferank-Cursor of the answer before: only what is final and was not told. "
+            "Without it, everything as it is now.",
+        ),
+    ] = ""
+    arm: Annotated[Arm | Literal[""], Meta(description="With sessions and ubi: only pages of this arm.")] = ""
+    format: Annotated[
+        ExportFormat, Meta(description="events: everything; sessions or ubi: closed pages with their clicks.")
+    ] = "events"
+
+
+@endpoints.get("/v1/export", "The log as JSON lines", NDJSON, query=ExportQuery, also=(404,))
+async def export(app: "App", request: Request) -> Reply:
+    """Every event of the tenant, for an archive or an audit elsewhere; or its pages, for other programs."""
+    asked = request.asked(ExportQuery)
+    bounds = await app.engine.export_bounds(request.tenant, request.query().get("cursor"))
+    converter = Converter(asked.format, moment(app.engine.now()), asked.arm or None)
+    lines = _converted(app.engine.export(request.tenant, asked.context or None, bounds), asked.format, converter)
+    first = await anext(lines, None)  # a refusal must come before the answer begins
+    headers = ((b"x-saferank-cursor", bounds.cursor.encode()),) if "cursor" in request.query() else ()
+    return Reply(_with_line_ends(first, lines), NDJSON, headers)
+
+
+async def _converted(lines: AsyncIterator[str], form: ExportFormat, converter: Converter) -> AsyncIterator[str]:
+    async for line in lines:
+        for made in (line,) if form == "events" else converter.take(json.loads(line)):
+            yield made
+
+
+async def _with_line_ends(first: str | None, lines: AsyncIterator[str]) -> AsyncIterator[bytes]:
+    if first is not None:
+        yield first.encode() + b"\n"
+    async for line in lines:
+        yield line.encode() + b"\n"
+
+
+# --- for those who run it ---
+
+
+class Health(Answer):
+    """The process answers."""
+
+    status: Literal["ok"]
+    version: str
+
+
+@endpoints.get("/healthz", "Is the process alive", Health, "anybody")
+async def healthz(app: "App", request: Request) -> Health:
+    """Always ok: whoever reads this has been answered."""
+    return Health("ok", __version__)
+
+
+@endpoints.get("/readyz", "Can it keep its promises", Health, "anybody", also=(503,))
+async def readyz(app: "App", request: Request) -> Health:
+    """503 while it stops, and while the disk does not take what must be written."""
+    reason = "the service is stopping" if app.stopping else app.engine.not_ready()
+    if reason is not None:
+        raise Problem(503, "Not ready", reason, retry_after=1)
+    return Health("ok", __version__)
+
+
+@endpoints.get("/metrics", "Metrics", b"text/plain", "anybody", also=(401, 403, 503))
+async def metrics(app: "App", request: Request) -> Reply:
+    """Open to this machine; from elsewhere, or through a proxy, it needs a key of role read or operate."""
+    client = request.scope.get("client")
+    relayed = any(name in (b"forwarded", b"x-forwarded-for") for name, _ in request.headers)
+    if client is None or not is_loopback(client[0]) or relayed:
+        app.keys.caller_as("read", request.headers)
+    return Reply(app.metrics_text(), CONTENT_TYPE.encode())

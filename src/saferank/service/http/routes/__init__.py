@@ -1,1 +1,0 @@
-"""The endpoints: what is asked, what is changed, health, and the two hot calls."""

@@ -1,0 +1,401 @@
+"""The kinds of pages that are served, served pages beside the holdout, the guardrails, and what shadow pages tell."""
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar, get_args
+
+from saferank.service.wire.views import Arm
+from saferank.statistics.effect import ArmComparison, Guardrail, from_numbers, merged, new_comparison
+from saferank.statistics.effect.stakes import log_evidence, stakes_for
+from saferank.store.contract import PageRow
+from saferank.store.page_record import PageRecord, unpacked
+
+ARMS: tuple[Arm, ...] = get_args(Arm)
+EXPLORE, HOLDOUT, OFF, SHADOW, REPEAT = range(5)
+
+assert ARMS == ("explore", "holdout", "off", "shadow", "repeat")
+
+
+def takes_part(arm: Any, share: Any) -> Any:
+    """True for pages of which a visitor's first in a window counts: explored or in the holdout by its coin.
+
+    Arguments are those of one page, or arrays.
+
+    A page that was to be explored and failed its check is production's (``off``), and keeps its share: to leave it out
+    of the comparison would depend on the coin.
+    """
+    return (arm == EXPLORE) | (arm == HOLDOUT) | (share > 0.0)
+
+
+# --- served pages beside the holdout, as the fold of a context keeps them (docs/engineers/effect.md) ---
+# Counted pages are compared when a coin could have put them into the holdout. All of it is sums in the log's order, so
+# a replay and whoever takes over come to the same numbers, bit for bit.
+
+
+MOST_CLICKS = 10
+"""Clicks of one page that are compared at most; those beyond are left out, in both arms alike.
+
+The bound of the outcome is fixed for the life of a comparison, and evidence is paid for by it: with a bound of 100 a
+loss of half of the clicks would be found several times later. Ten covers nearly all pages that people click on.
+"""
+
+MOST_DAYS = 400
+DAY_MS = 86_400_000
+
+Outcomes = tuple[ArmComparison, ArmComparison]
+"""Clicks, and pages with a click."""
+
+NO_PAGES: Outcomes = (new_comparison(), new_comparison())
+
+
+BALANCE_ERROR = 1e-6
+"""Probability, over all time, that a context whose arms are as the coins put them is said to be out of balance."""
+
+BALANCE_NEEDED = -math.log(BALANCE_ERROR)
+
+
+class Balance(NamedTuple):
+    """Compared pages in the holdout beside what their coins promised: a sequential test of the ratio of the arms.
+
+    A page adds d = (1 in the holdout, else 0) - share to the excess, and d^2 to the square. While the coins decide, the
+    excess is a martingale; bets on both signs (``stakes.py``) reach 1/error with probability at most the error. An arm
+    that loses pages on their way, or callers that keep the pages they like, is found before it is taken for an effect.
+    """
+
+    excess: float = 0.0
+    square: float = 0.0
+
+    @property
+    def is_off(self) -> bool:
+        """True when the coins do not explain the ratio. It may be in balance again later."""
+        more = log_evidence(stakes_for(0.5), self.excess, self.square)
+        fewer = log_evidence(stakes_for(1.0), -self.excess, self.square)
+        return float(max(more, fewer)) - math.log(2) >= BALANCE_NEEDED
+
+    def sentence(self, holdout: int, pages: int) -> str:
+        """What is wrong, for people."""
+        return (
+            f"{holdout} of {pages} compared pages are in the holdout and the coins promised "
+            f"{holdout - self.excess:.0f}: pages of one arm are lost or picked on their way, so what they tell "
+            "of clicks is withheld"
+        )
+
+
+def summed(balances: Iterable[Balance]) -> Balance:
+    """Several contexts together: every page has a coin of its own."""
+    found = list(balances)
+    return Balance(math.fsum(one.excess for one in found), math.fsum(one.square for one in found))
+
+
+class CountedPage(NamedTuple):
+    """What is compared of a page."""
+
+    issued_at: int
+    served: bool  # False: it is in the holdout
+    share: float  # its chance to be in the holdout when it was issued; 0: none
+    clicks: int
+    differs: bool | None = None  # from production's page; None: the policy did not choose it
+
+
+@dataclass
+class Day:
+    """The counted pages of a UTC day: sums of those that were compared, and how often the policy's pages differed.
+
+    ``estimates`` are weight times the mean clicks of a page, served and holdout: their ratio over any days and contexts
+    is the estimate of ``relative_difference``. Plain means would compare pages that no coin has made comparable.
+    """
+
+    served: list[int] = field(default_factory=lambda: [0, 0, 0])  # compared: pages, those with clicks, clicks
+    holdout: list[int] = field(default_factory=lambda: [0, 0, 0])
+    estimates: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    chosen: list[int] = field(default_factory=lambda: [0, 0])  # by the policy: pages, those that are not production's
+    clicked: int = 0  # closed pages with clicks, of all arms: the traffic that there is to learn from
+
+    def facts(self) -> tuple[list[int], list[int], list[float], list[int], int]:
+        """For a publication; ``Day(*facts)`` gives it back exactly."""
+        return self.served, self.holdout, self.estimates, self.chosen, self.clicked
+
+    def add(self, other: "Day") -> None:
+        """Add the sums of another day."""
+        self.served, self.holdout = _sums(self.served, other.served), _sums(self.holdout, other.holdout)
+        self.estimates = _sums(self.estimates, other.estimates)
+        self.chosen = _sums(self.chosen, other.chosen)
+        self.clicked += other.clicked
+
+    def compare_again(self) -> None:
+        """Forget what was compared."""
+        self.served, self.holdout, self.estimates = [0, 0, 0], [0, 0, 0], [0.0, 0.0]
+
+    @property
+    def lift(self) -> float | None:
+        """Clicks a page of the served relative to the holdout, minus 1; None while nothing can be said."""
+        served, holdout = self.estimates
+        return served / holdout - 1 if served > 0 and holdout > 0 else None
+
+
+def _with_pages(
+    state: ArmComparison, pages: Iterable[tuple[bool, float, int]], most: float, estimates: list[float]
+) -> ArmComparison:
+    """``with_page`` for pages (served, share, outcome) in a row, to the last digit: a loop over ten numbers.
+
+    Every page of a service with a holdout comes through here. ``estimates`` of its day are added to.
+    """
+    h_pages, h_total, h_score, h_square, s_pages, s_total, s_score, s_square, weight, expected = state.numbers()
+    served_estimate, holdout_estimate = estimates
+    half = most / 2
+    for served, share, outcome in pages:
+        mean = min((h_total + s_total + 0.5) / (h_pages + s_pages + 1), half)
+        both = share * (1 - share)
+        common, own = both * mean, 0.0
+        if served:
+            score = share * (outcome - mean)
+            s_pages, s_total = s_pages + 1, s_total + outcome
+            s_score, s_square, own = s_score + score, s_square + score * score, score
+        else:
+            score = (1 - share) * (outcome - mean)
+            h_pages, h_total = h_pages + 1, h_total + outcome
+            h_score, h_square = h_score + score, h_square + score * score
+        weight, expected = weight + both, expected + common
+        served_estimate += common + own
+        holdout_estimate += common + (0.0 if served else score)
+    estimates[:] = served_estimate, holdout_estimate
+    return from_numbers((h_pages, h_total, h_score, h_square, s_pages, s_total, s_score, s_square, weight, expected))
+
+
+Number = TypeVar("Number", int, float)
+
+
+def _sums(one: list[Number], other: list[Number]) -> list[Number]:
+    return [mine + theirs for mine, theirs in zip(one, other, strict=True)]
+
+
+class ComparedArms:
+    """The comparison of a context. Pages issued until ``since`` are not in it."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most  # the largest outcome of a page
+        self.now: Outcomes = NO_PAGES  # since the context was switched on again after a stop, or from the beginning
+        self.earlier: Outcomes = NO_PAGES  # before, but since the whole tenant was switched on again
+        self.since = 0
+        self.balance, self.was_off = Balance(), False  # of the pages of now; if it was ever off, an alarm told
+        self.days: dict[int, Day] = {}  # by UTC day number; the oldest holds all before it
+
+    @classmethod
+    def of_page_size(cls, k: int) -> "ComparedArms":
+        """The comparison of a context that was opened with pages of ``k`` items."""
+        return cls(max(1, min(k, MOST_CLICKS)))
+
+    @property
+    def whole(self) -> Outcomes:
+        """What the context adds to the comparison over all contexts of its tenant."""
+        if self.earlier == NO_PAGES:
+            return self.now
+        return merged(self.earlier[0], self.now[0]), merged(self.earlier[1], self.now[1])
+
+    def count(self, pages: Sequence[CountedPage]) -> tuple[int, str] | None:
+        """Take in counted pages of one day, in order; when and how they brought the arms out of balance, if so."""
+        day = self._day(pages[0].issued_at // DAY_MS)
+        for page in pages:
+            if page.differs is not None:
+                day.chosen[0] += 1
+                day.chosen[1] += page.differs
+        compared = [page for page in pages if page.issued_at > self.since and 0.0 < page.share <= 0.5]
+        return self._compare(compared, day) if compared else None
+
+    def count_chosen(self, issued_at: int, pages: int, differing: int) -> None:
+        """Take in counted pages of one day that no coin could have put into the holdout: how many the policy chose."""
+        day = self._day(issued_at // DAY_MS)
+        day.chosen[0] += pages
+        day.chosen[1] += differing
+
+    def count_clicked(self, issued_at: int, pages: int) -> None:
+        """Take in closed pages with clicks of one day."""
+        if pages:
+            self._day(issued_at // DAY_MS).clicked += pages
+
+    def _compare(self, pages: Sequence[CountedPage], day: Day) -> tuple[int, str] | None:
+        most, tipped, holdout = self.most, None, self.now[0].holdout.pages
+        excess, square = self.balance
+        for number, page in enumerate(pages, holdout + self.now[0].served.pages + 1):
+            outcome = min(page.clicks, most)
+            tally = day.served if page.served else day.holdout
+            tally[0] += 1
+            tally[1] += outcome > 0
+            tally[2] += outcome
+            holdout += not page.served
+            distance = -page.share if page.served else 1.0 - page.share
+            excess, square = excess + distance, square + distance * distance
+            suspect = not self.was_off and excess * excess >= 2 * BALANCE_NEEDED * square  # no bet can have won before
+            if suspect and Balance(excess, square).is_off:
+                self.was_off, tipped = True, (page.issued_at, Balance(excess, square).sentence(holdout, number))
+        self.balance = Balance(excess, square)
+        clicks = [(page.served, page.share, min(page.clicks, most)) for page in pages]
+        clicked = [(page.served, page.share, min(page.clicks, 1)) for page in pages]
+        no_days = [0.0, 0.0]
+        self.now = _with_pages(self.now[0], clicks, most, day.estimates), _with_pages(self.now[1], clicked, 1, no_days)
+        return tipped
+
+    def _day(self, number: int) -> Day:
+        found = self.days.get(number)
+        if found is None:
+            found = self.days[number] = Day()
+            if len(self.days) > MOST_DAYS:
+                oldest, next_oldest = sorted(self.days)[:2]
+                self.days[next_oldest].add(self.days.pop(oldest))
+                found = self.days[max(number, next_oldest)]
+        return found
+
+    def restart(self, at: int, whole: bool) -> None:
+        """Begin again with pages issued after a time; ``whole``: the part in the tenant's comparison as well.
+
+        The tenant's comparison keeps what a context had before its own restart: sums that are dropped at a moment that
+        depends on them would make its evidence worthless. Days belong to the tenant's comparison.
+        """
+        for day in self.days.values() if whole else ():
+            day.compare_again()
+        self.earlier = NO_PAGES if whole else self.whole
+        self.now, self.since = NO_PAGES, at
+        self.balance, self.was_off = Balance(), False
+
+    def facts(self) -> dict[str, Any]:
+        """For a publication; ``compared_arms`` gives it back exactly."""
+        return {
+            "most": self.most,
+            "now": [state.numbers() for state in self.now],
+            "earlier": [state.numbers() for state in self.earlier],
+            "since": self.since,
+            "balance": [*self.balance, self.was_off],
+            "days": [[number, *day.facts()] for number, day in sorted(self.days.items())],
+        }
+
+
+def compared_arms(facts: dict[str, Any]) -> ComparedArms:
+    """The comparison with these ``facts()``."""
+    compared = ComparedArms(facts["most"])
+    compared.now, compared.earlier = _outcomes(facts["now"]), _outcomes(facts["earlier"])
+    compared.since = facts["since"]
+    *balance, compared.was_off = facts["balance"]
+    compared.balance = Balance(*balance)
+    compared.days = {number: Day(*day) for number, *day in facts["days"]}
+    return compared
+
+
+TRAFFIC_DAYS = 28
+"""The count of clicked pages decays over so many days: a week of holidays does not switch a context off."""
+
+
+def waits_for_traffic(days: Mapping[int, Day], today: int, lifetime_ms: int, least: float) -> bool:
+    """True while a context has too little to learn from: its clicked pages, projected over a certificate's lifetime.
+
+    Asked at the end of each day before ``today`` (UTC day numbers): the wait ends at ``least`` and begins again below
+    half of it. With certificates that never end, one click is enough.
+    """
+    decay, count, learns, last = math.exp(-1 / TRAFFIC_DAYS), 0.0, False, 0
+    lifetime = lifetime_ms / DAY_MS * (1 - decay) if lifetime_ms else math.inf
+    for number in [*sorted(number for number in days if number < today), today - 1]:
+        count *= decay ** (number - last)  # it only falls in between: to ask at the end of a gap is enough
+        learns = learns and count > 0 and count * lifetime >= least / 2
+        count += days[number].clicked if number in days and number != last else 0
+        learns = learns or (count > 0 and count * lifetime >= least)
+        last = number
+    return not learns
+
+
+def _outcomes(numbers: list[list[float]]) -> Outcomes:
+    return from_numbers(numbers[0]), from_numbers(numbers[1])
+
+
+# --- the guardrails of a tenant: one for each context and one over all contexts share the error probability ---
+
+
+GUARDRAIL_ERROR = 0.01
+"""Probability, over all time, contexts and looks, that a guardrail stops without a loss: one service in 100, which
+nobody would trade for finding losses later."""
+
+
+def context_guardrail(drop: float, number: int, most: int) -> Guardrail:
+    """The guardrail of context ``number``, which counts contexts from 1 as they are opened.
+
+    Over all contexts that there will ever be, error / (2 n (n + 1)) sums up to at most half of the error.
+    """
+    return Guardrail(drop, GUARDRAIL_ERROR / (2 * number * (number + 1)), most)
+
+
+def tenant_guardrail(drop: float, most: int) -> Guardrail:
+    """The guardrail over all contexts of a tenant has the other half."""
+    return Guardrail(drop, GUARDRAIL_ERROR / 2, most)
+
+
+# --- what shadow pages tell: production's page was shown, and the policy's page is in the record beside it ---
+# A shadow page is counted when its window closes. The counts say how far the policy's pages are from production's, and
+# how many clicks are known of them although nobody saw them. The policy's page does not depend on the clicks: its coins
+# are drawn before. So on the pages where the two agree, the clicks are those that the policy's page would have got. On
+# the others they are known only as far as a click model says that they do not depend on what differs.
+#
+# The policy's exact chance of drawing production's page would do better than asking whether it did. It is not in the
+# record: pages that are not safe are drawn again, and by how much that raises the others depends on every page there
+# is.
+
+
+class ShadowCounts(NamedTuple):
+    """Sums over closed shadow pages. Places count from 0; a click is counted at most once a place."""
+
+    pages: int = 0
+    same: int = 0  # the policy chose production's page
+    clicks: int = 0  # on production's pages, all of them
+    same_clicks: int = 0  # on those that the policy chose too
+    exchanged_pairs: int = 0  # see exchanged_pairs()
+    new_items: int = 0  # items of the policy's pages that production's did not show
+    places: int = 0  # of differing pages: all places ...
+    top_places: int = 0  # ... those above the first one that differs ...
+    top_clicks: int = 0  # ... and the clicks on them
+    kept_places: int = 0  # of differing pages: places with the same item on both
+    kept_clicks: int = 0
+
+
+def with_shadow_page(counts: ShadowCounts, page: PageRow) -> ShadowCounts:
+    """The counts with one more closed page of the shadow arm."""
+    record = unpacked(page.record)
+    if len(record.row) < record.k:  # it does not say what the policy chose
+        return counts
+    return total((counts, _counts_of(record, page.clicks)))
+
+
+def total(counts: Iterable[ShadowCounts]) -> ShadowCounts:
+    """The sums of several counts."""
+    return ShadowCounts(*map(sum, zip(ShadowCounts(), *counts, strict=True)))
+
+
+def _counts_of(record: PageRecord, clicks: int) -> ShadowCounts:
+    shown, chosen, clicked = record.shown, record.row[: record.k], clicks.bit_count()
+    if shown == chosen:
+        return ShadowCounts(pages=1, same=1, clicks=clicked, same_clicks=clicked)
+    kept = [ours == theirs for ours, theirs in zip(shown, chosen, strict=True)]
+    kept_bits = sum(1 << place for place, is_kept in enumerate(kept) if is_kept)
+    top = kept.index(False)
+    return ShadowCounts(
+        pages=1,
+        clicks=clicked,
+        exchanged_pairs=exchanged_pairs(shown, chosen),
+        new_items=len(set(chosen) - set(shown)),
+        places=record.k,
+        top_places=top,
+        top_clicks=(clicks & ((1 << top) - 1)).bit_count(),
+        kept_places=sum(kept),
+        kept_clicks=(clicks & kept_bits).bit_count(),
+    )
+
+
+def exchanged_pairs(one: Sequence[str], other: Sequence[str]) -> int:
+    """Pairs of items that two pages show in opposite orders; an item that is not on a page is below those that are.
+
+    >>> exchanged_pairs("abc", "bac"), exchanged_pairs("abc", "abx"), exchanged_pairs("abc", "xab")
+    (1, 1, 3)
+    """
+    end = len(one) + len(other)
+    first = {item: place for place, item in enumerate(one)}
+    second = {item: place for place, item in enumerate(other)}
+    places = [(first.get(item, end), second.get(item, end)) for item in {**first, **second}]
+    return sum((a - c) * (b - d) < 0 for (a, b), (c, d) in itertools.combinations(places, 2))

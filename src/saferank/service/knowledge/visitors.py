@@ -1,0 +1,230 @@
+"""Who looks at a page, by keyed hashes; its coins; how many pages of a source count; a watch over orders."""
+
+import hashlib
+import math
+import os
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from saferank.live.replay import LEARNT, Pages
+from saferank.policies.safe_draw.draw import has_target, odds_of_exchange
+from saferank.service.knowledge.lessons import Laid, Lessons
+from saferank.store.page_record import COINS_SIZE, SOURCE_SIZE, VISITOR_SIZE
+from saferank.verbs import Floats, Impression, Ints
+
+Time = TypeVar("Time", int, Ints)
+"""One, or an array."""
+
+_SHARES = 2.0**64
+
+
+class Visitor(NamedTuple):
+    """Whoever looks at a page."""
+
+    key: bytes  # hash of the session, or else of the request; empty: unknown
+    source: bytes  # hash of the account or address behind it; empty: unknown
+
+
+class Draws(NamedTuple):
+    """What chance decides about a page."""
+
+    coins: bytes  # the policy's
+    arm: float  # in [0, 1): below the holdout share the page is production's
+
+
+def visitor(key: bytes, tenant: str, session_id: str | None, request_id: str | None, source: str | None) -> Visitor:
+    """The visitor of a call."""
+    origin = b"" if source is None else _hashed(key, SOURCE_SIZE, "source", tenant, source)
+    if session_id is not None:
+        return Visitor(_hashed(key, VISITOR_SIZE, "session", tenant, session_id), origin)
+    if request_id is not None:
+        return Visitor(_hashed(key, VISITOR_SIZE, "request", tenant, request_id), origin)
+    return Visitor(b"", origin)
+
+
+def draws_of(key: bytes, who: Visitor, tenant: str, context: str, window: int) -> Draws:
+    """The draws of a page: the same for a known visitor throughout a window, so that a reload gets the same page.
+
+    Every visitor, context and window has a coin of its own for the arm. The comparison of the arms needs that
+    (docs/engineers/effect.md): one coin for everything that a session ever sees would make its pages one observation.
+    """
+    if who.key:
+        drawn = _hashed(key, COINS_SIZE + 8, "page", tenant, context, who.key.hex(), str(window))
+    else:
+        drawn = os.urandom(COINS_SIZE + 8)
+    return Draws(drawn[:COINS_SIZE], int.from_bytes(drawn[COINS_SIZE:], "big") / _SHARES)
+
+
+def traffic_draw(key: bytes, who: Visitor, tenant: str) -> float:
+    """In [0, 1): below the traffic share the policy may choose. The same for a known visitor for good."""
+    drawn = _hashed(key, 8, "traffic", tenant, who.key.hex()) if who.key else os.urandom(8)
+    return int.from_bytes(drawn, "big") / _SHARES
+
+
+def window_number(issued_at: Time, window_ms: Time) -> Time:
+    """Windows cut time; a visitor has one counted page in each."""
+    return issued_at // window_ms
+
+
+def _hashed(key: bytes, size: int, *texts: str) -> bytes:
+    return hashlib.blake2b("\0".join(texts).encode(), key=key, digest_size=size).digest()
+
+
+# --- A daily cap: so many pages of one source count in a day, in each context ---
+
+
+DAY_MS = 86_400_000
+MOST_SOURCES = 1 << 16
+"""Sources of a context that are counted in a day; pages of further ones do not count until the next."""
+
+_COUNT_BYTES = 4
+
+
+class SourceCounts:
+    """How many pages of each source have counted today, by the time of issue."""
+
+    def __init__(self, most_pages: int, day: int = 0, packed: bytes = b"", most: int = MOST_SOURCES) -> None:
+        self._most_pages, self._most, self.day = most_pages, most, day
+        self._counts = _unpacked(packed)
+
+    def limit(self, most_pages: int) -> None:
+        """Let so many pages of a source count in a day from now on; 0: all."""
+        self._most_pages = most_pages
+
+    def admits(self, source: bytes, issued_at: int) -> bool:
+        """Count a page; True when it may count."""
+        if not source or not self._most_pages:
+            return True
+        if issued_at // DAY_MS > self.day:
+            self.day, self._counts = issued_at // DAY_MS, {}
+        count = self._counts.get(source, 0)
+        if count >= self._most_pages or (count == 0 and len(self._counts) >= self._most):
+            return False
+        self._counts[source] = count + 1
+        return True
+
+    def packed(self) -> bytes:
+        """The counts as bytes, in the order in which sources came."""
+        counts = np.fromiter(self._counts.values(), np.uint32, len(self._counts))
+        return b"".join(self._counts) + counts.tobytes()
+
+
+def _unpacked(packed: bytes) -> dict[bytes, int]:
+    size = len(packed) // (SOURCE_SIZE + _COUNT_BYTES)
+    counts = np.frombuffer(packed, np.uint32, size, SOURCE_SIZE * size).tolist()
+    return {packed[SOURCE_SIZE * n : SOURCE_SIZE * (n + 1)]: counts[n] for n in range(size)}
+
+
+# Watch the orders on pages that were clicked: an alarm when an item stands higher more often than it was drawn to
+# Whoever calls twice and keeps the page they like, or reports clicks for some pages only, makes the pages that come
+# back differ from those that were drawn. Clicks alone do that, too: a page with the better item on top is clicked more
+# often. So the test looks below the *first click* of a page only. Users look from the top down (position-based, cascade
+# and dependent click models), so a click does not depend on the order of two items further down. Given where the first
+# click was, two items at two places below it (the second may be hidden) stand as they do with probability
+#
+#     p0 = Q(page) / (Q(page) + Q(page with the two exchanged)),
+#
+# the odds that the page carries. Each item bets on standing higher, or lower, than that: for a shift t of the log-odds
+#
+#     factor = e^t / (p e^t + 1 - p)  when it is the upper one,      1 / (p e^t + 1 - p)  when it is not,
+#
+# where p is its chance to be the upper one. The product of factors over pages is a martingale with mean 1, and so is
+# the mean over the shifts. It exceeds ``MOST_ITEMS / ERROR`` for an item with probability ``ERROR / MOST_ITEMS`` at
+# most, at any time. One pair of places of a page is looked at, chosen by the page's id, which knows nothing of its
+# order.
+
+
+MOST_ITEMS = 256
+"""Items of a context that are watched, those that came first."""
+ERROR = 1e-6
+"""The chance that honest reports ever raise an alarm in a context."""
+
+SHIFTS = (-1.6, -0.8, -0.3, 0.3, 0.8, 1.6)
+_GAINS = tuple(math.exp(shift) for shift in SHIFTS)
+_LIMIT = math.log(MOST_ITEMS / ERROR)
+_CLEAR = 1e-3
+"""Orders with a chance below this, or above 1 minus this, are not bet on: they say next to nothing."""
+
+
+class OrderWatch:
+    """The bets of every item, as logarithms."""
+
+    def __init__(self, bets: dict[str, list[float]] | None = None) -> None:
+        self.bets: dict[str, list[float]] = {} if bets is None else bets
+
+    def look_at(self, laid: Laid, lessons: Lessons, items: Sequence[object]) -> list[tuple[int, str]]:
+        """Take in pages in display order; returns lessons and items that do not stand where they were drawn to."""
+        (pages, numbers), found = laid, []
+        rows, upper, lower = chosen_pairs(pages, numbers, lessons)
+        chances = chances_of_orders(pages, rows, upper, lower)
+        clear = (chances > _CLEAR) & (chances < 1.0 - _CLEAR)
+        rows, upper, lower = rows[clear], upper[clear], lower[clear]
+        higher, deeper = ([str(items[one]) for one in pages.ranking[rows, at].tolist()] for at in (upper, lower))
+        won, lost = settled_bets(chances[clear])
+        for row, *bets in zip(
+            rows.tolist(), zip(higher, won, strict=True), zip(deeper, lost, strict=True), strict=True
+        ):
+            found += [(numbers[row], item) for item, change in bets if self._add(item, change)]
+        return found
+
+    def _add(self, item: str, change: list[float]) -> bool:
+        """True when the bets of an item have won; they begin again then."""
+        bets = self.bets.get(item)
+        if bets is None:
+            if len(self.bets) >= MOST_ITEMS:
+                return False
+            bets = self.bets[item] = [0.0] * len(SHIFTS)
+        for number, log in enumerate(change):
+            bets[number] += log
+        top = max(bets)
+        if top < _LIMIT:  # the mean is not above the largest
+            return False
+        won = top + math.log(sum(math.exp(bet - top) for bet in bets) / len(bets)) >= _LIMIT
+        if won:
+            self.bets[item] = [0.0] * len(SHIFTS)
+        return won
+
+
+def settled_bets(chances: Floats) -> tuple[list[list[float]], list[list[float]]]:
+    """What the bets of the upper and of the lower item change by, as logarithms, on pages with these probabilities.
+
+    Logarithms are those of ``math``, one by one: knowledge must not depend on how many are taken at once.
+    """
+    chance, gain = chances[:, None], np.array(_GAINS)
+    won, lost = chance * gain + 1.0 - chance, (1.0 - chance) * gain + chance
+    logs = [np.array(list(map(math.log, part.ravel().tolist()))).reshape(part.shape) for part in (won, lost)]
+    return (np.array(SHIFTS) - logs[0]).tolist(), (-logs[1]).tolist()
+
+
+def chosen_pairs(pages: Pages, numbers: list[int], lessons: Lessons) -> tuple[Ints, Ints, Ints]:
+    """Rows of drawn pages, and two places below the first click that the draw could have exchanged, upper one first."""
+    rows = np.flatnonzero((pages.operation == LEARNT) & (pages.frozen == 1))
+    first, size, places = pages.clicks[rows].argmax(axis=1), pages.clicks.shape[1], pages.places[rows]
+    enough = (first + 1 < size) & (first + 2 < places) & (pages.clicks[rows].any(axis=1))
+    rows, first, places = rows[enough], first[enough], places[enough]
+    at = np.searchsorted(lessons.numbers, np.array(numbers, np.int64)[rows])
+    draw = lessons.records.last_of_ids[at]
+    one = first + 1 + draw % (size - first - 1)
+    other = first + 1 + (draw >> 8) % (places - first - 2)
+    other += other >= one
+    upper, lower = np.minimum(one, other), np.maximum(one, other)
+    exchanged = (lower < 62) & (pages.exchanges[rows, upper] >> np.minimum(lower, 61) & 1 == 1)
+    return rows[exchanged], upper[exchanged], lower[exchanged]
+
+
+def chances_of_orders(pages: Pages, rows: Ints, upper: Ints, lower: Ints) -> Floats:
+    """The probability of each page, given it or the page with the items of two places exchanged."""
+    pairs = zip(rows.tolist(), upper.tolist(), lower.tolist(), strict=True)
+    return np.array([chance_of_order(pages, *pair) for pair in pairs])
+
+
+def chance_of_order(pages: Pages, row: int, upper: int, lower: int) -> float:
+    """The probability of the page, given it or the page with the items of two places exchanged."""
+    impression = Impression(
+        round=pages.round[row : row + 1], ranking=pages.ranking[row], start=pages.start[row], end=pages.end[row],
+        places=pages.places[row : row + 1], challenger=pages.challenger[row : row + 1], shown=pages.ranking[row],
+        weight=pages.weight[row], exchanges=pages.exchanges[row], frozen=pages.frozen[row : row + 1],
+    )  # fmt: skip
+    return float(odds_of_exchange(impression, pages.clicks.shape[1], (upper, lower), has_target(impression)))

@@ -1,0 +1,146 @@
+"""How all contexts stand, for lists and sums: what was published of each, read once and kept while it is the newest.
+
+With 20,000 contexts a look must not ask the store about every one of them. It asks which publications are new, reads
+those, a hundred in one question, and keeps a few numbers of each. Counts of contexts that are in memory here are taken
+from there: they are up to ten seconds ahead of what was published.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from saferank.service.knowledge.arms import ARMS, ComparedArms, compared_arms
+from saferank.service.knowledge.evidence import PairProgress
+from saferank.service.knowledge.knowledge import Terms
+from saferank.service.knowledge.publications import read_head, terms_in
+from saferank.service.protocol.server import Server
+from saferank.store.contract import ContextRow, Publication
+
+LOOK_SECONDS = 1.0
+"""So long a look is good enough for others who ask."""
+
+_SPARED = 20
+"""A look that took t seconds is good for 20 t: looking never takes more than a twentieth of a core."""
+
+_AT_ONCE = 100
+
+
+class Standing(NamedTuple):
+    """A context, as much of it as a list needs."""
+
+    number: int  # of its newest publication; 0: there is none
+    through: int
+    k: int
+    version: int
+    changed_at: int
+    leader: tuple[str, ...]
+    base: tuple[str, ...]  # production's page from which the leader was derived
+    tallies: Sequence[Sequence[int]]  # by arm: closed pages, those with clicks, clicks
+    epoch: int
+    race: PairProgress
+    alarms: int
+    operation: int  # operations of the context up to this one are in it
+    compared: ComparedArms  # served pages beside the holdout
+    terms: Terms | None = None  # that a reset gave it; None: those of its row
+
+    @property
+    def pages(self) -> int:
+        """Closed pages."""
+        return sum(tally[0] for tally in self.tallies)
+
+    @property
+    def moved(self) -> int:
+        """Places of the leader that differ from production's page."""
+        return sum(item != old for item, old in zip(self.leader, self.base, strict=False))
+
+
+class Standings:
+    """Standings by number of the context, and the rows of the contexts."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._looking = asyncio.Lock()
+        self._known: dict[int, Standing] = {}
+        self._rows: Sequence[ContextRow] = ()
+        self._since, self._good_until = 0, float("-inf")
+        self.looks = 0  # how often the store was asked: what was made from a look holds until the next one
+
+    async def of_tenant(self, tenant: str) -> list[tuple[ContextRow, Standing]]:
+        """The contexts of a tenant, by id; StoreUnavailableError when the store does not answer."""
+        await self.look()
+        known, found = self._known, [row for row in self._rows if row.tenant == tenant]
+        return [(row, self._newest(row.id, known[row.id])) for row in found]
+
+    async def look(self) -> None:
+        """Read what is new, unless that was done a moment ago."""
+        async with self._looking:
+            if self._server.clock.monotonic() >= self._good_until:
+                await self._look()
+                self.looks += 1
+
+    def _newest(self, number: int, standing: Standing) -> Standing:
+        context = self._server.contexts.numbered(number)
+        if context is None or context.fold.version < standing.version:
+            return standing
+        fold = context.fold
+        return standing._replace(
+            tallies=fold.tallies, version=fold.version, changed_at=fold.changed_at, operation=fold.operation,
+            compared=fold.compared, terms=fold.terms,
+        )  # fmt: skip
+
+    async def _look(self) -> None:
+        clock, store, now = self._server.clock, self._server.store, self._server.now()
+        begin = clock.monotonic()
+        rows = await store.contexts()
+        for chunk in _chunks(self._changed(await store.published(self._since))):
+            for publication in await store.publications(chunk):
+                self._known[publication.context] = standing_of(publication)
+            await clock.sleep(0)
+        for row in rows:
+            if row.id not in self._known:
+                self._known[row.id] = await self._opened(row)
+        self._rows, self._since = rows, now
+        end = clock.monotonic()
+        self._good_until = end + max(LOOK_SECONDS, _SPARED * (end - begin))
+
+    def _changed(self, published: Mapping[int, int]) -> list[int]:
+        known = self._known
+        return [
+            context for context, number in published.items() if context not in known or known[context].number != number
+        ]
+
+    async def _opened(self, row: ContextRow) -> Standing:
+        """A context of which nothing was published: no page of it was closed."""
+        terms = json.loads(row.terms)
+        lists = await self._server.contexts.known_catalogue(bytes.fromhex(terms["catalogue"]))
+        base = tuple(lists[0][: terms["k"]]) if lists else ()
+        blank = [[0, 0, 0] for _ in ARMS]
+        return Standing(0, 0, terms["k"], 1, row.opened_at, base, base, blank, 0, PairProgress(), 0, 0, ComparedArms(1))
+
+
+def standing_of(publication: Publication) -> Standing:
+    """What a publication says, without its knowledge."""
+    head = read_head(publication.body)
+    bases = {k: base for k, base, _ in head["looks"]}
+    return Standing(
+        number=publication.number,
+        through=publication.through,
+        k=head["k"],
+        version=head["version"],
+        changed_at=head["changed_at"],
+        leader=tuple(head["leader"]),
+        base=tuple(bases[head["k"]]),
+        tallies=head["tallies"],
+        epoch=head["epoch"],
+        race=PairProgress(*head["race"]),
+        alarms=sum(head["alarms"].values()),
+        operation=publication.operation,
+        compared=compared_arms(head["compared"]),
+        terms=terms_in(head),
+    )
+
+
+def _chunks(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(numbers), _AT_ONCE):
+        yield numbers[start : start + _AT_ONCE]

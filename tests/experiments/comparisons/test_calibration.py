@@ -1,0 +1,118 @@
+"""A/A: the same policy under two names differs on 5 % of the queries, whatever the number of repetitions."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from saferank import embedded_instances, simulate
+from saferank.experiments.comparisons import compared
+from saferank.policies import POLICIES, PolicyKind
+from saferank.reporting.claims import ALL, CHANCE_OF_VERDICT, UNDECIDED, Place, ends_below, final_regret
+from saferank.reporting.pooling import pooled
+from saferank.reporting.spread import EQUAL, share_of
+from saferank.simulation.results import Result, mean_and_stderr
+from saferank.simulation.runs import MEASURES, Runs
+from saferank.verbs import Floats
+
+TRIALS = 1000
+"""Queries of each test."""
+SIGMA = np.sqrt(0.05 * 0.95 / TRIALS)
+"""The standard deviation of a share of them that is truly 5 %."""
+REPETITIONS = (2, 3, 5, 10, 30)
+
+
+def planted(policy: str, query: int, finals: Floats) -> tuple[Result, Runs]:
+    values = np.zeros((len(finals), 1, len(MEASURES)))
+    values[:, 0, 0] = finals
+    mean, stderr = mean_and_stderr(values[:, :, 0])
+    zeros = [0.0]
+    curve = Result(
+        f"q{query}", "pbm", policy, None, 5, 10, len(finals), [10], mean, stderr, zeros, zeros, None
+    )  # fmt: skip
+    return curve, Runs(np.array([10]), values)
+
+
+def a_and_a(
+    repetitions: int, draw: Callable[[np.random.Generator, tuple[int, int]], Floats]
+) -> list[tuple[Result, Runs]]:
+    """Two policies that do not differ: shared users, own coins."""
+    rng = np.random.default_rng(repetitions)
+    users = rng.normal(0, 3, (TRIALS, repetitions))
+    ends = {policy: 100 + users + draw(rng, (TRIALS, repetitions)) for policy in ("a", "b")}
+    return [planted(policy, query, of[query]) for policy, of in ends.items() for query in range(TRIALS)]
+
+
+def share_of_verdicts(cells: list[tuple[Result, Runs]], a: str = "a", b: str = "b") -> float:
+    found = compared([curve for curve, _ in cells], [runs for _, runs in cells], a, b, "regret")
+    assert sum(each.wins + each.ties + each.losses for each in found.by_model) == len(found.by_query)
+    return sum(each.wins + each.losses for each in found.by_model) / len(found.by_query)
+
+
+@pytest.mark.parametrize("repetitions", REPETITIONS)
+def test_one_query_in_twenty_is_won_or_lost_by_chance(repetitions: int) -> None:
+    """Within four standard deviations. With 1.96 standard errors it was 30 % for 2 and 12 % for 5 repetitions."""
+    normal = share_of_verdicts(a_and_a(repetitions, lambda rng, shape: rng.normal(0, 1, shape)))
+    assert abs(normal - 0.05) < 4 * SIGMA
+    heavy = share_of_verdicts(a_and_a(repetitions, lambda rng, shape: rng.pareto(2.0, shape)))
+    assert heavy < 0.05 + 4 * SIGMA
+
+
+@pytest.mark.parametrize("repetitions", [2, 3])
+def test_equal_differences_of_counts_are_no_proof(repetitions: int) -> None:
+    """Both runs may differ by the same whole number: without noise in sight chance would win 12 % of the queries."""
+    rng = np.random.default_rng(1)
+    cells = [planted(p, q, rng.integers(0, 2, repetitions).astype(float)) for p in ("a", "b") for q in range(TRIALS)]
+    assert share_of_verdicts(cells) == 0
+
+
+def test_a_single_repetition_gives_no_verdict() -> None:
+    cells = a_and_a(1, lambda rng, shape: rng.normal(0, 1, shape))[:: TRIALS // 2]
+    found = compared([curve for curve, _ in cells], [runs for _, runs in cells], "a", "b", "regret")
+    assert {each.outcome for each in found.by_query} == {None}
+    assert "no verdict from single runs on 2 queries" in repr(found)
+    (one, _), (other, _) = planted("a", 1, np.array([3.0])), planted("original", 1, np.array([9.0]))
+    assert share_of(one, other).outcome is None
+
+
+@pytest.mark.parametrize("repetitions", REPETITIONS)
+def test_the_report_judges_single_queries_by_the_same_measure(repetitions: int) -> None:
+    """Not paired there: the users add to the noise of both."""
+    rng = np.random.default_rng(repetitions)
+    curves = [planted("a", query, rng.normal(0, 1, repetitions))[0] for query in range(2 * TRIALS)]
+    worse = [share_of(one, other).outcome != EQUAL for one, other in zip(curves[::2], curves[1::2], strict=True)]
+    assert 0.01 < np.mean(worse) < 0.05 + 4 * SIGMA  # Welch's degrees of freedom are on the safe side for two runs
+
+
+@pytest.mark.parametrize(("repetitions", "queries"), [(2, 1), (5, 1), (10, 1), (2, 5)])
+def test_a_claim_about_equal_means_is_left_undecided(repetitions: int, queries: int) -> None:
+    rng = np.random.default_rng([repetitions, queries])
+    decided = 0
+    for _ in range(TRIALS):
+        ends = [[planted(p, q, rng.normal(0, 1, repetitions))[0] for q in range(queries)] for p in ("a", "b")]
+        one, other = (Place(ALL, pooled(curves)).curves[0] for curves in ends)
+        decided += ends_below(final_regret(one), final_regret(other)).verdict != UNDECIDED
+    sigma = np.sqrt(CHANCE_OF_VERDICT / TRIALS)
+    assert decided / TRIALS < CHANCE_OF_VERDICT + 4 * sigma  # three standard errors of two runs: 10 %
+
+
+@pytest.mark.check  # compiles BubbleRank under two names and plays 12 million rounds
+def test_the_simulator_gives_the_same_policy_under_two_names_five_percent() -> None:
+    known = POLICIES["bubble-rank"]
+    twin = PolicyKind("twin", known.policy, start=known.start, leader=known.leader, rule=known.rule)
+    instances = embedded_instances(10, models=("pbm", "cm"))
+    results = simulate(
+        instances, [known, twin], rounds=1000, repetitions=300, seed=3, checkpoints=[1000], progress=False
+    )
+    assert results.runs is not None
+    for repetitions in REPETITIONS:
+        cells = [
+            (curve, Runs(runs.rounds, runs.values[first : first + repetitions]))
+            for first in range(0, 300, repetitions)
+            for curve, runs in (
+                (Result(**{**curve.__dict__, "instance": f"{curve.instance} {first}"}), runs)
+                for curve, runs in zip(results.curves, results.runs, strict=True)
+            )
+        ]
+        share = share_of_verdicts(cells, "bubble-rank", "twin")
+        assert share < 0.05 + 4 * np.sqrt(0.05 * 0.95 / (len(cells) / 2)), (repetitions, share)
