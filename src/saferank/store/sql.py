@@ -2,8 +2,8 @@
 
 import functools
 import json
-import secrets
 from importlib import resources
+from secrets import token_bytes
 
 from saferank.store.contract import SCHEMA_VERSION, StoreError
 
@@ -37,8 +37,8 @@ def check_version(found: int, name: str) -> None:
 
 def new_facts() -> list[tuple[str, bytes]]:
     """The first rows of table meta: the secrets of a new store."""
-    keys = json.dumps({f"k{secrets.token_hex(4)}": secrets.token_hex(32)})
-    return [("session_key", secrets.token_bytes(32)), ("token_keys", keys.encode())]
+    keys = json.dumps({f"k{token_bytes(4).hex()}": token_bytes(32).hex()})
+    return [("session_key", token_bytes(32)), ("token_keys", keys.encode())]
 
 
 def _text(store: str, name: str) -> str:

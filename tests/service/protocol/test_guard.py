@@ -108,8 +108,9 @@ def test_a_context_that_its_own_guardrail_stopped_does_not_stop_all_others(tmp_p
             number = h.server.contexts.loaded(T, "c").number  # type: ignore[union-attr]
             while not [row for row in await stops(h) if row.context == number]:
                 await visits(h, 25, 0.1, 0.9, dice)
-            if len(await stops(h)) == 2:  # both reached it in the same look
-                await h.engine.kill(T, None, False, "only one context was at fault")
+                if (await h.engine.contexts(T)).killed_everywhere.on:  # it is all that there is: one look may stop both
+                    await h.engine.kill(T, None, False, "only one context was at fault")
+                assert len(await stops(h)) < 5
             before = len(await stops(h))
             for step in range(6):
                 if step == 3:

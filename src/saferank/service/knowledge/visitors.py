@@ -2,8 +2,8 @@
 
 import hashlib
 import math
-import os
 from collections.abc import Sequence
+from os import urandom
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -53,13 +53,13 @@ def draws_of(key: bytes, who: Visitor, tenant: str, context: str, window: int) -
     if who.key:
         drawn = _hashed(key, COINS_SIZE + 8, "page", tenant, context, who.key.hex(), str(window))
     else:
-        drawn = os.urandom(COINS_SIZE + 8)
+        drawn = urandom(COINS_SIZE + 8)
     return Draws(drawn[:COINS_SIZE], int.from_bytes(drawn[COINS_SIZE:], "big") / _SHARES)
 
 
 def traffic_draw(key: bytes, who: Visitor, tenant: str) -> float:
     """In [0, 1): below the traffic share the policy may choose. The same for a known visitor for good."""
-    drawn = _hashed(key, 8, "traffic", tenant, who.key.hex()) if who.key else os.urandom(8)
+    drawn = _hashed(key, 8, "traffic", tenant, who.key.hex()) if who.key else urandom(8)
     return int.from_bytes(drawn, "big") / _SHARES
 
 
