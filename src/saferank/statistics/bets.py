@@ -169,9 +169,12 @@ def bet_table(levels: Levels, weights: tuple[float, ...]) -> BetTable:
 
 @functools.cache
 def _steps() -> tuple[Floats, Floats, Floats, Floats]:
-    """The stakes, and by odds what they cost, and what a bet that is won or lost adds."""
-    stakes, p0 = np.array(STAKES), np.arange(ODDS + 1)[:, None] / ODDS
-    costs = np.log1p(p0 * np.expm1(stakes))
+    """The stakes, and by odds what they cost, and what a bet that is won or lost adds.
+
+    Logarithms are those of ``math``: numpy's differ in the last digit between processors, and results must not.
+    """
+    stakes, gains = np.array(STAKES), [math.expm1(stake) for stake in STAKES]
+    costs = np.array([[math.log1p(odds / ODDS * gain) for gain in gains] for odds in range(ODDS + 1)])
     return stakes, costs, _by_cache_line(stakes - costs), _by_cache_line(-costs)
 
 
