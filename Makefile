@@ -7,7 +7,7 @@ export PYTHONDONTWRITEBYTECODE :=
 REAL := ../shared/data/yandex60.json
 STUDY := $(if $(wildcard $(REAL)),--study-instances $(REAL))
 
-.PHONY: help demo test check lint types kernels unit bench docs package soak coverage clean
+.PHONY: help demo test check lint types kernels unit bench figures docs package soak coverage clean
 
 help:           ## list these commands
 	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -47,16 +47,12 @@ soak: .venv/.ready  ## before a release, hours: loops of kills, faults and seeds
 	 SAFERANK_SEEDS=1000000 SAFERANK_REAL_SEEDS=100000 SAFERANK_FAULTS=1000 $(BIN)/pytest -v -rP tests/acceptance
 	@$(BIN)/python benchmarks/service/service_load.py --seconds 300 --json build/service-load.json --check
 
-bench: .venv/.ready  ## nanoseconds a round, two jobs against one, a large catalogue, reading logs, fitting, the paper's profile, replay, imports, the service under load
+bench: .venv/.ready  ## nanoseconds a round of every policy under every click model, and two jobs against one
 	@$(BIN)/saferank bench
-	@$(BIN)/python benchmarks/policies/large_catalogue.py
-	@$(BIN)/python benchmarks/logs/reading_logs.py
-	@$(BIN)/python benchmarks/logs/fitting.py
-	@$(BIN)/python benchmarks/policies/paper_profile.py
-	@$(BIN)/python benchmarks/service/replay.py
-	@$(BIN)/python benchmarks/policies/equal_items.py
-	@$(BIN)/python benchmarks/package/import_time.py --check
-	@$(BIN)/python benchmarks/service/service_load.py
+
+figures: .venv/.ready  ## everything that README and docs quote, measured on this commit, and their tables (needs ../shared); half an hour
+	@$(BIN)/python benchmarks/figures.py
+	@$(BIN)/python docs/generate.py
 
 docs: .venv/.ready  ## the documentation site in build/site, strictly and without the network
 	@$(BIN)/python docs/generate.py

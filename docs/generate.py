@@ -1,4 +1,4 @@
-"""Write the generated pages of the documentation: at present docs/reference/cli.md, from the commands themselves.
+"""Write what is generated in the documentation: the reference of the commands, and the tables of measured figures.
 
 make docs
 """
@@ -50,4 +50,8 @@ def _row(parameter: Any) -> str:
 
 
 if __name__ == "__main__":
+    from figure_tables import pages, with_tables
+
     PAGE.write_text(reference(), encoding="utf-8")
+    for page in pages():
+        page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")

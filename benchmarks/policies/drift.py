@@ -45,38 +45,61 @@ def every(instances: Sequence[Instance], distance: int) -> list[Instance]:
     return [instance for instance in instances if instance.id in chosen]
 
 
-def table(instances: Sequence[Instance], world: str, options: argparse.Namespace) -> list[str]:
-    """The rows of a world under one click model: means over queries and repetitions, a run."""
-    rounds = options.rounds
+def measured(
+    instances: Sequence[Instance],
+    world: str,
+    *,
+    policies: Sequence[str],
+    lifetimes: Sequence[int | None],
+    rounds: int,
+    repetitions: int,
+    rule: str,
+    seed: int,
+) -> list[dict[str, Any]]:
+    """A world under one click model, a row for each policy and lifetime: means over queries and repetitions, a run."""
     results = simulate(
         instances,
-        policies=options.policies.split(","),
+        policies=policies,
         positions=K,
         rounds=rounds,
-        repetitions=options.repetitions,
-        rule=options.rule,
-        seed=options.seed,
+        repetitions=repetitions,
+        rule=rule,
+        seed=seed,
         drift=drift_of(world, rounds),
-        lifetime=[None if text == "none" else int(text) for text in options.lifetimes.split(",")],
+        lifetime=lifetimes,
         checkpoints=[rounds // 2, 6 * rounds // 10, 7 * rounds // 10, rounds],
-        jobs=1,
         progress=False,
     )
     assert results.runs is not None
-    rows: dict[tuple[str, int | None], list[Any]] = {}
-    for curve, runs in zip(results.curves, results.runs, strict=True):
-        rows.setdefault((curve.policy, curve.lifetime), []).append(runs.values)
-    return [_line(policy, lifetime, np.array(values).mean(axis=(0, 1))) for (policy, lifetime), values in rows.items()]
+    runs: dict[tuple[str, int | None], list[Any]] = {}
+    for curve, of_curve in zip(results.curves, results.runs, strict=True):
+        runs.setdefault((curve.policy, curve.lifetime), []).append(of_curve.values)
+    rows = []
+    for (policy, lifetime), values in runs.items():
+        means = np.array(values).mean(axis=(0, 1))  # [checkpoint, measure]
+        half, end = means[0], means[-1]
+        rows.append(
+            {
+                "policy": policy,
+                "lifetime": lifetime,
+                "queries": len(values),
+                "regret": float(end[REGRET]),
+                "regret_after": float(end[REGRET] - half[REGRET]),
+                "violations_before": float(half[VIOLATIONS]),
+                "violations_after": np.diff(means[:, VIOLATIONS]).tolist(),
+                "wrong_before": float(half[WRONG]),
+                "wrong_after": float(end[WRONG] - half[WRONG]),
+            }
+        )
+    return rows
 
 
-def _line(policy: str, lifetime: int | None, means: Any) -> str:
-    """A row from the means by checkpoint and measure."""
-    half, end = means[0], means[-1]
-    after = " / ".join(f"{number:,.1f}" for number in np.diff(means[:, VIOLATIONS]))
-    wrong = f"{half[WRONG]:.3f} | {end[WRONG] - half[WRONG]:.3f}"
+def line(row: dict[str, Any]) -> str:
+    """A row of the table."""
+    after = " / ".join(f"{number:,.1f}" for number in row["violations_after"])
     return (
-        f"| {policy} | {lifetime or 'none'} | {end[REGRET]:,.0f} | {end[REGRET] - half[REGRET]:,.0f} "
-        f"| {half[VIOLATIONS]:,.1f} | {after} | {wrong} |"
+        f"| {row['policy']} | {row['lifetime'] or 'none'} | {row['regret']:,.0f} | {row['regret_after']:,.0f} "
+        f"| {row['violations_before']:,.1f} | {after} | {row['wrong_before']:.3f} | {row['wrong_after']:.3f} |"
     )
 
 
@@ -103,7 +126,17 @@ def main() -> None:
             played = [instance for instance in chosen if instance.model_name == model]
             print(f"\n{world} ({drift_of(world, rounds)}), {model}, {len(played)} queries\n")
             print("| " + COLUMNS.replace(", ", " | ") + " |", "|---" * 8 + "|", sep="\n", flush=True)
-            print("\n".join(table(played, world, options)), flush=True)
+            rows = measured(
+                played,
+                world,
+                policies=options.policies.split(","),
+                lifetimes=[None if text == "none" else int(text) for text in options.lifetimes.split(",")],
+                rounds=rounds,
+                repetitions=options.repetitions,
+                rule=options.rule,
+                seed=options.seed,
+            )
+            print("\n".join(map(line, rows)), flush=True)
     print(f"\n{time.process_time() - started:.0f} s of CPU time")
 
 

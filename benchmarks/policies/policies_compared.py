@@ -23,7 +23,7 @@ from saferank.instances import Instance, choose_instances
 
 ARRANGEMENTS = ("as it is", "optimal", "none of the best")
 POLICIES = ("safe-draw", "kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "original")
-CHECKPOINTS = (100, 1000, 10_000, 100_000)
+CHECKPOINTS = (50, 100, 1000, 10_000, 100_000)
 K = 5
 
 
@@ -86,7 +86,7 @@ def measured(instances: Sequence[Instance], policy: str, repetitions: int, seed:
     }
 
 
-COLUMNS = "queries, model, policy, regret (s.e.), 99.9 %, violations, wrong, worst page, first 100 / 1000 / 10000"
+COLUMNS = "queries, model, policy, regret (s.e.), 99.9 %, violations, wrong, worst page, first 50 / 100 / 1000 / 10000"
 HEAD = "| " + COLUMNS.replace(", ", " | ") + " |"
 
 

@@ -16,11 +16,12 @@ import pstats
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from echo import EchoProcess
 from http_load import Connections, post
 from machine import machine
 from service_process import ServiceProcess, Usage
@@ -59,15 +60,15 @@ class Calls:
         return {"token": token, "clicks": [self._dice.choice(ranking)]}
 
 
-def settings_of(options: argparse.Namespace) -> dict[str, Any]:
+def settings_of(policy: str, window: float) -> dict[str, Any]:
     """What both kinds of run have in common."""
-    common = {"policy": options.policy, "window_seconds": options.window, "log_level": "warning"}
+    common = {"policy": policy, "window_seconds": window, "log_level": "warning"}
     return common | {"max_lag_seconds": 60}  # nothing is refused because others use the machine
 
 
-async def inside(options: argparse.Namespace, folder: Path) -> None:
+async def inside(options: argparse.Namespace, policy: str, folder: Path) -> None:
     """The engine alone: rank, then the reports, in rounds, so that pages close in between."""
-    engine = open_engine(Settings(store=str(folder / "inside"), **settings_of(options)))
+    engine = open_engine(Settings(store=str(folder / "inside"), **settings_of(policy, options.window)))
     await engine.start()
     calls = Calls(options.contexts)
     await _round(engine, calls, 500, Costs())
@@ -118,57 +119,70 @@ async def _round(engine: Engine, calls: Calls, size: int, costs: Costs) -> None:
     costs.feedback += time.process_time() - began
 
 
-async def over_http(options: argparse.Namespace, service: ServiceProcess) -> None:
-    """A real server: its processor time per call, for rank calls alone, then for their reports alone."""
-    calls, connections = Calls(options.contexts), Connections(lambda: service.port, WORKERS)
-    await ask(connections, calls, 500)
-    used, stalls = {"rank": 0.0, "feedback": 0.0}, Stalls(service)
+async def over_http(service: ServiceProcess, echo: EchoProcess, calls: Calls, count: int) -> dict[str, float]:
+    """Microseconds of a server's processor time: rank calls, then their reports, each beside as many bare echoes."""
+    asked = Connections(lambda: service.port, WORKERS)
+    bare = Connections(lambda: echo.port, WORKERS)
+    await ask(asked, calls, 500)
+    used = dict.fromkeys(("rank", "feedback", "echo_rank", "echo_feedback"), 0.0)
     for _ in range(5):
-        before = service.usage()
-        pages = await ask(connections, calls, options.calls // 5)
-        between = service.usage()
-        bodies = [calls.click(page["token"], page["ranking"]) for page in pages]
-        await _sent(connections, "/v1/feedback", bodies.pop, len(bodies))
-        used["rank"] += _seconds(before, between)
-        used["feedback"] += _seconds(between, service.usage())
-    connections.close()
-    rank, feedback = (1e6 * used[kind] / options.calls for kind in ("rank", "feedback"))
-    print(f"over HTTP, all in: rank {rank:.0f} us, feedback {feedback:.0f} us of the server; {stalls.sentence()}")
+        questions = [calls.rank() for _ in range(count // 5)]
+        answers = await _timed(used, "rank", service, _sent(asked, "/v1/rank", iter(questions)))
+        await _timed(used, "echo_rank", echo, _sent(bare, f"/{len(answers[0])}", iter(questions)))
+        pages = [json.loads(answer) for answer in answers]
+        reports = [calls.click(page["token"], page["ranking"]) for page in pages]
+        told = await _timed(used, "feedback", service, _sent(asked, "/v1/feedback", iter(reports)))
+        await _timed(used, "echo_feedback", echo, _sent(bare, f"/{len(told[0])}", iter(reports)))
+    asked.close()
+    bare.close()
+    longest = service.metrics().get("saferank_event_loop_longest_lag_seconds", 0.0)
+    return {**{f"{name}_us": 1e6 * seconds / count for name, seconds in used.items()}, "stall_ms": 1000 * longest}
 
 
-class Stalls:
-    """How far the event loop of a server was behind, from its metrics page."""
-
-    def __init__(self, service: ServiceProcess) -> None:
-        self._service = service
-
-    def sentence(self) -> str:
-        """The longest, if the server says so."""
-        longest = self._service.metrics().get("saferank_event_loop_longest_lag_seconds")
-        return "stalls not measured" if longest is None else f"longest stall of the event loop {1000 * longest:.0f} ms"
+async def _timed(
+    used: dict[str, float], name: str, process: ServiceProcess, work: Awaitable[list[bytes]]
+) -> list[bytes]:
+    before = process.usage()
+    answers = await work
+    used[name] += _seconds(before, process.usage())
+    return answers
 
 
 async def ask(connections: Connections, calls: Calls, count: int) -> list[dict[str, Any]]:
     """The answers to so many rank calls, sixteen at a time."""
-    answers = await _sent(connections, "/v1/rank", calls.rank, count)
+    answers = await _sent(connections, "/v1/rank", (calls.rank() for _ in range(count)))
     return [json.loads(body) for body in answers]
 
 
-async def _sent(connections: Connections, path: str, body: Callable[[], object], count: int) -> list[bytes]:
-    numbers, answers = iter(range(count)), list[bytes]()
+async def _sent(connections: Connections, path: str, bodies: Iterator[dict[str, object]]) -> list[bytes]:
+    answers = list[bytes]()
 
-    async def worker(numbers: Iterator[int]) -> None:
-        for _ in numbers:
-            answer = await connections.send(post(path, json.dumps(body()).encode()))
+    async def worker() -> None:
+        for body in bodies:
+            answer = await connections.send(post(path, json.dumps(body).encode()))
             assert answer.status == 200, answer.body
             answers.append(answer.body)
 
-    await asyncio.gather(*(worker(numbers) for _ in range(WORKERS)))
+    await asyncio.gather(*(worker() for _ in range(WORKERS)))
     return answers
 
 
 def _seconds(before: Usage, after: Usage) -> float:
     return after.user_seconds + after.system_seconds - before.user_seconds - before.system_seconds
+
+
+def measured(
+    policy: str = "safe-draw", calls: int = 5000, contexts: int = 20, window: float = 2.0, folder: Path = Path("build")
+) -> dict[str, float]:
+    """Microseconds of processor time over HTTP, all in, beside the bare echo."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        service = ServiceProcess(Path(name), **settings_of(policy, window))
+        with service, EchoProcess(Path(name) / "echo") as echo:
+            found = asyncio.run(over_http(service, echo, Calls(contexts), calls))
+            service.stop()
+            echo.stop()
+    return found
 
 
 def main() -> None:
@@ -185,14 +199,15 @@ def main() -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     print(machine())
     for policy in options.policy or ["safe-draw", "kl-ucb-br"]:
-        options.policy = policy
         print(policy)
         with tempfile.TemporaryDirectory(dir=options.folder) as name:
-            asyncio.run(inside(options, Path(name)))
-            if not options.no_http:
-                with ServiceProcess(Path(name), **settings_of(options)) as service:
-                    asyncio.run(over_http(options, service))
-                    service.stop()
+            asyncio.run(inside(options, policy, Path(name)))
+        if not options.no_http:
+            found = measured(policy, options.calls, options.contexts, options.window, options.folder)
+            for kind in ("rank", "feedback"):
+                own, echo = found[f"{kind}_us"], found[f"echo_{kind}_us"]
+                print(f"over HTTP, all in: {kind} {own:.0f} us of the server, {own / echo:.1f} times a bare echo")
+            print(f"longest stall of the event loop {found['stall_ms']:.0f} ms")
 
 
 if __name__ == "__main__":

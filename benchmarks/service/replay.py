@@ -7,6 +7,7 @@ Pages are issued by the engine itself with a clock that runs ahead, without HTTP
 
 import argparse
 import asyncio
+import functools
 import random
 import resource
 import tempfile
@@ -74,62 +75,55 @@ class Traffic:
         await self.engine.server.closer.close_due()
 
 
-async def fill(folder: Path, options: argparse.Namespace) -> None:
+async def fill(traffic: Traffic, pages: int) -> None:
     """Write the store, and leave it as a crash would: the newest publications are old."""
-    traffic = Traffic(folder, options.contexts, options.clicked, options.window)
     await traffic.engine.start(loops=False)
     start = time.perf_counter()
-    for number in range(options.pages):
+    for number in range(pages):
         await traffic.visit(number)
         if number % 100_000 == 99_999:
-            print(f"  {number + 1} pages, {(time.perf_counter() - start) / (number + 1) * 1e6:.0f} us each")
+            print(f"  {number + 1} pages, {(time.perf_counter() - start) / (number + 1) * 1e6:.0f} us each", flush=True)
     await traffic.write()
     await traffic.engine.server.store.close()
 
 
-async def restart(folder: Path, options: argparse.Namespace, offset: int) -> str:
-    """Seconds until the engine is ready again."""
-    traffic = Traffic(folder, options.contexts, options.clicked, options.window)
-    traffic.now += offset
-    took = Taken()
+async def restart(traffic: Traffic, pages: int) -> float:
+    """Seconds of processor time until the engine is ready again."""
+    traffic.now += pages
+    began = time.process_time()
     await traffic.engine.start(loops=False)
-    sentence = took.sentence()
+    took = time.process_time() - began
     await traffic.engine.stop()
-    return sentence
+    return took
 
 
-class Taken:
-    """Time since it was made."""
-
-    def __init__(self) -> None:
-        self._wall, self._processor = time.perf_counter(), time.process_time()
-
-    def sentence(self) -> str:
-        """Wall time, and processor time, which other work on the machine changes little."""
-        wall, processor = time.perf_counter() - self._wall, time.process_time() - self._processor
-        return f"{wall:.2f} s, {processor:.2f} s of processor time"
+def measured(pages: int, contexts: int = 20, clicked: float = 0.5, window: float = 60.0) -> dict[str, float]:
+    """Fill, restart, replay. Seconds are processor time, which other work on the machine changes little."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        traffic = functools.partial(Traffic, folder, contexts, clicked, window)
+        asyncio.run(fill(traffic(), pages))
+        found = {"pages": pages, "store_mb": sum(file.stat().st_size for file in folder.iterdir()) / 1e6}
+        found["start_after_a_crash_s"] = asyncio.run(restart(traffic(), pages))
+        found["start_after_a_stop_s"] = asyncio.run(restart(traffic(), pages))
+        began = time.process_time()
+        report = asyncio.run(verify(SqliteStore(folder, readonly=True)))
+        found["replay_s"] = time.process_time() - began
+        print("\n".join(report.sentences()))
+    found["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return found
 
 
 def main() -> None:
-    """Fill, restart, replay."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=1_000_000)
     parser.add_argument("--contexts", type=int, default=20)
     parser.add_argument("--clicked", type=float, default=0.5)
     parser.add_argument("--window", type=float, default=60.0)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        asyncio.run(fill(folder, options))
-        size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
-        print(f"{options.pages} pages: {size:.0f} MB")
-        print(f"start after a crash: {asyncio.run(restart(folder, options, options.pages))}")
-        print(f"start after a stop: {asyncio.run(restart(folder, options, options.pages))}")
-        took = Taken()
-        report = asyncio.run(verify(SqliteStore(folder, readonly=True)))
-        print(f"replay: {took.sentence()}")
-        print("\n".join(report.sentences()))
-    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+    for name, value in measured(options.pages, options.contexts, options.clicked, options.window).items():
+        print(f"{name:24s} {value:12,.2f}")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
 _READY = re.compile(r"^ready: http://127\.0\.0\.1:(\d+) ", re.MULTILINE)
@@ -78,7 +78,7 @@ class ServiceProcess:
         """The end in order; the exit code."""
         return self._end(signal.SIGTERM, patience)
 
-    def __enter__(self) -> "ServiceProcess":
+    def __enter__(self) -> Self:
         self.start()
         return self
 

@@ -3,6 +3,7 @@
 import importlib.util
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -35,12 +36,25 @@ def test_every_click_model_is_documented(model: str) -> None:
     assert f"| `{model}` |" in (ROOT / "docs" / "algorithms" / "click-models.md").read_text(encoding="utf-8")
 
 
-def test_the_command_line_reference_is_current() -> None:
-    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
     assert spec is not None and spec.loader is not None
-    generate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generate)
-    assert (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8") == generate.reference(), "run make docs"
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def test_the_command_line_reference_is_current() -> None:
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    assert page == script("generate").reference(), "run make docs"
+
+
+def test_the_tables_of_figures_are_current() -> None:
+    tables = script("figure_tables")
+    assert len(tables.pages()) >= 3
+    for page in tables.pages():
+        text = page.read_text(encoding="utf-8")
+        assert text == tables.with_tables(text), f"{page.name}: run make docs"
 
 
 @pytest.mark.parametrize(
