@@ -154,7 +154,8 @@ def drift(instances: Path) -> Measured:
 
     chosen = every(_instances(instances), 3)
     found = []
-    for model, worlds in (("pbm", ("none", "original", "reversed", "slow")), ("cm", ("none", "original"))):
+    all_worlds = ("none", "original", "reversed", "slow", "arrivals", "departures")
+    for model, worlds in (("pbm", all_worlds), ("cm", ("none", "original"))):
         for world in worlds:
             rows = measured(
                 _of_model(chosen, model),
