@@ -151,7 +151,7 @@ def test_another_release_or_policy_is_a_marker(tmp_path: Path, monkeypatch: pyte
             await visits(h, "c", 1)
             await h.restart()
             assert (await looked(h)).markers == [], "nothing has changed"
-            h.settings = h.settings.model_copy(update={"policy": "bubble-rank"})
+            h.settings = structs.replace(h.settings, policy="bubble-rank")
             await h.restart()
             monkeypatch.setattr("saferank.service.protocol.server.__version__", "9.1")
             await h.later(60)
