@@ -23,7 +23,7 @@ from saferank.service.knowledge.fold import to_json
 from saferank.service.knowledge.lessons import issue_time
 from saferank.service.knowledge.visitors import Visitor, visitor
 from saferank.service.protocol.contexts import terms_of
-from saferank.service.protocol.server import Server, unavailable
+from saferank.service.protocol.server import Server, while_available
 from saferank.service.protocol.switches import Switches
 from saferank.service.wire.calls import ForgetCall
 from saferank.service.wire.views import ForgetView
@@ -156,17 +156,15 @@ class Forgetting:
         self._done: dict[int, tuple[int, int]] = {}  # by shard: epoch of the lease, and the newest request that is done
         self.pages = 0
 
+    @while_available
     async def ask(self, tenant: str, call: ForgetCall) -> ForgetView:
         """Have the pages of a session or a source deleted; durable when this returns."""
         server = self._server
         who = visitor(server.session_key, tenant, call.session_id, None, call.source)
         body = to_json({"visitor": who.key.hex(), "source": who.source.hex(), "why": call.why})
-        try:
-            row = await server.store.add_operation(tenant, 0, OperationKind.FORGET, body)
-            await server.heart.hear()
-            windows = [terms_of(row).window_ms for row in await server.store.contexts() if row.tenant == tenant]
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+        row = await server.store.add_operation(tenant, 0, OperationKind.FORGET, body)
+        await server.heart.hear()
+        windows = [terms_of(row).window_ms for row in await server.store.contexts() if row.tenant == tenant]
         return ForgetView(done_by=moment(row.at + max(windows, default=0) + WRITTEN_MS + 2 * LOOK_MS))
 
     async def run(self) -> None:

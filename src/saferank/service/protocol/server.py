@@ -1,12 +1,14 @@
 """One server: everything that its calls share, and its loops."""
 
 import asyncio
+import functools
 import json
 import logging
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
 
 from saferank._version import __version__
 from saferank.service import limits
@@ -20,9 +22,10 @@ from saferank.service.knowledge.view import Views
 from saferank.service.knowledge.visitors import Visitor, traffic_draw
 from saferank.service.protocol.closer import Closer
 from saferank.service.protocol.contexts import Context, Contexts, Limits
-from saferank.service.protocol.guard import Effects, Guard
+from saferank.service.protocol.guard import Guard
 from saferank.service.protocol.heartbeat import Follower, Heart
 from saferank.service.protocol.retention import Retention
+from saferank.service.protocol.standings import Standings
 from saferank.service.protocol.switches import Release, Switches
 from saferank.service.protocol.writer import Writer
 from saferank.service.settings import Settings, masked
@@ -33,6 +36,28 @@ from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import TrafficView
 from saferank.store.contract import EVERYBODY, AlarmRow, OperationKind, Store, StoreError, StoreUnavailableError
 from saferank.store.page_record import SERVER_SIZE
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def while_available(call: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """A call whose caller is told so (Problem 503) when the store does not answer."""
+
+    @functools.wraps(call)
+    async def answered(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await call(*args, **kwargs)
+        except StoreUnavailableError as problem:
+            raise unavailable(problem) from problem
+
+    return answered
+
+
+def unavailable(problem: StoreUnavailableError | StoreError) -> Problem:
+    """What a caller is told while the store does not answer: not where it is and who uses it."""
+    log(logging.WARNING, "a call was refused: the store does not answer", detail=str(problem))
+    return Problem(503, "Not available", "the store does not answer at present; try again", retry_after=1)
 
 
 class Server:
@@ -56,8 +81,8 @@ class Server:
         self.views = Views(memory // 4)
         largest = Limits(limits.MAX_LOADED_CONTEXTS, memory - memory // 4)
         self.contexts = Contexts(store, self.catalogues, largest, self.views.forget)
-        self.effects = Effects(store, self.contexts, self.switches)
-        self.guard = Guard(settings, store, self.heart, self.effects)
+        self.standings = Standings(store, clock, self.heart, self.contexts)
+        self.guard = Guard(settings, store, self.heart, self.standings)
         self.closer = Closer(store, clock, self.heart, self.contexts, self.writer, self.guard)
         self.follower = Follower(store, clock, self.heart, self.contexts)
         self.retention = Retention(store, clock, self.heart, settings.keep_days)
@@ -174,12 +199,10 @@ class Server:
         finally:
             await self.store.close()
 
+    @while_available
     async def known_context(self, tenant: str, name: str) -> Context:
         """A context by name; Problem 404 for an unknown one."""
-        try:
-            context = await self.contexts.find(tenant, name)
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+        context = await self.contexts.find(tenant, name)
         if context is None:
             raise Problem(404, "Unknown context", f"there is no context {name!r}; rank opens one", "context")
         return context
@@ -196,17 +219,9 @@ class Server:
         with suppress(StoreUnavailableError):  # it is in the logs
             await self.store.add_alarm(alarm)
 
+    @while_available
     async def settle(self) -> None:
         """Have everything written that was answered by now; Problem 503 when the store does not take it."""
-        try:
-            await self.writer.flush()
-            for task in list(self._alarms):
-                await task
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
-
-
-def unavailable(problem: StoreUnavailableError | StoreError) -> Problem:
-    """What a caller is told while the store does not answer: not where it is and who uses it."""
-    log(logging.WARNING, "a call was refused: the store does not answer", detail=str(problem))
-    return Problem(503, "Not available", "the store does not answer at present; try again", retry_after=1)
+        await self.writer.flush()
+        for task in list(self._alarms):
+            await task
