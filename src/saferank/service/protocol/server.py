@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from saferank._version import __version__
 from saferank.service import limits
-from saferank.service.clock import Clock, moment
+from saferank.service.clock import Clock
 from saferank.service.identifiers import Ids
 from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import DAY_MS, ComparedArms, waits_for_traffic
@@ -96,25 +96,20 @@ class Server:
 
     def mode(self, context: int) -> Mode:
         """What calls for a context get that name no mode."""
-        own = self.switches.settings(context)
-        return self.settings.mode if own is None or own.mode is None else own.mode
+        return self.switches.settings(context).mode or self.settings.mode
 
     def holdout_share(self, context: int) -> float:
         """Share of a context's pages that are production's, to compare with."""
-        own = self.switches.settings(context)
-        return self.settings.holdout_share if own is None or own.holdout_share is None else own.holdout_share
+        own = self.switches.settings(context).holdout_share
+        return self.settings.holdout_share if own is None else own
 
     def traffic(self, tenant: str) -> TrafficView:
         """The share of a tenant's visitors whose pages the policy may choose: as an operator or the settings say."""
-        set_to = self.switches.traffic.get(tenant)
-        if set_to is None:
-            return TrafficView(share=self.settings.traffic_share)
-        return TrafficView(share=set_to.share, since=moment(set_to.since), why=set_to.why)
+        return self.switches.traffic.get(tenant) or TrafficView(share=self.settings.traffic_share)
 
     def is_chosen_for(self, tenant: str, who: Visitor) -> bool:
         """True when the policy may choose the pages of a visitor: whoever is in a share is in every larger one."""
-        set_to = self.switches.traffic.get(tenant)
-        share = self.settings.traffic_share if set_to is None else set_to.share
+        share = self.traffic(tenant).share
         return share >= 1.0 or traffic_draw(self.session_key, who, tenant) < share
 
     def waits_for_traffic(self, compared: ComparedArms, terms: Terms) -> bool:

@@ -14,7 +14,7 @@ from saferank.service.knowledge.view import View
 from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.protocol.server import Server, while_available
 from saferank.service.protocol.standings import Standing
-from saferank.service.protocol.switches import settings_view, switch_view
+from saferank.service.protocol.switches import switch_view
 from saferank.service.queries.audit import leader_change, versions_of
 from saferank.service.queries.summary import arm_view
 from saferank.service.wire.calls import Mode
@@ -123,7 +123,7 @@ class Overview:
             arms={arm: arm_view(tally) for arm, tally in zip(ARMS, fold.tallies, strict=True)},
             killed=switch_view(switches.switch(tenant, row.id)),
             killed_everywhere=switches.everywhere(tenant),
-            settings=settings_view(switches.settings(row.id)),
+            settings=switches.settings(row.id),
             alarms={**fold.alarms, "illegal_page": illegal},
         )
 
