@@ -116,17 +116,12 @@ def _models(module: ModuleType) -> Iterable[type[msgspec.Struct]]:
     return [value for value in own if issubclass(value, msgspec.Struct) and value.__struct_fields__]
 
 
-def _rows(model: Any) -> Iterator[str]:
-    described = model.model_json_schema() if hasattr(model, "model_json_schema") else _schema(model)
+def _rows(model: type[msgspec.Struct]) -> Iterator[str]:
+    described = msgspec.json.schema_components([model])[1][model.__name__]
     for name, about in described["properties"].items():
         default = "required" if name in described.get("required", ()) else _default(about.get("default"))
         meaning = about.get("description", "").replace("|", "\\|")
         yield f"| `{name}` | {_kind(about)} | {meaning} | {default} |"
-
-
-def _schema(model: type[msgspec.Struct]) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.json.schema_components([model])[1][model.__name__]
-    return found
 
 
 def _default(value: Any) -> str:
@@ -136,7 +131,7 @@ def _default(value: Any) -> str:
 def _kind(schema: dict[str, Any]) -> str:
     """A JSON schema in a few words."""
     if "$ref" in schema:
-        return schema["$ref"].rpartition("/")[2]
+        return str(schema["$ref"]).rpartition("/")[2]
     for choice in ("anyOf", "oneOf", "allOf"):
         if choice in schema:
             return " or ".join(_kind(option) for option in schema[choice])

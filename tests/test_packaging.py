@@ -127,4 +127,4 @@ def test_the_containers_are_as_the_documentation_says() -> None:
     image = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     assert "\nUSER 10001\n" in image and "\nHEALTHCHECK " in image
     named = {*services["saferank"]["environment"], *re.findall(r"SAFERANK_SERVE_\w+", image)}
-    assert {name.removeprefix("SAFERANK_SERVE_").lower() for name in named} <= set(Settings.model_fields)
+    assert {name.removeprefix("SAFERANK_SERVE_").lower() for name in named} <= set(Settings.__struct_fields__)

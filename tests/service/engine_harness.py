@@ -7,13 +7,15 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from saferank.service.engine import Engine
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.knowledge.publications import comparable, pack
 from saferank.service.protocol.server import Server
 from saferank.service.queries.replay import ReplayReport, verify
-from saferank.service.settings import Settings
+from saferank.service.settings import settings_of
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import StoreUnavailableError
@@ -43,7 +45,7 @@ class House:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.now, self._closed_at = folder, START, START
         asked = {**BUBBLE, **ALONE, "window_seconds": 10, "freshness_seconds": 3600, **settings}
-        self.settings = Settings(store=str(folder), **set_limits(asked))
+        self.settings = settings_of({"store": str(folder), **set_limits(asked)})
         self.engine: Engine
         self.writing: asyncio.Task[None]
 
@@ -141,7 +143,7 @@ class House:
             if (self.folder / name).exists():
                 shutil.copyfile(self.folder / name, folder / name)
         house = House(folder)
-        house.settings = self.settings.model_copy(update={"store": str(folder)})
+        house.settings = structs.replace(self.settings, store=str(folder))
         house.now = self.now
         await house.start()
         return house

@@ -7,10 +7,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from saferank.cli import main
 from saferank.service.knowledge.arms import EXPLORE, HOLDOUT, OFF
-from saferank.service.settings import Settings
+from saferank.service.settings import settings_of
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import StoreError
 from saferank.store.embedded.file import FILE_NAME
@@ -57,7 +58,7 @@ def test_a_holdout_page_that_comes_back_is_the_counted_page_of_its_session(tmp_p
         pages = {f"s{number}": await lost.rank(session_id=f"s{number}") for number in range(40)}
         # they are not on disk when the copy is made
         session, page = next((name, page) for name, page in pages.items() if lost.record(page).arm == HOLDOUT)
-        lost.settings = lost.settings.model_copy(update={"holdout_share": 0.0})
+        lost.settings = structs.replace(lost.settings, holdout_share=0.0)
         h = await lost.crashed_copy(tmp_path / "copy")
         await lost.stop()
         assert [row async for row in h.store.all_pages()] == []
@@ -184,4 +185,4 @@ def test_a_damaged_store_is_refused_in_a_sentence_and_a_damaged_context_gets_pro
 def test_limits_have_sense() -> None:
     for name in ("max_contexts", "max_loaded_contexts"):
         with pytest.raises(ValueError, match=name):
-            Settings.model_validate({name: 0})
+            settings_of({name: 0})

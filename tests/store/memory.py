@@ -396,10 +396,6 @@ class MemoryStore:
         rows = self.of_id[context].versions
         return list(rows) if newest is None else rows[len(rows) - min(newest, len(rows)) :]
 
-    async def snapshot_before(self, context: int, through: int) -> Publication | None:
-        kept = [row for row in self.of_id[context].snapshots if row.through <= through]
-        return kept[-1] if kept else None
-
     async def snapshots(self, context: int) -> Sequence[Publication]:
         return list(self.of_id[context].snapshots)
 

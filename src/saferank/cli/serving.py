@@ -5,6 +5,7 @@ import socket
 import tempfile
 
 import typer
+from msgspec import structs
 
 from saferank._kernel import announce_compilation
 from saferank.cli.terminal.errors import CommandError, InputError
@@ -24,7 +25,7 @@ def serve_demo(settings: Settings, throw_away: bool) -> None:
     from saferank.service.demo import visitors
 
     with tempfile.TemporaryDirectory(prefix="saferank-demo-") as folder:
-        placed = settings.model_copy(update={"store": folder}) if throw_away else settings
+        placed = structs.replace(settings, store=folder) if throw_away else settings
         serve(placed, visitors)
 
 

@@ -20,7 +20,6 @@ from saferank.service.queries.audit import Audit
 from saferank.service.queries.counters import counters
 from saferank.service.queries.effect import EffectQueries, Shadow
 from saferank.service.queries.overview import Overview
-from saferank.service.queries.standings import Standings
 from saferank.service.queries.summary import Summary
 from saferank.service.settings import Settings, is_shared
 from saferank.service.wire.calls import SettingsCall, TrafficCall
@@ -45,9 +44,8 @@ class Engine:
 
     def __init__(self, settings: Settings, store: Store, clock: Clock, name: str | None = None) -> None:
         self.server = server = Server(settings, store, clock, name)
-        standings = Standings(server)
-        self._operations, self._overview = Operations(server), Overview(server, standings)
-        self._effect, self._shadow, audit = EffectQueries(server, standings), Shadow(server), Audit(server)
+        self._operations, self._overview = Operations(server), Overview(server)
+        self._effect, self._shadow, audit = EffectQueries(server), Shadow(server), Audit(server)
         self.stop, self.now = server.stop, server.now
         # the loops, one step each
         self.beat, self.follow, self.flush = server.heart.attempt, server.follower.follow, server.writer.flush
@@ -59,7 +57,7 @@ class Engine:
         self.forgetting = Forgetting(server)
         self.forget = self.forgetting.ask
         # readers
-        self.overview = Summary(server, standings, self._effect).overview
+        self.overview = Summary(server, self._effect).overview
         self.contexts, self.context = self._overview.contexts, self._overview.context
         self.leader_at, self.changes = audit.leader_at, audit.changes
         self.impression, self.export, self.export_bounds = audit.impression, audit.export, audit.export_bounds

@@ -10,10 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
-from saferank.service.settings import Settings, SettingsError, masked
-from saferank.service.wire.validation import sentence, where
+from saferank.service.settings import Settings, SettingsError, masked, settings_of
 
 PREFIX = "SAFERANK_SERVE_"
 CONFIG_VARIABLE = f"{PREFIX}CONFIG"
@@ -42,11 +39,8 @@ def effective_settings(
         given |= {name: (value, f"file {file}") for name, value in _from_file(file).items()}
     given |= _from_environment(environment)
     given |= {name: (value, "flag") for name, value in flags.items() if value is not None}
-    sources = {name: given[name][1] if name in given else "default" for name in Settings.model_fields}
-    try:
-        settings = Settings.model_validate({name: value for name, (value, _) in given.items()})
-    except ValidationError as problem:
-        raise SettingsError(_explain(problem, sources)) from problem
+    sources = {name: given[name][1] if name in given else "default" for name in Settings.__struct_fields__}
+    settings = settings_of({name: value for name, (value, _) in given.items()}, sources)
     return EffectiveSettings(settings, sources)
 
 
@@ -57,7 +51,7 @@ def from_texts(assignments: Iterable[str]) -> dict[str, Any]:
         name, equals, text = assignment.partition("=")
         if not equals:
             raise SettingsError(f"--set {assignment}: expected NAME=VALUE")
-        _check_known(name, Settings.model_fields, "--set: unknown setting")
+        _check_known(name, Settings.__struct_fields__, "--set: unknown setting")
         given[name] = _read(name, text, f"--set {name}")
     return given
 
@@ -79,12 +73,12 @@ def _from_file(file: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise SettingsError(f"{file}: is not TOML: {problem}") from problem
     for name in content:
-        _check_known(name, Settings.model_fields, f"{file}: unknown setting")
+        _check_known(name, Settings.__struct_fields__, f"{file}: unknown setting")
     return content
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
-    known = {PREFIX + name.upper(): name for name in Settings.model_fields}
+    known = {PREFIX + name.upper(): name for name in Settings.__struct_fields__}
     given = {}
     for variable, text in environment.items():
         if not variable.startswith(PREFIX) or variable == CONFIG_VARIABLE:
@@ -111,17 +105,6 @@ def _read(name: str, text: str, variable: str) -> Any:
         return json.loads(text)
     except ValueError as problem:
         raise SettingsError(f"{variable}: expected a JSON object, {problem}") from problem
-
-
-def _explain(problem: ValidationError, sources: Mapping[str, str]) -> str:
-    error = problem.errors(include_url=False, include_input=False)[0]
-    place = where(error)
-    name = place.partition(".")[0].partition("[")[0]
-    source = sources.get(name, "default")
-    origin = "" if source == "default" else f" ({source})"
-    if name in ("tenants", "operator_keys") and error["type"] == "string_pattern_mismatch":
-        return f"{place}{origin}: expected the hash of a key, sha256: and 64 digits, as `saferank keys` prints it"
-    return f"{place}{origin}: {sentence(error)}" if place else f"{sentence(error)}"
 
 
 def _shown(name: str, value: Any) -> str:

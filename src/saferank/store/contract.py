@@ -377,9 +377,6 @@ class Store(Protocol):
     async def versions(self, context: int, newest: int | None = None) -> Sequence[VersionRow]:
         """All versions of a context, oldest first; or so many of the newest."""
 
-    async def snapshot_before(self, context: int, through: int) -> Publication | None:
-        """The newest kept snapshot whose ``through`` is at or before."""
-
     async def snapshots(self, context: int) -> Sequence[Publication]:
         """All kept snapshots of a context, oldest first."""
 

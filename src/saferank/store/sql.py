@@ -1,13 +1,118 @@
-"""The SQL of a store, one folder each: the tables in ``schema.sql``, named statements in ``statements.sql``."""
+"""The SQL of a store, one folder each: the tables in ``schema.sql``, named statements in ``statements.sql``.
+
+What both stores ask in the same words is in ``SqlStore``.
+"""
 
 import functools
 import json
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from importlib import resources
 from secrets import token_bytes
+from typing import Any, ClassVar, TypeVar
 
-from saferank.store.contract import SCHEMA_VERSION, StoreError
+from saferank.store.contract import (
+    SCHEMA_VERSION,
+    AlarmRow,
+    ContextRow,
+    Mark,
+    OperationRow,
+    PageRow,
+    Publication,
+    StoreError,
+    VersionRow,
+)
+from saferank.store.page_record import first_id
+
+T = TypeVar("T")
 
 _MARK = "-- name: "
+_CHUNK = 1000
+_MARGIN_MS = 10_000
+"""A publication is stamped before it is committed; who asks in between must find it the next time. A statement of
+PostgreSQL ends within half of this time or not at all."""
+
+
+class SqlStore(ABC):
+    """The part of the contract that is one statement each: reading."""
+
+    _sql: ClassVar[dict[str, str]]
+
+    @abstractmethod
+    async def _rows(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
+        """The rows that a named statement finds."""
+
+    @abstractmethod
+    def _page(self, *row: Any) -> PageRow:
+        """A page from its columns; how clicks are kept is the store's own."""
+
+    async def _all(self, kind: Callable[..., T], statement: str, *arguments: Any) -> list[T]:
+        return [kind(*row) for row in await self._rows(statement, *arguments)]
+
+    async def _one(self, kind: Callable[..., T], statement: str, *arguments: Any) -> T | None:
+        rows = await self._rows(statement, *arguments)
+        return kind(*rows[0]) if rows else None
+
+    async def find_context(self, tenant: str, name: str) -> ContextRow | None:
+        return await self._one(ContextRow, "find_context", tenant, name)
+
+    async def context(self, number: int) -> ContextRow | None:
+        return await self._one(ContextRow, "context", number)
+
+    async def contexts(self) -> Sequence[ContextRow]:
+        return await self._all(ContextRow, "contexts")
+
+    async def catalogue(self, digest: bytes) -> bytes | None:
+        return await self._one(bytes, "catalogue", digest)
+
+    async def page(self, impression: bytes) -> PageRow | None:
+        return await self._one(self._page, "page", impression)
+
+    async def pages_between(self, context: int, after: int, through: int) -> Sequence[PageRow]:
+        return await self._all(self._page, "pages_between", context, first_id(after + 1), first_id(through + 1))
+
+    async def count_pages(self, context: int, after: int) -> int:
+        return await self._one(int, "count_pages", context, first_id(after + 1)) or 0
+
+    async def publication(self, context: int) -> Publication | None:
+        return await self._one(Publication, "publication", context)
+
+    async def published(self, since: int) -> Mapping[int, int]:
+        return dict(await self._rows("published", since - _MARGIN_MS))
+
+    async def pruned_through(self, context: int) -> int:
+        return await self._one(int, "pruned_through", context) or 0
+
+    async def operations(self, after: int) -> Sequence[OperationRow]:
+        return await self._all(OperationRow, "operations", after)
+
+    async def versions(self, context: int, newest: int | None = None) -> Sequence[VersionRow]:
+        return (await self._all(VersionRow, "versions", context, newest))[::-1]
+
+    async def snapshots(self, context: int) -> Sequence[Publication]:
+        return await self._all(Publication, "snapshots", context)
+
+    async def marks(self, context: int) -> Sequence[Mark]:
+        return await self._all(Mark, "marks", context)
+
+    async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[PageRow]:
+        statement, which = ("pages_after", ()) if context is None else ("pages_of_context_after", (context,))
+        while True:
+            pages = await self._all(self._page, statement, *which, after, _CHUNK)
+            for page in pages:
+                yield page
+            if len(pages) < _CHUNK:
+                return
+            after = pages[-1].impression
+
+    async def alarms(self, context: int) -> Sequence[AlarmRow]:
+        return await self._all(AlarmRow, "alarms", context)
+
+    async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
+        return await self._all(AlarmRow, "newest_alarms", most)
+
+    async def meta(self, name: str) -> bytes | None:
+        return await self._one(bytes, "meta", name)
 
 
 @functools.cache

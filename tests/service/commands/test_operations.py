@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from saferank.policies import POLICIES, policy_kind
 from saferank.service.clock import moment
@@ -192,7 +193,7 @@ def test_a_reset_forgets_every_page_size(tmp_path: Path) -> None:
 
 async def set_to(h: House, **settings: object) -> None:
     """Restart the service with other settings."""
-    h.settings = h.settings.model_copy(update=settings)
+    h.settings = structs.replace(h.settings, **settings)
     await h.restart()
 
 
@@ -286,7 +287,7 @@ def test_a_policy_that_cannot_learn_the_items_of_a_context_is_refused(
             await h.rank()
             small = replace(policy_kind("bubble-rank"), largest_catalogue=3)
             monkeypatch.setitem(POLICIES, "bubble-rank", small)
-            h.server.settings = h.settings.model_copy(update={"policy": "bubble-rank"})
+            h.server.settings = structs.replace(h.settings, policy="bubble-rank")
             before = len(await h.store.operations(0))
             with pytest.raises(Problem, match="cannot be served by the policy of the settings") as caught:
                 await h.engine.reset(T, "c", "no")

@@ -28,7 +28,7 @@ def main() -> None:
     from saferank.service.engine import Engine
     from saferank.service.http.server import bind, run
     from saferank.service.json_logs import log_to_stderr
-    from saferank.service.settings import Settings
+    from saferank.service.settings import settings_of
     from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall
     from saferank.service.wire.problems import Problem
     from tests.limits import set_limits
@@ -45,7 +45,7 @@ def main() -> None:
                 await asyncio.sleep(LONGEST)
             print("engine stopped", flush=True)
 
-    settings = Settings(**set_limits(json.loads(sys.argv[1])))
+    settings = settings_of(set_limits(json.loads(sys.argv[1])))
     log_to_stderr(settings.log_level)
     run(
         settings,

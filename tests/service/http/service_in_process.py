@@ -7,7 +7,7 @@ import httpx
 from saferank.service.engine import Engine
 from saferank.service.http.app import App
 from saferank.service.keys import hashed
-from saferank.service.settings import Settings, TenantKeys
+from saferank.service.settings import TenantKeys, settings_of
 from tests.limits import set_limits
 from tests.service.http.fake_engine import FakeEngine
 
@@ -21,7 +21,7 @@ class Service:
 
     def __init__(self, **settings: Any) -> None:
         self.engine = FakeEngine()
-        self.app = App(Settings(**set_limits(settings)), cast(Engine, self.engine))
+        self.app = App(settings_of(set_limits(settings)), cast(Engine, self.engine))
 
     def client(self, address: str = "127.0.0.1", host: str = "localhost") -> httpx.AsyncClient:
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False, client=(address, 1))

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from saferank.service.engine import Engine
 from saferank.service.protocol.contexts import terms_by_settings
@@ -129,7 +130,7 @@ def test_the_terms_that_a_reset_takes_are_followed(tmp_path: Path) -> None:
     async def test() -> None:
         h = House(tmp_path, certificate_days=0)
         store = MemoryStore(lambda: h.now)
-        settings = h.settings.model_copy(update={"policy": "safe-draw", "rule": "anytime:0.1", "certificate_days": 3.0})
+        settings = structs.replace(h.settings, policy="safe-draw", rule="anytime:0.1", certificate_days=3.0)
         engines = [Engine(h.settings, store, h, "one"), Engine(settings, store, h, "two")]
         call = RankCall(context="c", base_ranking=BASE, k=3)
         for engine in engines:

@@ -2,7 +2,9 @@
 
 import json
 
+from saferank.service.clock import moment
 from saferank.service.protocol.switches import Release, Switches
+from saferank.service.wire.views import ContextSettingsView
 from saferank.store.contract import EVERYBODY, ContextRow, OperationKind, OperationRow
 
 KILL, UNKILL, ROLLBACK, GUARDRAIL, SETTINGS, RESET, RELEASE, TRAFFIC, KEYS, FORGET = OperationKind
@@ -93,6 +95,7 @@ def test_the_newest_settings_of_a_context_hold_and_switch_nothing_off() -> None:
     for number, facts in enumerate([("shadow", None), (None, 0.2)], 1):
         body = json.dumps({"why": f"no. {number}", "mode": facts[0], "holdout_share": facts[1]})
         found.obey([OperationRow(number, 10 * number, "t", 5, SETTINGS, body)])
-    assert found.settings(5) == (20, "no. 2", None, 0.2, None) and found.settings(6) is None
+    newest = ContextSettingsView(holdout_share=0.2, since=moment(20), why="no. 2")
+    assert found.settings(5) == newest and found.settings(6) == ContextSettingsView()
     assert found.guardrail(5, 0.03) == found.guardrail(6, 0.03) == 0.03
     assert not found.is_killed("t", 5) and found.to_carry_out(ROW, 0) == []

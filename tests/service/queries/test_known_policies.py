@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from saferank.policies import POLICIES
 from tests.cli.command_line import call
@@ -31,7 +32,7 @@ def test_a_policy_that_a_reset_took_is_named_as_well(
         house = House(tmp_path)
         await house.start()
         await house.rank("chairs")
-        house.settings = house.settings.model_copy(update={"policy": "bubble-rank"})
+        house.settings = structs.replace(house.settings, policy="bubble-rank")
         await house.restart()
         await house.engine.reset(T, "chairs", "another policy")
         await house.stop()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from saferank.cli import main
 from saferank.service.queries.replay import DifferenceError, ReplayReport, verify
@@ -206,7 +207,7 @@ def test_terms_that_a_reset_took_are_replayed_and_compared(tmp_path: Path) -> No
         await h.start()
         await visits(h, 60)
         draw = {"policy": "safe-draw", "rule": "anytime:0.1", "certificate_days": 1.0}
-        h.settings = h.settings.model_copy(update=draw)
+        h.settings = structs.replace(h.settings, **draw)
         await h.restart()
         late = await h.rank(candidates=["x"])  # open at the reset
         await h.engine.reset(T, "c", "the present policy")

@@ -6,10 +6,10 @@ from typing import Literal, NamedTuple
 from saferank.service import identifiers
 from saferank.service.clock import moment
 from saferank.service.commands.ranking import open_context, page_row
-from saferank.service.protocol.server import Server, unavailable
+from saferank.service.protocol.server import Server, while_available
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall
 from saferank.service.wire.problems import Problem
-from saferank.store.contract import ClickReport, Outcome, PageRow, StoreUnavailableError
+from saferank.store.contract import ClickReport, Outcome, PageRow
 from saferank.store.page_record import PageRecord, unpacked
 
 
@@ -27,14 +27,12 @@ class Feedback:
     def __init__(self, server: Server) -> None:
         self._server = server
 
+    @while_available
     async def feedback(self, tenant: str, calls: Sequence[FeedbackCall]) -> list[FeedbackAnswer | Problem]:
         """Take all reports in, then wait for the store once."""
-        try:
-            taken = [await self._attempt(tenant, call) for call in calls]
-            reports = [entry for entry in taken if isinstance(entry, ClickReport)]
-            outcomes, now = await self._server.writer.report(reports) if reports else ((), 0)
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+        taken = [await self._attempt(tenant, call) for call in calls]
+        reports = [entry for entry in taken if isinstance(entry, ClickReport)]
+        outcomes, now = await self._server.writer.report(reports) if reports else ((), 0)
         found = iter(outcomes)
         return [self._answer(entry, next(found), now) if isinstance(entry, ClickReport) else entry for entry in taken]
 

@@ -11,7 +11,7 @@ brings it back counts once.
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from saferank.service.knowledge.fold import to_json
 from saferank.service.knowledge.lessons import issue_time
 from saferank.service.knowledge.visitors import Visitor, visitor
 from saferank.service.protocol.contexts import terms_of
-from saferank.service.protocol.server import Server, unavailable
+from saferank.service.protocol.server import Server, while_available
 from saferank.service.protocol.switches import Switches
 from saferank.service.wire.calls import ForgetCall
 from saferank.service.wire.views import ForgetView
@@ -35,7 +35,6 @@ from saferank.store.contract import (
     OperationKind,
     OperationRow,
     PageRow,
-    Publication,
     StaleLeaseError,
     Store,
     StoreUnavailableError,
@@ -80,11 +79,18 @@ class Forgotten:
 
 
 class _Found(NamedTuple):
-    """Pages to delete, all of one context, and the publication that they are in."""
+    """Pages of a visitor, all of one context."""
 
     row: ContextRow
-    mark: Mark
-    pages: Sequence[PageRow]
+    mark: Mark  # the newest publication ...
+    learnt: Sequence[PageRow]  # ... the pages that are in it and may go ...
+    left: Sequence[PageRow]  # ... and those that are not in it yet
+    waits: bool  # for a rollback, which may need pages
+
+    @property
+    def is_done(self) -> bool:
+        """True when everything may go."""
+        return not self.left and not (self.waits and self.learnt)
 
 
 async def forget(store: Store, tenant: str, session: str | None = None, source: str | None = None) -> Forgotten:
@@ -101,9 +107,15 @@ async def forget(store: Store, tenant: str, session: str | None = None, source: 
         key = await store.meta("session_key")
         if key is None:
             raise NotForgottenError("the store has no session key; it was not made by a service")
-        who = visitor(key, tenant, session, None, source)
+        who, switches = visitor(key, tenant, session, None, source), Switches()
         async with _Holder(store) as holder:
-            return await _deleted(store, holder, await _found(store, holder, tenant, who))
+            switches.obey(await store.operations(0))
+            rows = await _contexts_of(store, tenant)
+            found = [_checked(await _found(store, holder, switches, row, who)) for row in rows]
+            total = Forgotten()
+            for one in found:
+                await _delete(store, holder, one, total)
+            return total
     except StaleLeaseError as problem:
         raise NotForgottenError("a server was started meanwhile; pages may be left: stop it and try again") from problem
     finally:
@@ -156,17 +168,15 @@ class Forgetting:
         self._done: dict[int, tuple[int, int]] = {}  # by shard: epoch of the lease, and the newest request that is done
         self.pages = 0
 
+    @while_available
     async def ask(self, tenant: str, call: ForgetCall) -> ForgetView:
         """Have the pages of a session or a source deleted; durable when this returns."""
         server = self._server
         who = visitor(server.session_key, tenant, call.session_id, None, call.source)
         body = to_json({"visitor": who.key.hex(), "source": who.source.hex(), "why": call.why})
-        try:
-            row = await server.store.add_operation(tenant, 0, OperationKind.FORGET, body)
-            await server.heart.hear()
-            windows = [terms_of(row).window_ms for row in await server.store.contexts() if row.tenant == tenant]
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+        row = await server.store.add_operation(tenant, 0, OperationKind.FORGET, body)
+        await server.heart.hear()
+        windows = [terms_of(row).window_ms for row in await server.store.contexts() if row.tenant == tenant]
         return ForgetView(done_by=moment(row.at + max(windows, default=0) + WRITTEN_MS + 2 * LOOK_MS))
 
     async def run(self) -> None:
@@ -201,34 +211,23 @@ class Forgetting:
             await store.put_meta(name, b"%d" % row.number)
             self._done[shard] = lease.epoch, row.number
 
-    async def _delete(self, row: OperationRow, shard: int, now: int) -> int:
+    async def _delete(self, request: OperationRow, shard: int, now: int) -> int:
         """Delete what can be deleted of a request in a shard; when to look again, 0: never."""
-        facts, store = json.loads(row.body), self._server.store
-        is_theirs = _of(Visitor(bytes.fromhex(facts["visitor"]), bytes.fromhex(facts["source"])))
-        again = 0
-        for context in await store.contexts():
-            if context.tenant != row.tenant or context.id % SHARDS != shard or context.opened_at > row.at:
+        facts, server, again = json.loads(request.body), self._server, 0
+        who = Visitor(bytes.fromhex(facts["visitor"]), bytes.fromhex(facts["source"]))
+        for row in await server.store.contexts():
+            if row.tenant != request.tenant or row.id % SHARDS != shard or row.opened_at > request.at:
                 continue
-            pages = [page for page in await _pages_where(store, self, context, is_theirs) if issue_time(page) <= row.at]
-            final = row.at + terms_of(context).window_ms + WRITTEN_MS  # no page of then can be written any more
-            if await self._delete_learnt(context, pages) or now < final:
+            found, total = await _found(server.store, self, server.switches, row, who, request.at), Forgotten()
+            if not found.waits:
+                await _delete(server.store, self, found, total)
+            if total.pages:
+                self.pages += total.pages
+                log(logging.WARNING, "pages forgotten", tenant=row.tenant, context=row.name, pages=total.pages)
+            final = request.at + terms_of(row).window_ms + WRITTEN_MS  # no page of then can be written any more
+            if not found.is_done or now < final:
                 again = max(again, final, now + LOOK_MS)
         return again
-
-    async def _delete_learnt(self, row: ContextRow, pages: Sequence[PageRow]) -> bool:
-        """Delete those of the pages that are in the newest publication; True when others are left."""
-        store, newest = self._server.store, await self._server.store.publication(row.id)
-        mark = Mark(0, 0, 0) if newest is None else Mark(newest.number, newest.through, newest.operation)
-        learnt = [page for page in pages if issue_time(page) <= mark.through]
-        if self._server.switches.rollbacks(row.id, mark.operation):
-            return bool(pages)
-        if learnt:
-            total = Forgotten()
-            await store.keep_publication(self.lease(row.id), row.id)
-            await _delete_slices(store, self, row, mark, learnt, total)
-            self.pages += total.pages
-            log(logging.WARNING, "pages forgotten", tenant=row.tenant, context=row.name, pages=total.pages)
-        return len(learnt) < len(pages)
 
     async def beat(self) -> None:
         """The heart of the server beats by itself; rank calls go first."""
@@ -237,26 +236,6 @@ class Forgetting:
     def lease(self, context: int) -> Lease:
         """The lease of the shard of a context."""
         return self._leases[context % SHARDS]
-
-
-def _of(who: Visitor) -> Callable[[PageRow], bool]:
-    def is_theirs(page: PageRow) -> bool:
-        facts = glance(page.record)
-        return bool((who.key and facts.visitor == who.key) or (who.source and facts.source == who.source))
-
-    return is_theirs
-
-
-async def _found(store: Store, holder: _Holder, tenant: str, who: Visitor) -> list[_Found]:
-    """The pages of a visitor by context; NotForgottenError if some cannot be deleted."""
-    switches, found = Switches(), []
-    switches.obey(await store.operations(0))
-    for row in await _contexts_of(store, tenant):
-        pages = await _pages_where(store, holder, row, _of(who))
-        if pages:
-            mark = _checked_mark(await store.publication(row.id), switches, row, pages)
-            found.append(_Found(row, mark, pages))
-    return found
 
 
 async def _contexts_of(store: Store, tenant: str) -> list[ContextRow]:
@@ -269,57 +248,57 @@ async def _contexts_of(store: Store, tenant: str) -> list[ContextRow]:
     return mine
 
 
-async def _pages_where(
-    store: Store, holder: _Holder | Forgetting, row: ContextRow, is_meant: Callable[[PageRow], bool]
-) -> list[PageRow]:
-    """Some pages of a context; all of them are read."""
+async def _found(
+    store: Store,
+    holder: _Holder | Forgetting,
+    switches: Switches,
+    row: ContextRow,
+    who: Visitor,
+    until: int = 1 << 62,
+) -> _Found:
+    """The pages of a visitor in a context that were issued until a time; all of its pages are read."""
     await holder.beat()
-    found, read = [], 0
+    theirs, read = list[PageRow](), 0
     async for page in store.all_pages(row.id):
         read += 1
-        if is_meant(page):
-            found.append(page)
+        facts = glance(page.record)
+        is_theirs = (who.key and facts.visitor == who.key) or (who.source and facts.source == who.source)
+        if is_theirs and issue_time(page) <= until:
+            theirs.append(page)
         if read % _BEAT_EVERY == 0:
             await holder.beat()
+    newest = await store.publication(row.id)
+    mark = Mark(0, 0, 0) if newest is None else Mark(newest.number, newest.through, newest.operation)
+    learnt = [page for page in theirs if issue_time(page) <= mark.through]
+    left = [page for page in theirs if issue_time(page) > mark.through]
+    return _Found(row, mark, learnt, left, bool(switches.rollbacks(row.id, mark.operation)))
+
+
+def _checked(found: _Found) -> _Found:
+    """NotForgottenError unless everything that was found may go."""
+    name, left = found.row.name, found.left
+    if left:
+        until = moment(max(page.closes_at for page in left))
+        raise NotForgottenError(
+            f"{len(left)} of the pages in context {name!r} have not been learnt from yet: start the service "
+            f"when their windows are over ({until}), stop it and try again"
+        )
+    if not found.is_done:
+        raise NotForgottenError(f"context {name!r} waits for a rollback: start the service, stop it and try again")
     return found
 
 
-def _checked_mark(newest: Publication | None, switches: Switches, row: ContextRow, pages: Sequence[PageRow]) -> Mark:
-    """The newest publication of a context, which all these pages must be in, and every rollback."""
-    mark = Mark(0, 0, 0) if newest is None else Mark(newest.number, newest.through, newest.operation)
-    missing = [page for page in pages if issue_time(page) > mark.through]
-    if missing:
-        until = moment(max(page.closes_at for page in missing))
-        raise NotForgottenError(
-            f"{len(missing)} of the pages in context {row.name!r} have not been learnt from yet: start the service "
-            f"when their windows are over ({until}), stop it and try again"
-        )
-    if switches.rollbacks(row.id, mark.operation):
-        raise NotForgottenError(f"context {row.name!r} waits for a rollback: start the service, stop it and try again")
-    return mark
-
-
-async def _deleted(store: Store, holder: _Holder, found: Sequence[_Found]) -> Forgotten:
-    total = Forgotten(contexts=len(found))
-    for row, mark, pages in found:
+async def _delete(store: Store, holder: _Holder | Forgetting, found: _Found, total: Forgotten) -> None:
+    """Delete the pages that were learnt from, and their event ids, behind a snapshot that is kept; count them."""
+    row, mark, learnt = found.row, found.mark, found.learnt
+    if not learnt:
+        return
+    total.contexts += 1
+    await holder.beat()
+    await store.keep_publication(holder.lease(row.id), row.id)
+    for start in range(0, len(learnt), SLICE):
         await holder.beat()
-        await store.keep_publication(holder.lease(row.id), row.id)
-        await _delete_slices(store, holder, row, mark, pages, total)
-    return total
-
-
-async def _delete_slices(
-    store: Store,
-    holder: _Holder | Forgetting,
-    row: ContextRow,
-    mark: Mark,
-    pages: Sequence[PageRow],
-    total: Forgotten,
-) -> None:
-    """Delete pages that are in a kept snapshot, and their event ids, and count them."""
-    for start in range(0, len(pages), SLICE):
-        await holder.beat()
-        some = pages[start : start + SLICE]
-        gone = await store.delete_pages(holder.lease(row.id), row.id, mark, [page.impression for page in some])
+        some = [page.impression for page in learnt[start : start + SLICE]]
+        gone = await store.delete_pages(holder.lease(row.id), row.id, mark, some)
         total.pages += gone.pages
         total.events += gone.events

@@ -8,7 +8,7 @@ from msgspec import structs
 from saferank.service.knowledge.fold import to_json
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.protocol.contexts import Context, oldest_version, other_terms, terms_by_settings
-from saferank.service.protocol.server import Server, unavailable
+from saferank.service.protocol.server import Server, unavailable, while_available
 from saferank.service.protocol.switches import Switch, switch_view
 from saferank.service.wire.calls import SettingsCall, TrafficCall
 from saferank.service.wire.problems import Problem
@@ -43,21 +43,20 @@ class Operations:
         switches = server.switches
         return switch_view(switches.switch(tenant, number)) if number else switches.everywhere(tenant)
 
+    @while_available
     async def rollback(self, tenant: str, name: str, version: int, why: str) -> None:
         """Make the leader of an earlier version the leader again; what was learnt after it is forgotten."""
         context = await self._server.known_context(tenant, name)
-        try:
-            await self._close_and_follow()
-            newest = context.fold.version
-            if not 1 <= version <= newest:
-                detail = f"context {name!r} has versions 1 to {newest}, not {version}"
-                raise Problem(404, "Unknown version", detail, "version")
-            await self._check_kept(context, version)
-            body = to_json({"version": version, "why": why})
-            await self._carried_out(await self._add(tenant, context.number, OperationKind.ROLLBACK, body))
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+        await self._close_and_follow()
+        newest = context.fold.version
+        if not 1 <= version <= newest:
+            detail = f"context {name!r} has versions 1 to {newest}, not {version}"
+            raise Problem(404, "Unknown version", detail, "version")
+        await self._check_kept(context, version)
+        body = to_json({"version": version, "why": why})
+        await self._carried_out(await self._add(tenant, context.number, OperationKind.ROLLBACK, body))
 
+    @while_available
     async def reset(self, tenant: str, name: str, why: str, certificate_days: float | None = None) -> None:
         """Forget what was learnt in a context; learning begins again from production's ranking.
 
@@ -66,14 +65,12 @@ class Operations:
         """
         context = await self._server.known_context(tenant, name)
         terms = terms_by_settings(self._server.settings, certificate_days)
-        try:
-            await self._close_and_follow()
-            _check_servable(context, terms)
-            body = to_json({"why": why, "terms": terms})
-            await self._carried_out(await self._add(tenant, context.number, OperationKind.RESET, body))
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+        await self._close_and_follow()
+        _check_servable(context, terms)
+        body = to_json({"why": why, "terms": terms})
+        await self._carried_out(await self._add(tenant, context.number, OperationKind.RESET, body))
 
+    @while_available
     async def set_context(self, tenant: str, name: str, call: SettingsCall) -> None:
         """Give a context settings of its own; what the call leaves out is as the service is set."""
         context, settings = await self._server.known_context(tenant, name), self._server.settings
@@ -86,18 +83,13 @@ class Operations:
             )
             raise Problem(422, "No holdout", detail, "holdout_share")
         body = to_json(structs.asdict(call))
-        try:
-            await self._obeyed_everywhere(await self._add(tenant, context.number, OperationKind.SETTINGS, body))
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+        await self._obeyed_everywhere(await self._add(tenant, context.number, OperationKind.SETTINGS, body))
 
+    @while_available
     async def set_traffic(self, tenant: str, call: TrafficCall) -> None:
         """Let the policy choose the pages of a share of a tenant's visitors."""
-        try:
-            body = to_json(structs.asdict(call))
-            await self._obeyed_everywhere(await self._add(tenant, 0, OperationKind.TRAFFIC, body))
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+        body = to_json(structs.asdict(call))
+        await self._obeyed_everywhere(await self._add(tenant, 0, OperationKind.TRAFFIC, body))
 
     async def _close_and_follow(self) -> None:
         """Have what is due in the knowledge before something of it is taken away."""

@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, structs
+from msgspec import UNSET, Struct, structs
 
 from saferank._version import __version__
 from saferank.service.clock import moment
@@ -26,6 +26,7 @@ from saferank.service.wire.calls import (
     RollbackCall,
     SettingsCall,
     TrafficCall,
+    about,
 )
 from saferank.service.wire.decoding import INVALID, decoded, values
 from saferank.service.wire.exports import Converter, ExportFormat
@@ -227,9 +228,7 @@ class LeaderQuery(Struct, frozen=True):
 
     at: Annotated[
         str,
-        Meta(
-            min_length=1, max_length=64, description="A version, or a moment like 2026-03-01T12:00:00Z; now if absent."
-        ),
+        about("A version, or a moment like 2026-03-01T12:00:00Z; now if absent.", min_length=1, max_length=64),
     ] = ""
 
 
@@ -266,19 +265,19 @@ async def impression(app: "App", request: Request) -> ImpressionView:
 class ExportQuery(Struct, frozen=True):
     """What of the log, and in which form."""
 
-    context: Annotated[Id, Meta(description="Only this context.")] = ""
+    context: Annotated[Id, about("Only this context.")] = ""
     cursor: Annotated[
         str,
-        Meta(
-            max_length=64,
-            description="`start`, or the X-Saferank-Cursor of the answer before: only what is final and was not told. "
+        about(
+            "`start`, or the X-Saferank-Cursor of the answer before: only what is final and was not told. "
             "Without it, everything as it is now.",
+            max_length=64,
         ),
     ] = ""
-    arm: Annotated[Arm | Literal[""], Meta(description="With sessions and ubi: only pages of this arm.")] = ""
-    format: Annotated[
-        ExportFormat, Meta(description="events: everything; sessions or ubi: closed pages with their clicks.")
-    ] = "events"
+    arm: Annotated[Arm | Literal[""], about("With sessions and ubi: only pages of this arm.")] = ""
+    format: Annotated[ExportFormat, about("events: everything; sessions or ubi: closed pages with their clicks.")] = (
+        "events"
+    )
 
 
 @endpoints.get("/v1/export", "The log as JSON lines", NDJSON, query=ExportQuery, also=(404,))

@@ -8,8 +8,8 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import uvicorn
@@ -68,9 +68,9 @@ def address_of(bound: socket.socket) -> str:
 def run(
     settings: Settings, engine: Engine, bound: socket.socket, ready: Ready, companion: Companion | None = None
 ) -> None:
-    """Serve until SIGTERM or SIGINT; StopError when the end was not clean."""
+    """Serve until SIGTERM or SIGINT and close the socket; StopError when the end was not clean."""
     _allow_open_files(limits.MAX_CONNECTIONS + OTHER_FILES)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with bound, asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(settings, engine, bound, ready, companion))
 
 
@@ -78,20 +78,25 @@ async def _serve(
     settings: Settings, engine: Engine, bound: socket.socket, ready: Ready, companion: Companion | None
 ) -> None:
     app = App(settings, engine)
-    server = HttpServer(_configuration(settings, app))
+    server = uvicorn.Server(_configuration(app))
     company = _Company(companion)
-    _listen_to_signals(app, server, company)
+    listen_to_signals = _signals(app, server, company)
+    listen_to_signals()
     await engine.start()
-    upkeep = [asyncio.create_task(work) for work in (_keep_memory_settled(), _close_late(app.connections))]
-    app.lag.start()
 
-    def begin() -> None:
+    async def begin() -> None:
+        while not server.started:
+            await asyncio.sleep(LOOK_SECONDS / 100)
+        listen_to_signals()  # uvicorn has taken them over, and would stop without the companion and the engine
         log(logging.INFO, "ready", address=address_of(bound), store=masked(settings.store))
         ready(address_of(bound))
         company.join(address_of(bound))
 
+    upkeep = [asyncio.create_task(work) for work in (begin(), _keep_memory_settled(), _close_late(app.connections))]
+    app.lag.start()
     try:
-        await server.serve_from(bound, begin)
+        if not server.should_exit:  # it may have been told to stop while the engine was starting
+            await server.serve(sockets=[bound.dup() for _ in range(ACCEPTED_A_TURN)])
     finally:
         for task in upkeep:
             task.cancel()
@@ -124,33 +129,7 @@ class _Company:
             log(logging.ERROR, "companion failed", error=error)
 
 
-class HttpServer(uvicorn.Server):
-    """uvicorn, except for signals: those are ours, because the engine has to stop as well."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._begin: Callable[[], None] | None = None
-
-    async def serve_from(self, bound: socket.socket, begin: Callable[[], None]) -> None:
-        """Serve until told to exit; ``begin`` is called once connections are accepted."""
-        self._begin = begin
-        await self.serve(sockets=[bound.dup() for _ in range(ACCEPTED_A_TURN)])
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept connections, and say so."""
-        if self.should_exit:  # told to stop while the engine was starting
-            return
-        await super().startup(sockets)
-        if self._begin is not None:
-            self._begin()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Capture no signals: the caller of this server does."""
-        yield
-
-
-def _configuration(settings: Settings, app: App) -> uvicorn.Config:
+def _configuration(app: App) -> uvicorn.Config:
     """h11 and not httptools: only h11 reads the body of a request that offers to go on in another protocol."""
 
     def guarded(**parts: Any) -> asyncio.Protocol:
@@ -196,8 +175,8 @@ def _allow_open_files(wanted: int) -> None:
             log(logging.WARNING, "few open files", allowed=reachable, wanted=wanted, detail=detail)
 
 
-def _listen_to_signals(app: App, server: HttpServer, company: _Company) -> None:
-    """The first signal stops in order, the second at once."""
+def _signals(app: App, server: uvicorn.Server, company: _Company) -> Callable[[], None]:
+    """A function that has signals come here: the first one stops in order, the second at once."""
     told: list[asyncio.Task[None]] = []
 
     async def stop() -> None:
@@ -210,10 +189,13 @@ def _listen_to_signals(app: App, server: HttpServer, company: _Company) -> None:
         log(logging.INFO, "stopping", signal=signal.Signals(number).name)
         told.append(asyncio.create_task(stop()))
 
-    loop = asyncio.get_running_loop()
-    with suppress(RuntimeError, ValueError):  # in a thread other than the main one: whoever runs it stops it
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, tell, number)
+    def listen() -> None:
+        loop = asyncio.get_running_loop()
+        with suppress(RuntimeError, ValueError):  # in a thread other than the main one: whoever runs it stops it
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, tell, number)
+
+    return listen
 
 
 async def _keep_memory_settled() -> None:

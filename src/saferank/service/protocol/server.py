@@ -1,16 +1,18 @@
 """One server: everything that its calls share, and its loops."""
 
 import asyncio
+import functools
 import json
 import logging
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
 
 from saferank._version import __version__
 from saferank.service import limits
-from saferank.service.clock import Clock, moment
+from saferank.service.clock import Clock
 from saferank.service.identifiers import Ids
 from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import DAY_MS, ComparedArms, waits_for_traffic
@@ -20,9 +22,10 @@ from saferank.service.knowledge.view import Views
 from saferank.service.knowledge.visitors import Visitor, traffic_draw
 from saferank.service.protocol.closer import Closer
 from saferank.service.protocol.contexts import Context, Contexts, Limits
-from saferank.service.protocol.guard import Effects, Guard
+from saferank.service.protocol.guard import Guard
 from saferank.service.protocol.heartbeat import Follower, Heart
 from saferank.service.protocol.retention import Retention
+from saferank.service.protocol.standings import Standings
 from saferank.service.protocol.switches import Release, Switches
 from saferank.service.protocol.writer import Writer
 from saferank.service.settings import Settings, masked
@@ -33,6 +36,28 @@ from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import TrafficView
 from saferank.store.contract import EVERYBODY, AlarmRow, OperationKind, Store, StoreError, StoreUnavailableError
 from saferank.store.page_record import SERVER_SIZE
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def while_available(call: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """A call whose caller is told so (Problem 503) when the store does not answer."""
+
+    @functools.wraps(call)
+    async def answered(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await call(*args, **kwargs)
+        except StoreUnavailableError as problem:
+            raise unavailable(problem) from problem
+
+    return answered
+
+
+def unavailable(problem: StoreUnavailableError | StoreError) -> Problem:
+    """What a caller is told while the store does not answer: not where it is and who uses it."""
+    log(logging.WARNING, "a call was refused: the store does not answer", detail=str(problem))
+    return Problem(503, "Not available", "the store does not answer at present; try again", retry_after=1)
 
 
 class Server:
@@ -56,8 +81,8 @@ class Server:
         self.views = Views(memory // 4)
         largest = Limits(limits.MAX_LOADED_CONTEXTS, memory - memory // 4)
         self.contexts = Contexts(store, self.catalogues, largest, self.views.forget)
-        self.effects = Effects(store, self.contexts, self.switches)
-        self.guard = Guard(settings, store, self.heart, self.effects)
+        self.standings = Standings(store, clock, self.heart, self.contexts)
+        self.guard = Guard(settings, store, self.heart, self.standings)
         self.closer = Closer(store, clock, self.heart, self.contexts, self.writer, self.guard)
         self.follower = Follower(store, clock, self.heart, self.contexts)
         self.retention = Retention(store, clock, self.heart, settings.keep_days)
@@ -71,25 +96,20 @@ class Server:
 
     def mode(self, context: int) -> Mode:
         """What calls for a context get that name no mode."""
-        own = self.switches.settings(context)
-        return self.settings.mode if own is None or own.mode is None else own.mode
+        return self.switches.settings(context).mode or self.settings.mode
 
     def holdout_share(self, context: int) -> float:
         """Share of a context's pages that are production's, to compare with."""
-        own = self.switches.settings(context)
-        return self.settings.holdout_share if own is None or own.holdout_share is None else own.holdout_share
+        own = self.switches.settings(context).holdout_share
+        return self.settings.holdout_share if own is None else own
 
     def traffic(self, tenant: str) -> TrafficView:
         """The share of a tenant's visitors whose pages the policy may choose: as an operator or the settings say."""
-        set_to = self.switches.traffic.get(tenant)
-        if set_to is None:
-            return TrafficView(share=self.settings.traffic_share)
-        return TrafficView(share=set_to.share, since=moment(set_to.since), why=set_to.why)
+        return self.switches.traffic.get(tenant) or TrafficView(share=self.settings.traffic_share)
 
     def is_chosen_for(self, tenant: str, who: Visitor) -> bool:
         """True when the policy may choose the pages of a visitor: whoever is in a share is in every larger one."""
-        set_to = self.switches.traffic.get(tenant)
-        share = self.settings.traffic_share if set_to is None else set_to.share
+        share = self.traffic(tenant).share
         return share >= 1.0 or traffic_draw(self.session_key, who, tenant) < share
 
     def waits_for_traffic(self, compared: ComparedArms, terms: Terms) -> bool:
@@ -174,12 +194,10 @@ class Server:
         finally:
             await self.store.close()
 
+    @while_available
     async def known_context(self, tenant: str, name: str) -> Context:
         """A context by name; Problem 404 for an unknown one."""
-        try:
-            context = await self.contexts.find(tenant, name)
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+        context = await self.contexts.find(tenant, name)
         if context is None:
             raise Problem(404, "Unknown context", f"there is no context {name!r}; rank opens one", "context")
         return context
@@ -196,17 +214,9 @@ class Server:
         with suppress(StoreUnavailableError):  # it is in the logs
             await self.store.add_alarm(alarm)
 
+    @while_available
     async def settle(self) -> None:
         """Have everything written that was answered by now; Problem 503 when the store does not take it."""
-        try:
-            await self.writer.flush()
-            for task in list(self._alarms):
-                await task
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
-
-
-def unavailable(problem: StoreUnavailableError | StoreError) -> Problem:
-    """What a caller is told while the store does not answer: not where it is and who uses it."""
-    log(logging.WARNING, "a call was refused: the store does not answer", detail=str(problem))
-    return Problem(503, "Not available", "the store does not answer at present; try again", retry_after=1)
+        await self.writer.flush()
+        for task in list(self._alarms):
+            await task

@@ -7,8 +7,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from saferank.service.clock import moment
-from saferank.service.wire.calls import Mode
-from saferank.service.wire.views import ContextSettingsView, SwitchView
+from saferank.service.wire.views import ContextSettingsView, SwitchView, TrafficView
 from saferank.store.contract import EVERYBODY, ContextRow, OperationKind, OperationRow
 
 
@@ -18,24 +17,6 @@ class Switch(NamedTuple):
     since: int
     why: str
     guardrail_at: int = 0  # when the guardrail stopped it; 0: an operator did
-
-
-class ContextSettings(NamedTuple):
-    """What a context has of its own; None: as the service is set."""
-
-    since: int
-    why: str
-    mode: Mode | None
-    holdout_share: float | None
-    guardrail_drop: float | None = None
-
-
-class TrafficShare(NamedTuple):
-    """The share of a tenant's visitors whose pages the policy may choose, since an operator set it."""
-
-    since: int
-    share: float
-    why: str
 
 
 class Release(NamedTuple):
@@ -50,6 +31,9 @@ UNDOING = (OperationKind.ROLLBACK, OperationKind.RESET)
 """What takes away something that was learnt."""
 
 
+_AS_SET = ContextSettingsView()
+
+
 class Switches:
     """Switches of EVERYBODY, tenants and contexts; ``acknowledged`` is the newest operation that is obeyed here."""
 
@@ -58,9 +42,9 @@ class Switches:
         self.release: Release | None = None  # of the newest start that was another one than the start before
         self._tenants: dict[str, Switch] = {}
         self._contexts: dict[int, Switch] = {}
-        self._settings: dict[int, ContextSettings] = {}  # by context: the newest
+        self._settings: dict[int, ContextSettingsView] = {}  # by context: the newest
         self.forgets: list[OperationRow] = []  # requests to delete a visitor's pages, in order
-        self.traffic: dict[str, TrafficShare] = {}  # by tenant: the newest
+        self.traffic: dict[str, TrafficView] = {}  # by tenant: the newest
         self._undoing: dict[int, list[OperationRow]] = {}  # rollbacks and resets, by context
         self._restarts: dict[tuple[str, int], list[OperationRow]] = {}  # unkills that ended a stop of the guardrail
 
@@ -73,13 +57,13 @@ class Switches:
             if row.kind in UNDOING:
                 self._undoing.setdefault(row.context, []).append(row)
             elif row.kind == OperationKind.SETTINGS:
-                self._settings[row.context] = ContextSettings(row.at, **json.loads(row.body))
+                self._settings[row.context] = ContextSettingsView(since=moment(row.at), **json.loads(row.body))
             elif row.kind == OperationKind.RELEASE:
                 self.release = Release(**json.loads(row.body))
             elif row.kind == OperationKind.FORGET:
                 self.forgets.append(row)
             elif row.kind == OperationKind.TRAFFIC:
-                self.traffic[row.tenant] = TrafficShare(row.at, **json.loads(row.body))
+                self.traffic[row.tenant] = TrafficView(since=moment(row.at), **json.loads(row.body))
             elif row.kind != OperationKind.KEYS:  # the heart has read those
                 self._note_restart(row)
                 self.turn(row.tenant, row.context, self._switch(row))
@@ -129,14 +113,14 @@ class Switches:
             return switch_view(self._tenants.get(tenant))
         return structs.replace(switch_view(everybody), by_operator=True)
 
-    def settings(self, context: int) -> ContextSettings | None:
-        """What was set for a context, if anything was."""
-        return self._settings.get(context)
+    def settings(self, context: int) -> ContextSettingsView:
+        """What was set for a context."""
+        return self._settings.get(context, _AS_SET)
 
     def guardrail(self, context: int, drop: float) -> float:
         """The loss that is not accepted in a context: its own, or this one."""
-        own = self._settings.get(context)
-        return drop if own is None or own.guardrail_drop is None else own.guardrail_drop
+        own = self.settings(context).guardrail_drop
+        return drop if own is None else own
 
     def rollbacks(self, context: int, after: int) -> list[OperationRow]:
         """Rollbacks of a context with larger numbers, in order."""
@@ -166,10 +150,3 @@ def switch_view(switch: Switch | None) -> SwitchView:
     if switch is None:
         return SwitchView(on=False)
     return SwitchView(on=True, since=moment(switch.since), why=switch.why)
-
-
-def settings_view(settings: ContextSettings | None) -> ContextSettingsView:
-    """What was set for a context, for an answer."""
-    if settings is None:
-        return ContextSettingsView()
-    return ContextSettingsView(**{**settings._asdict(), "since": moment(settings.since)})

@@ -13,7 +13,7 @@ from saferank.service.knowledge.evidence import reversed_pairs
 from saferank.service.knowledge.sharing import Names, joined, shares
 from saferank.service.knowledge.visitors import window_number
 from saferank.service.protocol.contexts import Context, terms_of
-from saferank.service.protocol.server import Server, unavailable
+from saferank.service.protocol.server import Server, unavailable, while_available
 from saferank.service.queries.export import EVERYTHING, Bounds, export_lines, items_of_bits, time_of
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import ImpressionView, LeaderAt, LeaderChange, LeaderChanges, PairView
@@ -205,22 +205,18 @@ class Audit:
     def __init__(self, server: Server) -> None:
         self._server = server
 
+    @while_available
     async def changes(self, tenant: str, name: str) -> LeaderChanges:
         """All leaders of a context, oldest first."""
         context = await self._server.known_context(tenant, name)
-        rows = await self._versions(context)
+        rows = await versions_of(self._server, context)
         return LeaderChanges(context=name, changes=[leader_change(row) for row in rows])
 
-    async def _versions(self, context: Context) -> list[VersionRow]:
-        try:
-            return list(await versions_of(self._server, context))
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
-
+    @while_available
     async def leader_at(self, tenant: str, name: str, at: str | None) -> LeaderAt:
         """The leader at a version or a moment."""
         context = await self._server.known_context(tenant, name)
-        rows = await self._versions(context)
+        rows = await versions_of(self._server, context)
         row = _row_at(rows, at)
         if row is None:
             detail = f"context {name!r} has versions 1 to {len(rows)}; there is no leader at {at!r}"
@@ -234,20 +230,19 @@ class Audit:
             until=None if following is None else moment(following.at),
         )
 
+    @while_available
     async def impression(self, tenant: str, impression_id: str) -> ImpressionView:
         """The story of a page."""
         impression = identifiers.impression_id(impression_id)
         await self._server.settle()
-        try:
-            page = None if impression is None else await self._server.store.page(impression)
-            record = None if page is None else unpacked(page.record)
-            if page is None or record is None or record.tenant != tenant:
-                raise Problem(404, "Unknown impression", f"there is no impression {impression_id}", "impression_id")
-            context = await self._server.known_context(tenant, record.context)
-            return await story(self._server, context, page, record)
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+        page = None if impression is None else await self._server.store.page(impression)
+        record = None if page is None else unpacked(page.record)
+        if page is None or record is None or record.tenant != tenant:
+            raise Problem(404, "Unknown impression", f"there is no impression {impression_id}", "impression_id")
+        context = await self._server.known_context(tenant, record.context)
+        return await story(self._server, context, page, record)
 
+    @while_available
     async def export_bounds(self, tenant: str, cursor: str | None) -> Bounds:
         """What an export tells that goes on from a cursor: only what can change no more, so nothing is told too early.
 
@@ -262,13 +257,10 @@ class Audit:
         except ValueError as problem:
             raise Problem(422, "Not a cursor", str(problem), "cursor") from problem
         store, set_aside = self._server.store, self._server.contexts.set_aside
-        try:
-            now = await self._server.heart.measured()
-            mine = {row.id: row for row in await store.contexts() if row.tenant == tenant}
-            unfolded = set(await store.due(range(SHARDS), 0, now)) & (mine.keys() - set_aside)
-            folded = {found.context: found.through for found in await store.publications(sorted(unfolded))}
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+        now = await self._server.heart.measured()
+        mine = {row.id: row for row in await store.contexts() if row.tenant == tenant}
+        unfolded = set(await store.due(range(SHARDS), 0, now)) & (mine.keys() - set_aside)
+        folded = {found.context: found.through for found in await store.publications(sorted(unfolded))}
         window = max((terms_of(row).window_ms for row in mine.values()), default=0)
         through = min([now - window - FINAL_MS, *(folded.get(number, mine[number].opened_at) for number in unfolded)])
         return Bounds(after, max(after, through))
@@ -289,7 +281,7 @@ class Audit:
             raise unavailable(problem) from problem
 
 
-def _row_at(rows: list[VersionRow], at: str | None) -> VersionRow | None:
+def _row_at(rows: Sequence[VersionRow], at: str | None) -> VersionRow | None:
     if at is None:
         return rows[-1]
     if at.isascii() and at.isdigit() and len(at) < 16:

@@ -15,7 +15,7 @@ _COUNTED = (
 def counters(server: Server) -> Mapping[str, float | Mapping[str, float]]:
     """What this process has counted since its start, and how things stand."""
     commits, closer = server.writer.counts, server.closer
-    effect = server.effects.interval(server.now()) or Interval(math.nan, math.nan, math.nan)
+    effect = server.guard.interval(server.now()) or Interval(math.nan, math.nan, math.nan)
     return {
         **{name: server.counts[name] for name in _COUNTED},
         "pages_closed_total": closer.closed,

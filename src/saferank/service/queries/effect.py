@@ -1,7 +1,6 @@
 """Served pages beside the holdout: intervals that hold at every look, and how far the guardrail is from stopping."""
 
 import math
-from collections.abc import Sequence
 
 from msgspec import structs
 
@@ -9,30 +8,26 @@ from saferank.service.clock import moment
 from saferank.service.knowledge.arms import (
     NO_PAGES,
     Balance,
-    Outcomes,
     ShadowCounts,
     context_guardrail,
-    summed,
     tenant_guardrail,
     total,
 )
 from saferank.service.knowledge.publications import read_head
-from saferank.service.protocol.guard import EFFECT_ERROR, guarded_whole, share_of
-from saferank.service.protocol.server import Server, unavailable
+from saferank.service.protocol.guard import EFFECT_ERROR, Whole, guarded_whole, whole_of
+from saferank.service.protocol.server import Server, while_available
+from saferank.service.protocol.standings import Compared
 from saferank.service.protocol.switches import Switch
-from saferank.service.queries.standings import Standing, Standings
 from saferank.service.wire.views import ArmView, ClickBoundsView, EffectView, GuardrailView, IntervalView, ShadowView
-from saferank.statistics.effect import ArmComparison, Guardrail, Interval, difference, merged, relative_difference
-from saferank.store.contract import ContextRow, StoreUnavailableError
-
-Contexts = Sequence[tuple[ContextRow, Standing]]
+from saferank.statistics.effect import ArmComparison, Guardrail, Interval, difference, relative_difference
+from saferank.store.contract import ContextRow
 
 
 class EffectQueries:
     """Reads the comparisons of contexts: what is in memory here, and what was published of the rest."""
 
-    def __init__(self, server: Server, standings: Standings) -> None:
-        self._server, self._standings = server, standings
+    def __init__(self, server: Server) -> None:
+        self._server = server
 
     async def context(self, tenant: str, name: str) -> EffectView:
         """One context, since it was opened or switched on again after a stop of the guardrail."""
@@ -45,59 +40,40 @@ class EffectQueries:
         if drop:
             rule = context_guardrail(drop, context.number, compared.most)
         switch, share = server.switches.switch(tenant, context.number), server.holdout_share(context.number)
-        return self._view(outcomes, compared.most, rule, switch, share, Balance() if pending else compared.balance)
+        whole = Whole(outcomes, compared.most, Balance() if pending else compared.balance)
+        return self._view(whole, rule, switch, share)
 
+    @while_available
     async def everything(self, tenant: str) -> EffectView:
         """All contexts of a tenant together: their sums are added, so contexts without a difference add up to none."""
-        try:
-            return self.over(tenant, await self._standings.of_tenant(tenant))
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+        return self.over(tenant, await self._server.standings.of_tenant(tenant))
 
-    def compared(self, contexts: Contexts) -> Contexts:
-        """Those of a tenant's contexts whose sums are in the comparison over all of them."""
-        restarts = self._server.switches.restarts
-        return [
-            (row, standing)
-            for row, standing in contexts
-            if not restarts(row, standing.operation, whole=True)  # nobody has emptied those yet
-        ]
-
-    def over(self, tenant: str, contexts: Contexts) -> EffectView:
+    def over(self, tenant: str, contexts: Compared) -> EffectView:
         """These contexts of a tenant together."""
         settings, switches = self._server.settings, self._server.switches
-        arms = [standing.compared for _, standing in self.compared(contexts)]
-        most = max((part.most for part in arms), default=1)
-        clicks, clicked = (merged(*(part.whole[place] for part in arms)) for place in (0, 1))
-        rule, guarded = None, clicks
+        whole, rule, guarded = whole_of(contexts, switches), None, None
         if settings.guardrail_drop:
-            rule = tenant_guardrail(settings.guardrail_drop, most)
-            parts = [share_of(row, 0, standing.operation, standing.compared) for row, standing in contexts]
-            guarded = guarded_whole(parts, switches).clicks
+            rule = tenant_guardrail(settings.guardrail_drop, whole.most)
+            guarded = guarded_whole(contexts, switches).clicks
         shares = (self._server.holdout_share(row.id) for row, _ in contexts)
         share = max(shares, default=settings.holdout_share)
-        balance = summed(part.balance for part in arms)
-        view = self._view((clicks, clicked), most, None, None, share, balance)
-        if rule is None:
-            return view
-        return structs.replace(view, guardrail=_guardrail(rule, guarded, switches.switch(tenant, 0)))
+        return self._view(whole, rule, switches.switch(tenant, 0), share, guarded)
 
     def _view(
         self,
-        outcomes: Outcomes,
-        most: int,
+        whole: Whole,
         rule: Guardrail | None,
         switch: Switch | None,
         share: float,
-        balance: Balance,
+        guarded: ArmComparison | None = None,  # what the guardrail looks at, if that is something else
     ) -> EffectView:
-        clicks, clicked = outcomes
+        (clicks, clicked), most = whole.outcomes, whole.most
         view = EffectView(
             served=_arm(clicks.served.pages, clicked.served.total, clicks.served.total),
             holdout=_arm(clicks.holdout.pages, clicked.holdout.total, clicks.holdout.total),
             error=EFFECT_ERROR,
-            guardrail=None if rule is None else _guardrail(rule, clicks, switch),
-            why_not=_why_not(clicks, share, balance),
+            guardrail=None if rule is None else _guardrail(rule, guarded or clicks, switch),
+            why_not=_why_not(clicks, share, whole.balance),
         )
         if view.why_not is not None:
             return view
@@ -154,13 +130,11 @@ class Shadow:
         """The shadow pages of a context."""
         return shadow_view((await self._server.known_context(tenant, name)).fold.shadow)
 
+    @while_available
     async def everywhere(self, tenant: str) -> ShadowView:
         """The shadow pages of all contexts of a tenant."""
-        try:
-            rows = [row for row in await self._server.store.contexts() if row.tenant == tenant]
-            return shadow_view(total([await self._counts(row) for row in rows]))
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+        rows = [row for row in await self._server.store.contexts() if row.tenant == tenant]
+        return shadow_view(total([await self._counts(row) for row in rows]))
 
     async def _counts(self, row: ContextRow) -> ShadowCounts:
         """From the head of its publication, unless it is in memory."""

@@ -12,10 +12,10 @@ from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.knowledge.sharing import all_certified
 from saferank.service.knowledge.view import View
 from saferank.service.protocol.contexts import Context, terms_of
-from saferank.service.protocol.server import Server, unavailable
-from saferank.service.protocol.switches import settings_view, switch_view
+from saferank.service.protocol.server import Server, while_available
+from saferank.service.protocol.standings import Standing
+from saferank.service.protocol.switches import switch_view
 from saferank.service.queries.audit import leader_change, versions_of
-from saferank.service.queries.standings import Standing, Standings
 from saferank.service.queries.summary import arm_view
 from saferank.service.wire.calls import Mode
 from saferank.service.wire.views import (
@@ -25,7 +25,7 @@ from saferank.service.wire.views import (
     ContextView,
     PairView,
 )
-from saferank.store.contract import ContextRow, StoreUnavailableError
+from saferank.store.contract import ContextRow
 
 _LATEST_VERSIONS = 20
 _MOST_PAIRS = 2000
@@ -36,15 +36,13 @@ _AT_ONCE = 200
 class Overview:
     """Reads what is in memory here, and what was published of the rest."""
 
-    def __init__(self, server: Server, standings: Standings) -> None:
-        self._server, self._standings = server, standings
+    def __init__(self, server: Server) -> None:
+        self._server = server
 
+    @while_available
     async def contexts(self, tenant: str) -> ContextList:
         """All contexts of a tenant, by name."""
-        try:
-            found = await self._standings.of_tenant(tenant)
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+        found = await self._server.standings.of_tenant(tenant)
         summaries = []
         for place, (row, standing) in enumerate(sorted(found, key=lambda entry: entry[0].name)):
             if place % _AT_ONCE == _AT_ONCE - 1:
@@ -78,14 +76,12 @@ class Overview:
         off = self._server.switches.is_killed(row.tenant, row.id)
         return "off" if off else self._server.mode(row.id)
 
+    @while_available
     async def context(self, tenant: str, name: str) -> ContextView:
         """Everything about a context."""
         context = await self._server.known_context(tenant, name)
         await self._server.settle()
-        try:
-            return await self._view(tenant, context)
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+        return await self._view(tenant, context)
 
     async def _view(self, tenant: str, context: Context) -> ContextView:
         switches, row, fold, terms = self._server.switches, context.row, context.fold, context.terms
@@ -127,7 +123,7 @@ class Overview:
             arms={arm: arm_view(tally) for arm, tally in zip(ARMS, fold.tallies, strict=True)},
             killed=switch_view(switches.switch(tenant, row.id)),
             killed_everywhere=switches.everywhere(tenant),
-            settings=settings_view(switches.settings(row.id)),
+            settings=switches.settings(row.id),
             alarms={**fold.alarms, "illegal_page": illegal},
         )
 

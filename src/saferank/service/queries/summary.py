@@ -12,10 +12,11 @@ from msgspec import structs
 from saferank.service.clock import moment
 from saferank.service.knowledge.arms import ARMS, Day
 from saferank.service.protocol.contexts import terms_of
-from saferank.service.protocol.server import Server, unavailable
+from saferank.service.protocol.guard import comparable
+from saferank.service.protocol.server import Server, while_available
+from saferank.service.protocol.standings import Compared, Standing
 from saferank.service.queries.audit import leader_change
-from saferank.service.queries.effect import Contexts, EffectQueries
-from saferank.service.queries.standings import Standing, Standings
+from saferank.service.queries.effect import EffectQueries
 from saferank.service.wire.views import (
     AlarmView,
     ArmView,
@@ -35,7 +36,6 @@ from saferank.store.contract import (
     OperationKind,
     OperationRow,
     Store,
-    StoreUnavailableError,
     VersionRow,
 )
 
@@ -56,7 +56,7 @@ class NewestChanges:
         self._store = store
         self._read: dict[int, tuple[int, list[VersionRow]]] = {}  # by context: its version then, the newest by clicks
 
-    async def newest(self, contexts: Sequence[tuple[ContextRow, Standing]], most: int) -> list[ContextChangeView]:
+    async def newest(self, contexts: Compared, most: int) -> list[ContextChangeView]:
         """Newest first.
 
         No version of a context is newer than its last change. So contexts are taken by their last change, and when
@@ -226,25 +226,23 @@ _MARKED = frozenset(get_args(get_type_hints(MarkerView)["kind"]))
 class Summary:
     """Reads standings, and what happened lately."""
 
-    def __init__(self, server: Server, standings: Standings, effect: EffectQueries) -> None:
-        self._server, self._standings, self._effect = server, standings, effect
+    def __init__(self, server: Server, effect: EffectQueries) -> None:
+        self._server, self._effect = server, effect
         self._changes = NewestChanges(server.store)
         self._operations: list[OperationRow] = []
         self._told: dict[str, tuple[tuple[int, int], OverviewView]] = {}  # by tenant: of which look and switches
 
+    @while_available
     async def overview(self, tenant: str) -> OverviewView:
         """How all contexts of a tenant stand; Problem 503 when the store does not answer."""
-        try:
-            await self._standings.look()
-            moment_of = (self._standings.looks, self._server.switches.acknowledged)
-            if tenant not in self._told or self._told[tenant][0] != moment_of:
-                self._told[tenant] = (moment_of, await self._seen(tenant))
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+        await self._server.standings.look()
+        moment_of = (self._server.standings.looks, self._server.switches.acknowledged)
+        if tenant not in self._told or self._told[tenant][0] != moment_of:
+            self._told[tenant] = (moment_of, await self._seen(tenant))
         return self._told[tenant][1]
 
     async def _seen(self, tenant: str) -> OverviewView:
-        contexts = await self._standings.of_tenant(tenant)
+        contexts = await self._server.standings.of_tenant(tenant)
         names = {row.id: row.name for row, _ in contexts}
         changes = await self._changes.newest(contexts, CHANGES)
         alarms = await self._alarms(names)
@@ -254,7 +252,7 @@ class Summary:
     def _view(
         self,
         tenant: str,
-        contexts: Contexts,
+        contexts: Compared,
         changes: list[ContextChangeView],
         alarms: list[AlarmView],
         markers: list[MarkerView],
@@ -274,7 +272,7 @@ class Summary:
             served_share=(arms["explore"].pages + arms["repeat"].pages) / pages if pages else None,
             differing_share=_differing_share(contexts, now),
             effect=effect,
-            days=_day_views(self._effect.compared(contexts), withheld=effect.why_not is not None),
+            days=_day_views(comparable(contexts, server.switches), withheld=effect.why_not is not None),
             markers=markers,
             funnel=self._funnel(contexts, now),
             changes=changes,
@@ -285,7 +283,7 @@ class Summary:
         today = sum(alarm.at >= moment(now - DAY_MS) for alarm in alarms)
         return structs.replace(view, sentence=overview_sentence(view, today))
 
-    def _funnel(self, contexts: Contexts, now: int) -> FunnelView:
+    def _funnel(self, contexts: Compared, now: int) -> FunnelView:
         killed = self._server.switches.is_killed
         stopped = [killed(row.tenant, row.id) for row, _ in contexts]
         return FunnelView(
@@ -334,7 +332,7 @@ class Summary:
         ]
 
 
-def _day_views(contexts: Contexts, withheld: bool) -> list[DayView]:
+def _day_views(contexts: Compared, withheld: bool) -> list[DayView]:
     """Compared pages of all contexts by day, oldest first, with the estimate from all days so far, unless withheld."""
     so_far, found = Day(), []
     for number, day in sorted(_days(contexts).items()):
@@ -346,7 +344,7 @@ def _day_views(contexts: Contexts, withheld: bool) -> list[DayView]:
     return found
 
 
-def _days(contexts: Contexts) -> dict[int, Day]:
+def _days(contexts: Compared) -> dict[int, Day]:
     sums: dict[int, Day] = {}
     for _, standing in contexts:
         for number, day in standing.compared.days.items():
@@ -354,7 +352,7 @@ def _days(contexts: Contexts) -> dict[int, Day]:
     return sums
 
 
-def _differing_share(contexts: Contexts, now: int) -> float | None:
+def _differing_share(contexts: Compared, now: int) -> float | None:
     """Of the policy's counted pages of the last days, the share that differs from production's page."""
     since = now // DAY_MS - RECENT_DAYS
     recent = [day.chosen for number, day in _days(contexts).items() if number > since]
@@ -362,7 +360,7 @@ def _differing_share(contexts: Contexts, now: int) -> float | None:
     return sum(differing for _, differing in recent) / pages if pages else None
 
 
-def _arms(contexts: Contexts) -> dict[str, ArmView]:
+def _arms(contexts: Compared) -> dict[str, ArmView]:
     """Closed pages of all contexts, by arm."""
     sums = {arm: [0, 0, 0] for arm in ARMS}
     for _, standing in contexts:

@@ -9,6 +9,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+
+def about(meaning: str, **bounds: Any) -> Meta:
+    """What a field means, for people and for the OpenAPI document, and what it may be."""
+    return Meta(description=meaning, **bounds)
+
+
 LONGEST_ID = 256
 MOST_POSITIONS = 100
 MOST_ITEMS = 10_000
@@ -22,7 +28,7 @@ Token = Annotated[str, Meta(min_length=1, max_length=200_000)]
 Why = Annotated[str, Meta(min_length=1, max_length=1000)]
 Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 """A time in UTC like 2026-03-01T12:00:00.000Z."""
-CertificateDays = Annotated[float, Meta(ge=0, le=3650)]
+Days = Annotated[float, Meta(ge=0, le=3650)]
 HoldoutShare = Annotated[float, Meta(ge=0, le=0.5)]
 GuardrailDrop = Annotated[float, Meta(ge=0, lt=1)]
 Mode = Literal["live", "shadow", "off"]
@@ -63,35 +69,31 @@ class Answer(Struct, forbid_unknown_fields=True):
 class RankCall(CallBody, kw_only=True):
     """The question which page should be shown."""
 
-    context: Annotated[
-        Id, Meta(description="What the ranking is for: a query, a shelf, a segment. Contexts learn separately.")
-    ]
-    base_ranking: Annotated[
-        Items, Meta(min_length=1, description="Production's ranking, best first, at least k items.")
-    ]
-    candidates: Annotated[Items, Meta(description="Items that may be tried besides; those ranked are ignored.")] = []
-    k: Annotated[int, Meta(ge=1, le=MOST_POSITIONS, description="How many items the page shows.")]
+    context: Annotated[Id, about("What the ranking is for: a query, a shelf, a segment. Contexts learn separately.")]
+    base_ranking: Annotated[Items, about("Production's ranking, best first, at least k items.", min_length=1)]
+    candidates: Annotated[Items, about("Items that may be tried besides; those ranked are ignored.")] = []
+    k: Annotated[int, about("How many items the page shows.", ge=1, le=MOST_POSITIONS)]
     request_id: Annotated[
         Id | None,
-        Meta(
-            description="Without a session: the same request_id gets the same ranking until something is learnt or the "
+        about(
+            "Without a session: the same request_id gets the same ranking until something is learnt or the "
             "window ends, each time under a new impression_id; the first page of a window counts."
         ),
     ] = None
     session_id: Annotated[
         Id | None,
-        Meta(
-            description="Whoever looks at the page: sees the same ranking until something is learnt or the window "
+        about(
+            "Whoever looks at the page: sees the same ranking until something is learnt or the window "
             "ends, each time under a new impression_id; the first page of a window counts."
         ),
     ] = None
     source: Annotated[
-        Id | None, Meta(description="Account or address behind the session, best hashed: it votes once on a pair.")
+        Id | None, about("Account or address behind the session, best hashed: it votes once on a pair.")
     ] = None
     mode: Annotated[
-        Mode | None, Meta(description="shadow and off show production's ranking; the service's own mode if absent.")
+        Mode | None, about("shadow and off show production's ranking; the service's own mode if absent.")
     ] = None
-    explain: Annotated[bool, Meta(description="Say what every position is doing there.")] = False
+    explain: Annotated[bool, about("Say what every position is doing there.")] = False
 
     def __post_init__(self) -> None:
         """What the types cannot say."""
@@ -104,17 +106,15 @@ class RankCall(CallBody, kw_only=True):
 class Safety(Answer):
     """What distinguishes the page from the leader."""
 
-    swaps: Annotated[int, Meta(ge=0, description="Neighbours shown in the other order.")]
+    swaps: Annotated[int, about("Neighbours shown in the other order.", ge=0)]
     explored: Annotated[
         str | None,
-        Meta(
-            description="The first item on the page that the leader does not have, if there is one; with safe-draw it "
+        about(
+            "The first item on the page that the leader does not have, if there is one; with safe-draw it "
             "may be in any place."
         ),
     ]
-    allowance_ok: Annotated[
-        bool, Meta(description="True when the page was checked against the safety allowance and is in it.")
-    ]
+    allowance_ok: Annotated[bool, about("True when the page was checked against the safety allowance and is in it.")]
 
 
 class PositionNote(Answer):
@@ -123,25 +123,25 @@ class PositionNote(Answer):
     position: int
     item: str
     role: str
-    first: Annotated[float, Meta(ge=0, le=1, description="Chance of the item to be first (docs/engineers/service.md).")]
+    first: Annotated[float, about("Chance of the item to be first (docs/engineers/service.md).", ge=0, le=1)]
 
 
 class PageNotes(Answer):
     """A page, explained."""
 
-    text: Annotated[str, Meta(description="Leader, undecided neighbours and challenger, as text.")]
-    arm: Annotated[str, Meta(description="Why it is this page: explore, holdout, off or shadow.")]
+    text: Annotated[str, about("Leader, undecided neighbours and challenger, as text.")]
+    arm: Annotated[str, about("Why it is this page: explore, holdout, off or shadow.")]
     positions: list[PositionNote]
 
 
 class RankAnswer(Answer):
     """The page to show, and the token that its clicks are reported with."""
 
-    impression_id: Annotated[str, Meta(description="The name of the page, in the store after about half a second.")]
-    token: Annotated[str, Meta(description="Proof of what was shown; goes back with the clicks.")]
-    ranking: Annotated[list[str], Meta(description="The k items to show, best first.")]
+    impression_id: Annotated[str, about("The name of the page, in the store after about half a second.")]
+    token: Annotated[str, about("Proof of what was shown; goes back with the clicks.")]
+    ranking: Annotated[list[str], about("The k items to show, best first.")]
     leader_version: int
-    closes_at: Annotated[Moment, Meta(description="Clicks count until then.")]
+    closes_at: Annotated[Moment, about("Clicks count until then.")]
     mode: Mode
     safety: Safety
     explanation: PageNotes | UnsetType = UNSET
@@ -150,18 +150,18 @@ class RankAnswer(Answer):
 class FeedbackCall(CallBody, kw_only=True):
     """What was clicked on a page; what is reported later is added to it."""
 
-    token: Annotated[Token | None, Meta(description="The token of the page; or its impression_id.")] = None
+    token: Annotated[Token | None, about("The token of the page; or its impression_id.")] = None
     impression_id: Annotated[
         Id | None,
-        Meta(
-            description="Instead of the token, with a rank key only. Other servers than the one that issued the page "
+        about(
+            "Instead of the token, with a rank key only. Other servers than the one that issued the page "
             "may not know it for about half a second (404); a token is known to all of them at once."
         ),
     ] = None
-    clicks: Annotated[PageItems, Meta(description="Items of the page that were clicked.")]
-    event_id: Annotated[Id | None, Meta(description="The same event_id with other clicks on the page: 409.")] = None
+    clicks: Annotated[PageItems, about("Items of the page that were clicked.")]
+    event_id: Annotated[Id | None, about("The same event_id with other clicks on the page: 409.")] = None
     shown: Annotated[
-        PageItems | None, Meta(description="The items as they were shown; refused (422) when that is not the page.")
+        PageItems | None, about("The items as they were shown; refused (422) when that is not the page.")
     ] = None
 
     def __post_init__(self) -> None:
@@ -182,9 +182,9 @@ class FeedbackBatch(CallBody):
 class FeedbackAnswer(Answer):
     """What became of a report."""
 
-    accepted: Annotated[bool, Meta(description="The clicks are on disk and will count (again true for a repetition).")]
-    duplicate: Annotated[bool, Meta(description="Nothing new was in it.")]
-    late: Annotated[bool, Meta(description="The page was closed; the clicks do not count.")]
+    accepted: Annotated[bool, about("The clicks are on disk and will count (again true for a repetition).")]
+    duplicate: Annotated[bool, about("Nothing new was in it.")]
+    late: Annotated[bool, about("The page was closed; the clicks do not count.")]
     state: Literal["open", "closed"]
     closes_at: Moment
 
@@ -201,51 +201,49 @@ class FeedbackResults(Answer):
 class KillCall(CallBody):
     """Switch to production's own ranking, or back."""
 
-    on: Annotated[bool, Meta(description="True: production's ranking is served from now on.")]
-    why: Annotated[Why, Meta(description="For the log.")]
+    on: Annotated[bool, about("True: production's ranking is served from now on.")]
+    why: Annotated[Why, about("For the log.")]
 
 
 class RollbackCall(CallBody):
     """Make an earlier leader the leader again and forget what was learnt after it."""
 
     version: Annotated[int, Meta(ge=0, le=LARGEST)]
-    why: Annotated[Why, Meta(description="For the log.")]
+    why: Annotated[Why, about("For the log.")]
 
 
 class ResetCall(CallBody, kw_only=True):
     """Forget everything that was learnt in a context, and take the present policy and rule of the service."""
 
     certificate_days: Annotated[
-        CertificateDays | None,
-        Meta(
-            description="Length of an epoch of certificates of the context from now on; 0: without end. As the service "
+        Days | None,
+        about(
+            "Length of an epoch of certificates of the context from now on; 0: without end. As the service "
             "is set if absent."
         ),
     ] = None
-    why: Annotated[Why, Meta(description="For the log.")]
+    why: Annotated[Why, about("For the log.")]
 
 
 class SettingsCall(CallBody, kw_only=True):
     """What a context has of its own; what is absent is as the service is set."""
 
-    mode: Annotated[Mode | None, Meta(description="What calls get that name no mode.")] = None
-    holdout_share: Annotated[
-        HoldoutShare | None, Meta(description="Share of pages that are production's, to compare with.")
-    ] = None
+    mode: Annotated[Mode | None, about("What calls get that name no mode.")] = None
+    holdout_share: Annotated[HoldoutShare | None, about("Share of pages that are production's, to compare with.")] = (
+        None
+    )
     guardrail_drop: Annotated[
-        GuardrailDrop | None, Meta(description="Relative loss of clicks at which the context is stopped; 0: never.")
+        GuardrailDrop | None, about("Relative loss of clicks at which the context is stopped; 0: never.")
     ] = None
-    why: Annotated[Why, Meta(description="For the log.")]
+    why: Annotated[Why, about("For the log.")]
 
 
 class ForgetCall(CallBody):
     """Whose pages are deleted."""
 
-    why: Annotated[Why, Meta(description="For the log.")]
-    session_id: Annotated[Id | None, Meta(description="As rank calls named it.")] = None
-    source: Annotated[Id | None, Meta(description="As rank calls named it; its pages and those of the session go.")] = (
-        None
-    )
+    why: Annotated[Why, about("For the log.")]
+    session_id: Annotated[Id | None, about("As rank calls named it.")] = None
+    source: Annotated[Id | None, about("As rank calls named it; its pages and those of the session go.")] = None
 
     def __post_init__(self) -> None:
         """What the types cannot say."""
@@ -256,7 +254,5 @@ class ForgetCall(CallBody):
 class TrafficCall(CallBody):
     """How many visitors the policy may choose pages for."""
 
-    share: Annotated[
-        float, Meta(ge=0, le=1, description="Share of the tenant's visitors; the others get production's pages.")
-    ]
-    why: Annotated[Why, Meta(description="For the log.")]
+    share: Annotated[float, about("Share of the tenant's visitors; the others get production's pages.", ge=0, le=1)]
+    why: Annotated[Why, about("For the log.")]

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from saferank.service.wire.calls import Answer, Mode, Moment
+from saferank.service.wire.calls import Answer, Mode, Moment, about
 
 Cause = Literal["opened", "page", "expired", "contradiction", "rollback", "reset"]
 Arm = Literal["explore", "holdout", "off", "shadow", "repeat"]
@@ -13,11 +13,11 @@ Arm = Literal["explore", "holdout", "off", "shadow", "repeat"]
 class PairView(Answer):
     """Two items and what is known of their order."""
 
-    better: Annotated[str, Meta(description="The item that leads, or of neighbours in the leader the upper one.")]
+    better: Annotated[str, about("The item that leads, or of neighbours in the leader the upper one.")]
     worse: str
-    s: Annotated[int, Meta(description="Lead of the first.")]
-    n: Annotated[int, Meta(ge=0, description="Comparisons in which exactly one of the two was clicked.")]
-    decided: Annotated[bool, Meta(description="True when the first is certainly better.")]
+    s: Annotated[int, about("Lead of the first.")]
+    n: Annotated[int, about("Comparisons in which exactly one of the two was clicked.", ge=0)]
+    decided: Annotated[bool, about("True when the first is certainly better.")]
 
 
 class ArmView(Answer):
@@ -45,7 +45,7 @@ class SwitchView(Answer):
     since: Moment | None = None
     why: str | None = None
     by_operator: Annotated[
-        bool, Meta(description="True: turned for all tenants with an operator key, and ended only with one.")
+        bool, about("True: turned for all tenants with an operator key, and ended only with one.")
     ] = False
 
 
@@ -62,14 +62,14 @@ class ContextSettingsView(Answer):
 class ForgetView(Answer):
     """A deletion that was asked for: pages in open windows go when these have ended."""
 
-    done_by: Annotated[Moment, Meta(description="Nothing is left after this, if servers run until then.")]
+    done_by: Annotated[Moment, about("Nothing is left after this, if servers run until then.")]
 
 
 class TrafficView(Answer):
     """The share of a tenant's visitors whose pages the policy may choose."""
 
     share: float
-    since: Annotated[Moment | None, Meta(description="Absent: as the service is set.")] = None
+    since: Annotated[Moment | None, about("Absent: as the service is set.")] = None
     why: str | None = None
 
 
@@ -80,12 +80,10 @@ class LeaderChange(Answer):
     leader: list[str]
     at: Moment
     cause: Cause
-    impression_id: Annotated[str | None, Meta(description="The page whose clicks decided it, for the cause page.")] = (
-        None
-    )
-    evidence: Annotated[list[PairView], Meta(description="Pairs that were certified.")] = []
-    lost: Annotated[list[PairView], Meta(description="Pairs whose certificates ended or were dropped.")] = []
-    why: Annotated[str | None, Meta(description="The reason given, for a rollback or a reset.")] = None
+    impression_id: Annotated[str | None, about("The page whose clicks decided it, for the cause page.")] = None
+    evidence: Annotated[list[PairView], about("Pairs that were certified.")] = []
+    lost: Annotated[list[PairView], about("Pairs whose certificates ended or were dropped.")] = []
+    why: Annotated[str | None, about("The reason given, for a rollback or a reset.")] = None
 
 
 class ContextSummary(Answer):
@@ -94,19 +92,17 @@ class ContextSummary(Answer):
     name: str
     k: int
     policy: str
-    mode: Annotated[Mode, Meta(description="What it serves now: off when killed.")]
+    mode: Annotated[Mode, about("What it serves now: off when killed.")]
     leader_version: int
     leader: list[str]
-    moved: Annotated[int, Meta(ge=0, description="Places of the leader that differ from production's page.")]
-    pages: Annotated[int, Meta(ge=0, description="Pages whose windows have ended, of all arms.")]
-    served: Annotated[ArmView, Meta(description="Counted pages that the policy chose.")]
-    holdout: Annotated[ArmView, Meta(description="Pages of production's ranking, put there by a coin.")]
-    alarms: Annotated[int, Meta(ge=0, description="Contradictions between certificates so far.")]
+    moved: Annotated[int, about("Places of the leader that differ from production's page.", ge=0)]
+    pages: Annotated[int, about("Pages whose windows have ended, of all arms.", ge=0)]
+    served: Annotated[ArmView, about("Counted pages that the policy chose.")]
+    holdout: Annotated[ArmView, about("Pages of production's ranking, put there by a coin.")]
+    alarms: Annotated[int, about("Contradictions between certificates so far.", ge=0)]
     killed: bool
-    waiting: Annotated[
-        bool, Meta(description="True: production's ranking until there is traffic enough (least_traffic).")
-    ]
-    why: Annotated[str | None, Meta(description="The reason given for its switch, or why it waits.")] = None
+    waiting: Annotated[bool, about("True: production's ranking until there is traffic enough (least_traffic).")]
+    why: Annotated[str | None, about("The reason given for its switch, or why it waits.")] = None
     last_change: Moment | None = None
 
 
@@ -114,26 +110,22 @@ class ContextView(Answer, kw_only=True):
     """Everything about a context."""
 
     name: str
-    k: Annotated[int, Meta(description="Places of the newest page.")]
-    sizes: Annotated[list[int], Meta(description="All page sizes that were asked for; they share certificates.")]
+    k: Annotated[int, about("Places of the newest page.")]
+    sizes: Annotated[list[int], about("All page sizes that were asked for; they share certificates.")]
     policy: str
     rule: str
-    certificate_days: Annotated[float, Meta(ge=0, description="Length of an epoch of certificates; 0: they never end.")]
+    certificate_days: Annotated[float, about("Length of an epoch of certificates; 0: they never end.", ge=0)]
     window_seconds: float
     mode: Mode
-    waiting: Annotated[
-        bool, Meta(description="True: production's ranking until there is traffic enough (least_traffic).")
-    ]
+    waiting: Annotated[bool, about("True: production's ranking until there is traffic enough (least_traffic).")]
     leader_version: int
     leader: list[str]
     base_ranking: list[str]
     candidates: list[str]
-    pairs: Annotated[
-        list[PairView], Meta(description="Neighbours of the leader first, then other pairs with comparisons.")
-    ]
-    exploration: Annotated[str, Meta(description="What the next page will try, in a sentence.")] = ""
+    pairs: Annotated[list[PairView], about("Neighbours of the leader first, then other pairs with comparisons.")]
+    exploration: Annotated[str, about("What the next page will try, in a sentence.")] = ""
     challenger: ChallengerView | None = None
-    versions: Annotated[list[LeaderChange], Meta(description="The latest leaders, newest first.")]
+    versions: Annotated[list[LeaderChange], about("The latest leaders, newest first.")]
     pages: Annotated[int, Meta(ge=0)]
     open_pages: Annotated[int, Meta(ge=0)]
     arms: dict[Arm, ArmView]
@@ -173,7 +165,7 @@ class ImpressionView(Answer, kw_only=True):
     impression_id: str
     context: str
     arm: Arm
-    counted: Annotated[bool, Meta(description="True when its clicks teach the learner.")]
+    counted: Annotated[bool, about("True when its clicks teach the learner.")]
     state: Literal["open", "closed"]
     issued_at: Moment
     closes_at: Moment
@@ -185,34 +177,32 @@ class ImpressionView(Answer, kw_only=True):
     leader: list[str]
     base_ranking: list[str]
     candidates: list[str]
-    ranking: Annotated[list[str], Meta(description="What was shown.")]
-    would_have_shown: Annotated[list[str] | None, Meta(description="In shadow mode: the learner's page.")] = None
-    hidden: Annotated[list[str], Meta(description="Items compared without being shown.")] = []
-    groups: Annotated[list[list[str]], Meta(description="Items compared with each other.")] = []
+    ranking: Annotated[list[str], about("What was shown.")]
+    would_have_shown: Annotated[list[str] | None, about("In shadow mode: the learner's page.")] = None
+    hidden: Annotated[list[str], about("Items compared without being shown.")] = []
+    groups: Annotated[list[list[str]], about("Items compared with each other.")] = []
     challenger: str | None = None
-    coins: Annotated[str, Meta(description="The random bytes of the page, in hexadecimal.")] = ""
+    coins: Annotated[str, about("The random bytes of the page, in hexadecimal.")] = ""
     request_id: str | None = None
     clicks: list[str] = []
-    explanation: Annotated[str, Meta(description="The story in sentences.")] = ""
+    explanation: Annotated[str, about("The story in sentences.")] = ""
 
 
 class IntervalView(Answer):
     """An estimate and the interval that covers the truth at all looks together but for the error."""
 
-    estimate: Annotated[float | None, Meta(description="null while nothing can be said.")]
+    estimate: Annotated[float | None, about("null while nothing can be said.")]
     low: float
-    high: Annotated[float | None, Meta(description="null: no upper end yet.")]
+    high: Annotated[float | None, about("null: no upper end yet.")]
 
 
 class GuardrailView(Answer):
     """The guardrail and how far it is from stopping."""
 
-    drop: Annotated[
-        float, Meta(description="Relative loss that is not accepted: 0.03 is 3 % fewer clicks than the holdout.")
-    ]
-    error: Annotated[float, Meta(description="Probability over all time of a stop without such a loss.")]
-    log_evidence: Annotated[float, Meta(description="Logarithm of the evidence for a loss of more than drop.")]
-    needed: Annotated[float, Meta(description="It stops when log_evidence reaches this.")]
+    drop: Annotated[float, about("Relative loss that is not accepted: 0.03 is 3 % fewer clicks than the holdout.")]
+    error: Annotated[float, about("Probability over all time of a stop without such a loss.")]
+    log_evidence: Annotated[float, about("Logarithm of the evidence for a loss of more than drop.")]
+    needed: Annotated[float, about("It stops when log_evidence reaches this.")]
     stopped: bool
     stopped_at: Moment | None = None
 
@@ -220,27 +210,25 @@ class GuardrailView(Answer):
 class EffectView(Answer, kw_only=True):
     """Served pages beside the holdout; valid at every look."""
 
-    served: Annotated[ArmView, Meta(description="Counted pages that the policy chose.")]
-    holdout: Annotated[ArmView, Meta(description="Counted pages of production's ranking, put there by a coin.")]
-    clicks: Annotated[IntervalView | None, Meta(description="Clicks a page, served minus holdout.")] = None
-    clicks_relative: Annotated[IntervalView | None, Meta(description="The same as a share of the holdout's.")] = None
-    clicked_pages: Annotated[
-        IntervalView | None, Meta(description="Share of pages with a click, served minus holdout.")
-    ] = None
-    error: Annotated[float, Meta(description="Probability with which each interval may ever fail to cover the truth.")]
+    served: Annotated[ArmView, about("Counted pages that the policy chose.")]
+    holdout: Annotated[ArmView, about("Counted pages of production's ranking, put there by a coin.")]
+    clicks: Annotated[IntervalView | None, about("Clicks a page, served minus holdout.")] = None
+    clicks_relative: Annotated[IntervalView | None, about("The same as a share of the holdout's.")] = None
+    clicked_pages: Annotated[IntervalView | None, about("Share of pages with a click, served minus holdout.")] = None
+    error: Annotated[float, about("Probability with which each interval may ever fail to cover the truth.")]
     guardrail: GuardrailView | None = None
-    why_not: Annotated[str | None, Meta(description="Why there is no comparison: without a holdout, say.")] = None
+    why_not: Annotated[str | None, about("Why there is no comparison: without a holdout, say.")] = None
 
 
 class DayView(Answer):
     """Pages of one day that were compared: counted, and issued with a holdout share above 0."""
 
-    day: Annotated[str, Meta(description="UTC, like 2026-03-01.")]
+    day: Annotated[str, about("UTC, like 2026-03-01.")]
     served: ArmView
     holdout: ArmView
     lift: Annotated[
         float | None,
-        Meta(description="clicks_relative's estimate from all days until the end of this one; null while it has none."),
+        about("clicks_relative's estimate from all days until the end of this one; null while it has none."),
     ]
 
 
@@ -249,7 +237,7 @@ class MarkerView(Answer, kw_only=True):
 
     at: Moment
     kind: Literal["kill", "unkill", "rollback", "guardrail", "reset", "settings", "traffic", "release", "alarm"]
-    context: Annotated[str | None, Meta(description="null: everywhere.")] = None
+    context: Annotated[str | None, about("null: everywhere.")] = None
     text: str
 
 
@@ -257,22 +245,22 @@ class FunnelView(Answer):
     """How far contexts have come."""
 
     contexts: int
-    with_evidence: Annotated[int, Meta(description="With at least one comparison.")]
-    changed_by_clicks: Annotated[int, Meta(description="With a leader that differs from production's by certificates.")]
-    stopped: Annotated[int, Meta(description="On production's ranking by a switch or by the guardrail.")]
-    waiting: Annotated[int, Meta(description="On production's ranking until there is traffic enough (least_traffic).")]
-    undecided_for_long: Annotated[int, Meta(description="Will decide nothing within 90 days at this traffic.")]
+    with_evidence: Annotated[int, about("With at least one comparison.")]
+    changed_by_clicks: Annotated[int, about("With a leader that differs from production's by certificates.")]
+    stopped: Annotated[int, about("On production's ranking by a switch or by the guardrail.")]
+    waiting: Annotated[int, about("On production's ranking until there is traffic enough (least_traffic).")]
+    undecided_for_long: Annotated[int, about("Will decide nothing within 90 days at this traffic.")]
 
 
 class FeedbackHealthView(Answer):
     """Whether clicks come back as they should."""
 
-    closed_pages: Annotated[int, Meta(description="Pages whose window has ended, all arms.")]
-    clicked_pages: Annotated[int, Meta(description="Of those, pages with clicks.")]
-    accepted: Annotated[int, Meta(description="Reports of the tenant since the start of this process ...")]
+    closed_pages: Annotated[int, about("Pages whose window has ended, all arms.")]
+    clicked_pages: Annotated[int, about("Of those, pages with clicks.")]
+    accepted: Annotated[int, about("Reports of the tenant since the start of this process ...")]
     duplicate: int
     late: int
-    refused: Annotated[dict[str, int], Meta(description="... and those refused, by reason.")]
+    refused: Annotated[dict[str, int], about("... and those refused, by reason.")]
 
 
 class ContextChangeView(Answer):
@@ -294,65 +282,57 @@ class AlarmView(Answer):
 class OverviewView(Answer):
     """Everything at a glance, over all contexts of a tenant."""
 
-    sentence: Annotated[str, Meta(description="The answer in one sentence.")]
+    sentence: Annotated[str, about("The answer in one sentence.")]
     now: Moment
     mode: Mode
     policy: str
     traffic: TrafficView
-    unknowable: Annotated[list[str], Meta(description="What cannot be known or prevented as the service is set.")]
-    pages: Annotated[int, Meta(description="Closed pages of all arms.")]
-    served_share: Annotated[
-        float | None, Meta(description="Share of closed pages that the policy chose; null without pages.")
-    ]
+    unknowable: Annotated[list[str], about("What cannot be known or prevented as the service is set.")]
+    pages: Annotated[int, about("Closed pages of all arms.")]
+    served_share: Annotated[float | None, about("Share of closed pages that the policy chose; null without pages.")]
     differing_share: Annotated[
         float | None,
-        Meta(description="Share of the policy's counted pages of the last 7 days that differ from production's page."),
+        about("Share of the policy's counted pages of the last 7 days that differ from production's page."),
     ]
     effect: EffectView
-    days: Annotated[list[DayView], Meta(description="Oldest first.")]
-    markers: Annotated[list[MarkerView], Meta(description="Oldest first.")]
+    days: Annotated[list[DayView], about("Oldest first.")]
+    markers: Annotated[list[MarkerView], about("Oldest first.")]
     funnel: FunnelView
-    changes: Annotated[list[ContextChangeView], Meta(description="The newest that clicks decided, newest first.")]
+    changes: Annotated[list[ContextChangeView], about("The newest that clicks decided, newest first.")]
     feedback: FeedbackHealthView
-    alarms: Annotated[list[AlarmView], Meta(description="Newest first.")]
+    alarms: Annotated[list[AlarmView], about("Newest first.")]
     killed_everywhere: SwitchView
 
 
 class ClickBoundsView(Answer):
     """Clicks a page that the policy's pages would have got, as far as they are known."""
 
-    low: Annotated[float, Meta(description="What is known, a page.")]
-    high: Annotated[float, Meta(description="The same and a click on every place of which nothing is known, a page.")]
+    low: Annotated[float, about("What is known, a page.")]
+    high: Annotated[float, about("The same and a click on every place of which nothing is known, a page.")]
 
 
 class ShadowView(Answer):
     """Closed shadow pages: production's page was shown, the policy's was noted."""
 
     pages: Annotated[int, Meta(ge=0)]
-    same: Annotated[int, Meta(ge=0, description="Pages for which the policy chose production's page.")]
+    same: Annotated[int, about("Pages for which the policy chose production's page.", ge=0)]
     differing: Annotated[int, Meta(ge=0)]
-    differing_share: Annotated[float | None, Meta(description="null without pages, like all that is a page.")]
+    differing_share: Annotated[float | None, about("null without pages, like all that is a page.")]
     exchanged_pairs: Annotated[
         float | None,
-        Meta(
-            description="Pairs of items a page in the opposite order to production's, all pages; hidden items are last."
-        ),
+        about("Pairs of items a page in the opposite order to production's, all pages; hidden items are last."),
     ]
-    new_items: Annotated[float | None, Meta(description="Items a page that production's did not show, all pages.")]
-    clicks: Annotated[float | None, Meta(description="Clicks a page on production's page, all pages.")]
-    clicks_where_same: Annotated[
-        float | None, Meta(description="Clicks a page where the policy chose production's page.")
-    ]
-    clicks_where_differing: Annotated[
-        float | None, Meta(description="Clicks a page, on production's page, where it did not.")
-    ]
+    new_items: Annotated[float | None, about("Items a page that production's did not show, all pages.")]
+    clicks: Annotated[float | None, about("Clicks a page on production's page, all pages.")]
+    clicks_where_same: Annotated[float | None, about("Clicks a page where the policy chose production's page.")]
+    clicks_where_differing: Annotated[float | None, about("Clicks a page, on production's page, where it did not.")]
     would_have_got: Annotated[
-        ClickBoundsView | None, Meta(description="Clicks a page of the policy's pages, without a click model.")
+        ClickBoundsView | None, about("Clicks a page of the policy's pages, without a click model.")
     ] = None
     would_have_got_read_from_the_top: Annotated[
         ClickBoundsView | None,
-        Meta(description="Model estimate: visitors read from the top, so a click does not depend on what is below it."),
+        about("Model estimate: visitors read from the top, so a click does not depend on what is below it."),
     ] = None
     would_have_got_by_place: Annotated[
-        ClickBoundsView | None, Meta(description="Model estimate: a click depends on the item and its place alone.")
+        ClickBoundsView | None, about("Model estimate: a click depends on the item and its place alone.")
     ] = None

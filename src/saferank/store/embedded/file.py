@@ -142,28 +142,26 @@ def identity(path: Path) -> tuple[int, int]:
 
 def insert(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
     """Run a statement with VALUES (?) for many rows."""
+    _for_many(connection, statement, rows, "{}")
+
+
+def select_in(connection: sqlite3.Connection, statement: str, keys: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Run a statement with IN (?) or FROM (?) for many keys."""
+    return _for_many(connection, statement, keys, "(VALUES {})")
+
+
+def _for_many(
+    connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]], form: str
+) -> list[tuple[Any, ...]]:
     before, _, behind = statement.partition("(?)")
+    found: list[tuple[Any, ...]] = []
     start = 0
     for size in _CHUNKS:
         while len(rows) - start >= size:
             chunk = rows[start : start + size]
             places = f"({', '.join('?' * len(chunk[0]))})"
             values = [value for row in chunk for value in row]
-            connection.execute(f"{before}{', '.join([places] * size)}{behind}", values)
-            start += size
-
-
-def select_in(connection: sqlite3.Connection, statement: str, keys: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Run a statement with IN (?) or FROM (?) for many keys."""
-    before, _, behind = statement.partition("(?)")
-    found: list[tuple[Any, ...]] = []
-    start = 0
-    for size in _CHUNKS:
-        while len(keys) - start >= size:
-            chunk = keys[start : start + size]
-            places = f"({', '.join('?' * len(chunk[0]))})"
-            values = [value for key in chunk for value in key]
-            found += connection.execute(f"{before}(VALUES {', '.join([places] * size)}){behind}", values)
+            found += connection.execute(before + form.format(", ".join([places] * size)) + behind, values)
             start += size
     return found
 

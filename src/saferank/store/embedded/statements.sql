@@ -148,9 +148,6 @@ UPDATE waiting SET closes_at = ? WHERE context = ?
 -- name: end_waiting
 DELETE FROM waiting WHERE context = ?
 
--- name: add_snapshot
-INSERT INTO snapshot (context, number, through, operation, body) VALUES (?)
-
 -- name: add_version
 INSERT INTO version (context, version, at, cause, leader, impression, evidence, why) VALUES (?)
 
@@ -235,14 +232,10 @@ SELECT at, context, kind, detail FROM alarm ORDER BY id DESC LIMIT ?
 
 -- name: versions
 SELECT context, version, at, cause, leader, impression, evidence, why FROM version
-WHERE context = ? ORDER BY version DESC LIMIT ?
+WHERE context = ? ORDER BY version DESC LIMIT coalesce(?, -1)
 
 -- name: snapshots
 SELECT context, number, through, operation, body FROM snapshot WHERE context = ? ORDER BY number
-
--- name: snapshot_before
-SELECT context, number, through, operation, body FROM snapshot
-WHERE context = ? AND through <= ? ORDER BY number DESC LIMIT 1
 
 -- --- backup and restore: every table as COPIED of store/contract.py has it ---
 

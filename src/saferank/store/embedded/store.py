@@ -1,13 +1,17 @@
 """The contract on one SQLite file. One process at a time: a lock file beside it."""
 
 import asyncio
+import functools
 import sqlite3
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from saferank.store.contract import (
+    CATALOGUE_MS,
+    CHUNK,
+    COPIED,
     SHARDS,
     AlarmRow,
     Chunk,
@@ -22,44 +26,50 @@ from saferank.store.contract import (
     PageRow,
     Publication,
     ServerRow,
+    StaleLeaseError,
+    StoreError,
     StoreUnavailableError,
     VersionRow,
     Written,
 )
-from saferank.store.embedded import transactions
-from saferank.store.embedded.file import (
-    Clock,
-    Readers,
-    StoreLock,
-    WriterThread,
-    check,
-    damage,
-    file_at,
-    insert,
-    make_folder,
-    not_before,
-    sentences,
-    wall_clock,
-)
-from saferank.store.embedded.transactions import clicks_of, write_group
-from saferank.store.page_record import TIME_BYTES, first_id
-from saferank.store.sql import statements
+from saferank.store.embedded import file
+from saferank.store.embedded.file import Clock, Readers, StoreLock, WriterThread, insert, select_in, sentences
+from saferank.store.embedded.groups import clicks_of, packed_clicks, write_group
+from saferank.store.page_record import CATALOGUE_PLACE, TIME_BYTES, first_id
+from saferank.store.sql import SqlStore, statements
 
 T = TypeVar("T")
-Work = Callable[[sqlite3.Connection], T]
+P = ParamSpec("P")
 
-_CHUNK = 1000
-_MARGIN_MS = 10_000
-"""A publication is stamped before it is committed; who asks in between must find it the next time."""
+_FORGOTTEN_MS = 86_400_000
 
 
-class SqliteStore:
+def _writing(
+    work: "Callable[Concatenate[SqliteStore, sqlite3.Connection, P], T]", *, told: bool = False
+) -> "Callable[Concatenate[SqliteStore, P], Coroutine[Any, Any, T]]":
+    """A call of the contract: the function below runs in a transaction of the writer. ``told``: whoever waits wakes."""
+
+    @functools.wraps(work)
+    async def call(self: "SqliteStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._writer is None:
+            raise StoreUnavailableError(f"{self.name}: is not open for writing")
+        result = await self._writer.run(lambda on: work(self, on, *args, **kwargs))
+        if told:
+            self._changed.set()
+        return result
+
+    return call
+
+
+class SqliteStore(SqlStore):
     """The store in a folder, or a backup. Read-only it needs no lock, and the server of the store may keep writing."""
 
+    _sql = statements("embedded")
+
     def __init__(self, address: str | Path, clock: Clock | None = None, *, readonly: bool = False) -> None:
-        self.path = file_at(address)
+        self.path = file.file_at(address)
         self.name = str(self.path)
-        self._clock, self._readonly = clock or wall_clock(), readonly
+        self._clock, self._readonly = clock or file.wall_clock(), readonly
         self._lock: StoreLock | None = None
         self._writer: WriterThread | None = None
         self._readers: Readers | None = None
@@ -68,14 +78,15 @@ class SqliteStore:
     async def open(self) -> None:
         """Lock the file and make or check it; StoreError says why it cannot be used."""
         await asyncio.to_thread(self._open)
-        newest = await self._read(_newest_time)
-        self._clock = not_before(self._clock, newest)
+        ((newest,),) = await self._rows("newest_time")
+        issued = [int.from_bytes(row[0][:TIME_BYTES], "big") for row in await self._rows("newest_page")]
+        self._clock = file.not_before(self._clock, max(newest, *issued, 0))
 
     def _open(self) -> None:
         if self._readonly:
-            check(self.path)
+            file.check(self.path)
         else:
-            make_folder(self.path)
+            file.make_folder(self.path)
             self._lock = lock = StoreLock(self.path)
             try:
                 self._writer = WriterThread(self.path, lock.after_crash)
@@ -101,99 +112,118 @@ class SqliteStore:
         if lock is not None:
             lock.release(clean=whole)
 
-    async def _read(self, work: Work[T]) -> T:
+    def _page(self, *row: Any) -> PageRow:
+        return PageRow._make((*row[:-1], clicks_of(row[-1])))
+
+    async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._readers is None:
             raise StoreUnavailableError(f"{self.name}: is not open")
         return await self._readers.run(work)
 
-    async def _write(self, work: Work[T]) -> T:
-        if self._writer is None:
-            raise StoreUnavailableError(f"{self.name}: is not open for writing")
-        return await self._writer.run(work)
-
     async def _rows(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
-        sql = statements("embedded")[statement]
-        return await self._read(lambda connection: connection.execute(sql, arguments).fetchall())
+        return await self._read(lambda on: on.execute(self._sql[statement], arguments).fetchall())
 
     # --- servers, time, leases ---
 
-    async def heartbeat(self, server: str, acknowledged: int, lease_ms: int) -> Heartbeat:
-        return await self._write(lambda on: transactions.heartbeat(on, server, acknowledged, lease_ms, self._clock()))
+    @_writing
+    def heartbeat(self, on: sqlite3.Connection, server: str, acknowledged: int, lease_ms: int) -> Heartbeat:
+        """Renew what the server holds, let go of what is beyond its share, take free shards up to its share."""
+        sql, now = self._sql, self._clock()
+        facts = {"server": server, "acknowledged": acknowledged, "now": now, "until": now + lease_ms}
+        on.execute(sql["set_server"], facts)
+        on.execute(sql["forget_servers"], (now - _FORGOTTEN_MS,))
+        (alive,) = on.execute(sql["count_servers"], (now,)).fetchone()
+        share = -(-SHARDS // alive)
+        on.execute(sql["let_go"], {**facts, "share": share})
+        held = on.execute(sql["renew"], facts).rowcount
+        on.execute(sql["take"], {**facts, "free": share - held})
+        leases = tuple(Lease(*row) for row in on.execute(sql["leases"], (server, now)))
+        (operation,) = on.execute(sql["last_operation"]).fetchone()
+        return Heartbeat(now, now + lease_ms, operation, leases, alive)
 
-    async def leave(self, server: str) -> None:
-        await self._write(partial(transactions.leave, server=server))
+    @_writing
+    def leave(self, on: sqlite3.Connection, server: str) -> None:
+        on.execute(self._sql["leave_shards"], (server,))
+        on.execute(self._sql["leave"], (server,))
 
     async def servers(self) -> Sequence[ServerRow]:
-        return [ServerRow(*row) for row in await self._rows("servers", self._clock())]
+        return await self._all(ServerRow, "servers", self._clock())
 
-    # --- contexts and catalogues ---
+    def _fence(self, on: sqlite3.Connection, lease: Lease, context: int) -> None:
+        """StaleLeaseError unless the lease is the newest of the shard of a context."""
+        row = on.execute(self._sql["epoch"], (lease.shard,)).fetchone()
+        if context % SHARDS != lease.shard or row is None or row[0] != lease.epoch:
+            raise StaleLeaseError(f"the lease {lease.epoch} of shard {lease.shard} does not hold for context {context}")
 
-    async def open_context(self, tenant: str, name: str, terms: str, most: int) -> ContextRow | None:
-        return await self._write(lambda on: transactions.open_context(on, tenant, name, terms, most, self._clock()))
+    # --- contexts and pages ---
 
-    async def find_context(self, tenant: str, name: str) -> ContextRow | None:
-        return await self._read(lambda on: transactions.find_context(on, tenant, name))
+    @_writing
+    def open_context(self, on: sqlite3.Connection, tenant: str, name: str, terms: str, most: int) -> ContextRow | None:
+        found = on.execute(self._sql["find_context"], (tenant, name)).fetchone()
+        if found is not None:
+            return ContextRow(*found)
+        if on.execute(self._sql["count_contexts"], (tenant,)).fetchone()[0] >= most:
+            return None
+        (last,) = on.execute(self._sql["last_context"]).fetchone()
+        row = ContextRow(last + 1, tenant, name, terms, self._clock())
+        insert(on, self._sql["add_context"], [row])
+        return row
 
-    async def context(self, number: int) -> ContextRow | None:
-        rows = await self._rows("context", number)
-        return ContextRow(*rows[0]) if rows else None
-
-    async def contexts(self) -> Sequence[ContextRow]:
-        return [ContextRow(*row) for row in await self._rows("contexts")]
-
-    async def catalogue(self, digest: bytes) -> bytes | None:
-        rows = await self._rows("catalogue", digest)
-        return bytes(rows[0][0]) if rows else None
-
-    # --- pages ---
-
-    async def write(self, group: Group) -> Written:
-        return await self._write(lambda on: write_group(on, group, self._clock()))
-
-    async def page(self, impression: bytes) -> PageRow | None:
-        pages = await self._pages("page", impression)
-        return pages[0] if pages else None
-
-    async def _pages(self, statement: str, *arguments: Any) -> list[PageRow]:
-        rows = await self._rows(statement, *arguments)
-        return [PageRow._make((*row[:-1], clicks_of(row[-1]))) for row in rows]
+    @_writing
+    def write(self, on: sqlite3.Connection, group: Group) -> Written:
+        return write_group(on, group, self._clock())
 
     # --- closing and publishing, by the holder of a shard ---
 
     async def due(self, shards: Sequence[int], after: int, now: int) -> Sequence[int]:
-        return await self._read(lambda on: transactions.due(on, shards, after, now))
+        return await self._read(lambda on: self._due(on, set(shards), after, now))
 
-    async def close_through(self, lease: Lease, context: int, through: int) -> int:
-        return await self._write(lambda on: transactions.close_through(on, lease, context, through))
+    def _due(self, on: sqlite3.Connection, shards: set[int], after: int, now: int) -> list[int]:
+        rows = [row for row in on.execute(self._sql["waiting"], (now,)) if row[0] % SHARDS in shards]
+        return [
+            context
+            for context, through in rows
+            if on.execute(self._sql["ended_page"], (context, first_id(max(after, through) + 1), now)).fetchone()
+        ]
 
-    async def pages_between(self, context: int, after: int, through: int) -> Sequence[PageRow]:
-        return await self._pages("pages_between", context, first_id(after + 1), first_id(through + 1))
+    @_writing
+    def close_through(self, on: sqlite3.Connection, lease: Lease, context: int, through: int) -> int:
+        self._fence(on, lease, context)
+        (closed,) = on.execute(self._sql["close_through"], {"through": through, "context": context}).fetchone()
+        return int(closed)
 
-    async def count_pages(self, context: int, after: int) -> int:
-        ((found,),) = await self._rows("count_pages", context, first_id(after + 1))
-        return int(found)
-
-    async def publish(
+    @functools.partial(_writing, told=True)
+    def publish(
         self,
+        on: sqlite3.Connection,
         lease: Lease,
         publication: Publication,
         versions: Sequence[VersionRow],
         alarms: Sequence[AlarmRow] = (),
         keep: bool = False,
     ) -> None:
-        await self._write(
-            lambda on: transactions.publish(on, lease, publication, self._clock(), versions, alarms, keep)
-        )
-        self._changed.set()
-
-    async def publication(self, context: int) -> Publication | None:
-        return await self._read(lambda on: transactions.newest_publication(on, context))
+        """Replace the publication of a context by the next one, and note when its next page will be due."""
+        sql, context = self._sql, publication.context
+        self._fence(on, lease, context)
+        row = on.execute(sql["publication"], (context,)).fetchone()
+        if row == publication:
+            return
+        if publication.number != (row[1] if row else 0) + 1:
+            raise StaleLeaseError(f"publication {publication.number} of context {context} is not the next")
+        on.execute(sql["set_publication"], (*publication, self._clock()))
+        insert(on, sql["add_version"], versions)
+        insert(on, sql["add_alarm"], alarms)
+        insert(on, sql["put_snapshot"], [publication] if keep else [])
+        following = on.execute(sql["first_page"], (context, first_id(publication.through + 1))).fetchone()
+        if following is None:
+            on.execute(sql["end_waiting"], (context,))
+        else:
+            on.execute(sql["set_waiting"], (following[0], context))
 
     async def publications(self, contexts: Sequence[int]) -> Sequence[Publication]:
-        return await self._read(lambda on: transactions.publications(on, contexts))
-
-    async def published(self, since: int) -> Mapping[int, int]:
-        return dict(await self._rows("published", since - _MARGIN_MS))
+        keys = [(context,) for context in contexts]
+        rows = await self._read(lambda on: select_in(on, self._sql["publications_in"], keys))
+        return sorted(Publication(*row) for row in rows)
 
     async def wait(self, seconds: float) -> None:
         try:
@@ -209,96 +239,113 @@ class SqliteStore:
         rows = await self._rows("contexts_with_pages_before", first_id(before))
         return [number for (number,) in rows if number % SHARDS in set(shards)]
 
-    async def keep_publication(self, lease: Lease, context: int) -> None:
-        await self._write(lambda on: transactions.keep_publication(on, lease, context))
+    @_writing
+    def keep_publication(self, on: sqlite3.Connection, lease: Lease, context: int) -> None:
+        self._fence(on, lease, context)
+        on.execute(self._sql["keep_publication"], (context,))
 
-    async def prune(self, lease: Lease, context: int, mark: Mark, before: int, seen: int, most: int) -> int:
-        return await self._write(lambda on: transactions.prune(on, lease, context, mark, before, seen, most))
+    @_writing
+    def prune(
+        self, on: sqlite3.Connection, lease: Lease, context: int, mark: Mark, before: int, seen: int, most: int
+    ) -> int:
+        self._fence(on, lease, context)
+        if on.execute(self._sql["newer_operation"], (context, seen)).fetchone()[0]:
+            return 0
+        self._stand_for(on, context, mark)
+        return on.execute(self._sql["forget_pages"], (context, first_id(before), most)).rowcount
 
-    async def delete_pages(self, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes]) -> Deleted:
-        return await self._write(lambda on: transactions.delete_pages(on, lease, context, mark, impressions))
+    @_writing
+    def delete_pages(
+        self, on: sqlite3.Connection, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes]
+    ) -> Deleted:
+        self._fence(on, lease, context)
+        self._stand_for(on, context, mark)
+        rows = [(impression, context, first_id(mark.through + 1)) for impression in impressions]
+        gone = [row[:1] for row in rows if on.execute(self._sql["delete_page"], row).rowcount]
+        return Deleted(len(gone), len(select_in(on, self._sql["delete_events_in"], gone)))
 
-    async def pruned_through(self, context: int) -> int:
-        rows = await self._rows("pruned_through", context)
-        return int(rows[0][0]) if rows else 0
+    def _stand_for(self, on: sqlite3.Connection, context: int, mark: Mark) -> None:
+        """From now on the log of a context begins with a snapshot."""
+        on.execute(self._sql["set_pruned"], {"through": mark.through, "context": context})
+        on.execute(self._sql["forget_snapshots"], (context, mark.number))
 
-    async def prune_events(self, before: int, most: int) -> int:
-        sql = statements("embedded")["forget_events"]
-        return await self._write(lambda on: on.execute(sql, (before, most)).rowcount)
+    @_writing
+    def prune_events(self, on: sqlite3.Connection, before: int, most: int) -> int:
+        return on.execute(self._sql["forget_events"], (before, most)).rowcount
 
-    async def prune_catalogues(self, before: int, most: int) -> int:
-        return await self._write(lambda on: transactions.prune_catalogues(on, before, most))
+    @_writing
+    def prune_catalogues(self, on: sqlite3.Connection, before: int, most: int) -> int:
+        behind = first_id(before + 2 * CATALOGUE_MS)
+        facts = {"before": before, "behind": behind, "place": CATALOGUE_PLACE, "most": most}
+        return on.execute(self._sql["forget_catalogues"], facts).rowcount
 
-    # --- operations ---
+    # --- operations, alarms, facts ---
 
-    async def add_operation(self, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:
-        row = await self._write(lambda on: transactions.add_operation(on, tenant, context, kind, body, self._clock()))
-        self._changed.set()
+    @functools.partial(_writing, told=True)
+    def add_operation(
+        self, on: sqlite3.Connection, tenant: str, context: int, kind: OperationKind, body: str
+    ) -> OperationRow:
+        (last,) = on.execute(self._sql["last_operation"]).fetchone()
+        row = OperationRow(last + 1, self._clock(), tenant, context, int(kind), body)
+        insert(on, self._sql["put_operation"], [row])
         return row
 
-    async def operations(self, after: int) -> Sequence[OperationRow]:
-        return [OperationRow(*row) for row in await self._rows("operations", after)]
+    @_writing
+    def add_alarm(self, on: sqlite3.Connection, alarm: AlarmRow) -> None:
+        insert(on, self._sql["add_alarm"], [alarm])
 
-    async def add_alarm(self, alarm: AlarmRow) -> None:
-        await self._write(lambda on: insert(on, statements("embedded")["add_alarm"], [alarm]))
-
-    # --- the past ---
-
-    async def versions(self, context: int, newest: int | None = None) -> Sequence[VersionRow]:
-        rows = await self._rows("versions", context, -1 if newest is None else newest)
-        return [VersionRow(*row) for row in reversed(rows)]
-
-    async def snapshot_before(self, context: int, through: int) -> Publication | None:
-        rows = await self._rows("snapshot_before", context, through)
-        return Publication(*rows[0]) if rows else None
-
-    async def snapshots(self, context: int) -> Sequence[Publication]:
-        return [Publication(*row) for row in await self._rows("snapshots", context)]
-
-    async def marks(self, context: int) -> Sequence[Mark]:
-        return [Mark(*row) for row in await self._rows("marks", context)]
-
-    async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[PageRow]:
-        while True:
-            if context is None:
-                pages = await self._pages("pages_after", after, _CHUNK)
-            else:
-                pages = await self._pages("pages_of_context_after", context, after, _CHUNK)
-            for page in pages:
-                yield page
-            if len(pages) < _CHUNK:
-                return
-            after = pages[-1].impression
-
-    async def alarms(self, context: int) -> Sequence[AlarmRow]:
-        return [AlarmRow(*row) for row in await self._rows("alarms", context)]
-
-    async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
-        return [AlarmRow(*row) for row in await self._rows("newest_alarms", most)]
+    @_writing
+    def put_meta(self, on: sqlite3.Connection, name: str, value: bytes) -> None:
+        insert(on, self._sql["put_meta"], [(name, value)])
 
     async def damage(self) -> Sequence[str]:
-        return await self._read(lambda on: damage(on, self.path))
+        return await self._read(lambda on: file.damage(on, self.path))
 
-    async def meta(self, name: str) -> bytes | None:
-        rows = await self._rows("meta", name)
-        return bytes(rows[0][0]) if rows else None
-
-    async def put_meta(self, name: str, value: bytes) -> None:
-        await self._write(lambda on: insert(on, statements("embedded")["put_meta"], [(name, value)]))
+    # --- the whole store as rows: read in one transaction beside a running server, written in one ---
 
     async def dump(self) -> AsyncIterator[Chunk]:
         with sentences(self.path):
-            chunks = transactions.dumped(self.path)
+            chunks = self._dumped()
             while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
                 yield chunk
 
+    def _dumped(self) -> Iterator[Chunk]:
+        """All rows as of one moment. In WAL mode a reader sees the moment of BEGIN, and writers are not held up."""
+        with closing(file.for_reading(self.path)) as connection:
+            connection.execute("BEGIN")
+            for table in COPIED:
+                cursor, found = connection.execute(self._sql[f"copy_{table}"]), True
+                while found:
+                    rows = cursor.fetchmany(CHUNK)
+                    yield Chunk(table, [self._page(*row) for row in rows] if table == "page" else rows)
+                    found = len(rows) == CHUNK
+
     async def fill(self, chunks: AsyncIterable[Chunk]) -> None:
+        """Write all rows in one transaction of a connection of its own; this store has the lock."""
         with sentences(self.path):
-            await transactions.fill(self.path, chunks, self._clock())
+            connection = await asyncio.to_thread(file.for_writing, self.path)
+            try:
+                if connection.execute(self._sql["is_used"]).fetchone()[0]:
+                    raise StoreError(f"{self.path}: is not empty; restore into a new folder")
+                connection.execute("BEGIN IMMEDIATE")
+                async for chunk in chunks:
+                    await asyncio.to_thread(self._put, connection, chunk)
+                await asyncio.to_thread(self._finish, connection)
+            finally:
+                await asyncio.to_thread(connection.close)  # what is not committed is rolled back
 
+    def _put(self, connection: sqlite3.Connection, chunk: Chunk) -> None:
+        table, rows = chunk
+        if table == "page":
+            rows = [(*page[:-1], packed_clicks(page.clicks)) for page in map(PageRow._make, rows)]
+        insert(connection, self._sql[f"put_{table}"], rows)
 
-def _newest_time(connection: sqlite3.Connection) -> int:
-    sql = statements("embedded")
-    (newest,) = connection.execute(sql["newest_time"]).fetchone()
-    row = connection.execute(sql["newest_page"]).fetchone()
-    return max(int(newest), 0 if row is None else int.from_bytes(row[0][:TIME_BYTES], "big"))
+    def _finish(self, connection: sqlite3.Connection) -> None:
+        """Note what follows from the rows, and commit."""
+        sql = self._sql
+        connection.execute(sql["touch_catalogues"], (self._clock(),))
+        for context, through in connection.execute(sql["published_through"]).fetchall():
+            following = connection.execute(sql["first_page"], (context, first_id(through + 1))).fetchone()
+            if following is not None:
+                insert(connection, sql["add_waiting"], [(context, following[0])])
+        connection.execute("COMMIT")

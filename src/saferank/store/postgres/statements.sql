@@ -219,12 +219,6 @@ WHERE context = %s ORDER BY version DESC LIMIT %s
 -- name: snapshots
 SELECT context, number, through, operation, body FROM saferank.snapshot WHERE context = %s ORDER BY number
 
--- name: snapshot_before
-SELECT context, number, through, operation, body FROM saferank.snapshot
-WHERE context = %s AND through <= %s ORDER BY number DESC LIMIT 1
-
-
-
 -- --- backup and restore: every table as COPIED of store/contract.py has it ---
 
 -- name: checksum_failures

@@ -1,9 +1,11 @@
 """The contract on PostgreSQL. What must be one step is a function of the database (schema.sql)."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
-from typing import Any
+import functools
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from saferank.store.contract import (
+    CATALOGUE_MS,
     SHARDS,
     AlarmRow,
     Chunk,
@@ -23,22 +25,38 @@ from saferank.store.contract import (
     VersionRow,
     Written,
 )
-from saferank.store.page_record import first_id
+from saferank.store.page_record import CATALOGUE_PLACE, first_id
 from saferank.store.postgres import whole_rows
 from saferank.store.postgres.connections import Connection, Connections, Listener, check, name_of
-from saferank.store.postgres.whole_rows import as_array, columns, group_columns
-from saferank.store.sql import statements
+from saferank.store.postgres.whole_rows import as_array, clicks_of, columns, group_columns
+from saferank.store.sql import SqlStore, statements
 
-_CHUNK = 1000
-_MARGIN_MS = 10_000
-"""A publication is stamped before it is committed; who asks in between must find it the next time. Its statement ends
-within half of this time or not at all."""
+T = TypeVar("T")
+P = ParamSpec("P")
 
 _OUTCOMES = {int(outcome): outcome for outcome in Outcome}
 
 
-class PostgresStore:
+def _in_transaction(
+    work: "Callable[Concatenate[PostgresStore, Connection, P], Awaitable[T]]",
+) -> "Callable[Concatenate[PostgresStore, P], Coroutine[Any, Any, T]]":
+    """A call of the contract: the function below runs in one transaction."""
+
+    @functools.wraps(work)
+    async def call(self: "PostgresStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        async def transact(on: Connection) -> T:
+            async with on.transaction():
+                return await work(self, on, *args, **kwargs)
+
+        return await self._connections.run(transact)
+
+    return call
+
+
+class PostgresStore(SqlStore):
     """The store in a database that other servers use as well."""
+
+    _sql = statements("postgres")
 
     def __init__(self, address: str) -> None:
         self._address, self.name = address, name_of(address)
@@ -55,17 +73,19 @@ class PostgresStore:
         await self._listener.stop()
         await self._connections.close()
 
-    async def _rows(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
-        sql = statements("postgres")[statement]
-
-        async def work(connection: Connection) -> list[tuple[Any, ...]]:
-            return await (await connection.execute(sql, arguments, binary=True)).fetchall()
+    async def _rows(self, statement: str, *arguments: Any, **facts: Any) -> list[tuple[Any, ...]]:
+        async def work(on: Connection) -> list[tuple[Any, ...]]:
+            return await (await on.execute(self._sql[statement], facts or arguments, binary=True)).fetchall()
 
         return await self._connections.run(work)
 
-    async def _do(self, statement: str, *arguments: Any) -> None:
-        sql = statements("postgres")[statement]
-        await self._connections.run(lambda connection: connection.execute(sql, arguments))
+    async def _do(self, statement: str, *arguments: Any, **facts: Any) -> int:
+        """How many rows a statement changed."""
+        sql = self._sql[statement]
+        return (await self._connections.run(lambda on: on.execute(sql, facts or arguments))).rowcount
+
+    def _page(self, *row: Any) -> PageRow:
+        return PageRow._make((*row[:-1], clicks_of(row[-1])))
 
     # --- servers, time, leases ---
 
@@ -77,87 +97,58 @@ class PostgresStore:
         return Heartbeat(now, until, newest, leases, alive)
 
     async def leave(self, server: str) -> None:
-        sql = statements("postgres")["leave"]
-        await self._connections.run(lambda connection: connection.execute(sql, {"server": server}))
+        await self._do("leave", server=server)
 
     async def servers(self) -> Sequence[ServerRow]:
-        return [ServerRow(*row) for row in await self._rows("servers")]
+        return await self._all(ServerRow, "servers")
 
-    # --- contexts and catalogues ---
+    async def _fence(self, on: Connection, lease: Lease, context: int) -> None:
+        """StaleLeaseError unless the lease is the newest of the shard of a context."""
+        _check_shard(lease, context)
+        if not await (await on.execute(self._sql["fence"], lease[:2])).fetchone():
+            raise _stale(lease, context)
+
+    # --- contexts and pages ---
 
     async def open_context(self, tenant: str, name: str, terms: str, most: int) -> ContextRow | None:
-        found = await self.find_context(tenant, name)
-        if found is not None:
-            return found
-        sql = statements("postgres")
+        return await self.find_context(tenant, name) or await self._open_context(tenant, name, terms, most)
 
-        async def work(on: Connection) -> ContextRow | None:
-            async with on.transaction():
-                await on.execute(sql["lock_contexts"])
-                there = await (await on.execute(sql["find_context"], (tenant, name))).fetchone()
-                if there is not None:
-                    return ContextRow(*there)
-                number, count, now = await (await on.execute(sql["next_context"], (tenant,))).fetchone() or (0, 0, 0)
-                if count >= most:
-                    return None
-                row = ContextRow(number, tenant, name, terms, now)
-                await on.execute(sql["add_context"], row)
-                return row
-
-        return await self._connections.run(work)
-
-    async def find_context(self, tenant: str, name: str) -> ContextRow | None:
-        rows = await self._rows("find_context", tenant, name)
-        return ContextRow(*rows[0]) if rows else None
-
-    async def context(self, number: int) -> ContextRow | None:
-        rows = await self._rows("context", number)
-        return ContextRow(*rows[0]) if rows else None
-
-    async def contexts(self) -> Sequence[ContextRow]:
-        return [ContextRow(*row) for row in await self._rows("contexts")]
-
-    async def catalogue(self, digest: bytes) -> bytes | None:
-        rows = await self._rows("catalogue", digest)
-        return bytes(rows[0][0]) if rows else None
-
-    # --- pages ---
+    @_in_transaction
+    async def _open_context(self, on: Connection, tenant: str, name: str, terms: str, most: int) -> ContextRow | None:
+        await on.execute(self._sql["lock_contexts"])
+        there = await (await on.execute(self._sql["find_context"], (tenant, name))).fetchone()
+        if there is not None:
+            return ContextRow(*there)
+        number, count, now = await (await on.execute(self._sql["next_context"], (tenant,))).fetchone() or (0, 0, 0)
+        if count >= most:
+            return None
+        row = ContextRow(number, tenant, name, terms, now)
+        await on.execute(self._sql["add_context"], row)
+        return row
 
     async def write(self, group: Group) -> Written:
-        sql, arguments = statements("postgres"), group_columns(group)
-        catalogues = [list(column) for column in zip(*group.catalogues, strict=True)]
+        arguments = group_columns(group)
+        if group.catalogues:
+            return await self._write_with_catalogues(group, arguments)
+        return await self._connections.run(lambda on: self._written(on, arguments))
 
-        async def work(on: Connection) -> Written:
-            if not catalogues:
-                return await self._written(on, arguments)
-            async with on.transaction():
-                await on.execute(sql["add_catalogues"], catalogues)
-                return await self._written(on, arguments)
-
-        return await self._connections.run(work)
+    @_in_transaction
+    async def _write_with_catalogues(self, on: Connection, group: Group, arguments: Sequence[Any]) -> Written:
+        await on.execute(self._sql["add_catalogues"], columns(group.catalogues, 2))
+        return await self._written(on, arguments)
 
     async def _written(self, on: Connection, arguments: Sequence[Any]) -> Written:
-        row = await (await on.execute(statements("postgres")["write_group"], arguments, binary=True)).fetchone()
+        row = await (await on.execute(self._sql["write_group"], arguments, binary=True)).fetchone()
         assert row is not None
         outcomes, now, left_out, missing = row
         if missing is not None:
             raise KeyError(f"there is no context {missing}")
         return Written(tuple(_OUTCOMES[outcome] for outcome in outcomes), now, left_out)
 
-    async def page(self, impression: bytes) -> PageRow | None:
-        rows = await self._rows("page", impression)
-        return _page(rows[0]) if rows else None
-
     # --- closing and publishing, by the holder of a shard ---
 
     async def due(self, shards: Sequence[int], after: int, now: int) -> Sequence[int]:
-        sql = statements("postgres")["due"]
-        facts = {"shards": list(shards), "all": SHARDS, "after": after, "now": now}
-
-        async def work(connection: Connection) -> list[int]:
-            return [row[0] for row in await (await connection.execute(sql, facts)).fetchall()]
-
-        return await self._connections.run(work)
+        return [row[0] for row in await self._rows("due", shards=list(shards), all=SHARDS, after=after, now=now)]
 
     async def close_through(self, lease: Lease, context: int, through: int) -> int:
         _check_shard(lease, context)
@@ -165,14 +156,6 @@ class PostgresStore:
         if closed is None:
             raise _stale(lease, context)
         return int(closed)
-
-    async def pages_between(self, context: int, after: int, through: int) -> Sequence[PageRow]:
-        rows = await self._rows("pages_between", context, first_id(after + 1), first_id(through + 1))
-        return [_page(row) for row in rows]
-
-    async def count_pages(self, context: int, after: int) -> int:
-        ((found,),) = await self._rows("count_pages", context, first_id(after + 1))
-        return int(found)
 
     async def publish(
         self,
@@ -190,16 +173,8 @@ class PostgresStore:
         if newest and (newest != publication.number or await self.publication(publication.context) != publication):
             raise StaleLeaseError(f"publication {publication.number} of context {publication.context} is not the next")
 
-    async def publication(self, context: int) -> Publication | None:
-        rows = await self._rows("publication", context)
-        return Publication(*rows[0]) if rows else None
-
     async def publications(self, contexts: Sequence[int]) -> Sequence[Publication]:
-        rows = await self._rows("publications", as_array(contexts))
-        return [Publication(*row) for row in rows]
-
-    async def published(self, since: int) -> Mapping[int, int]:
-        return dict(await self._rows("published", since - _MARGIN_MS))
+        return await self._all(Publication, "publications", as_array(contexts))
 
     async def wait(self, seconds: float) -> None:
         await self._listener.wait(seconds)
@@ -207,96 +182,66 @@ class PostgresStore:
     # --- retention ---
 
     async def contexts_with_pages_before(self, shards: Sequence[int], before: int) -> Sequence[int]:
-        sql = statements("postgres")["contexts_with_pages_before"]
         facts = {"shards": list(shards), "all": SHARDS, "before": first_id(before)}
+        return [row[0] for row in await self._rows("contexts_with_pages_before", **facts)]
 
-        async def work(connection: Connection) -> list[int]:
-            return [row[0] for row in await (await connection.execute(sql, facts)).fetchall()]
+    @_in_transaction
+    async def keep_publication(self, on: Connection, lease: Lease, context: int) -> None:
+        await self._fence(on, lease, context)
+        await on.execute(self._sql["keep_publication"], (context,))
 
-        return await self._connections.run(work)
+    @_in_transaction
+    async def prune(
+        self, on: Connection, lease: Lease, context: int, mark: Mark, before: int, seen: int, most: int
+    ) -> int:
+        await self._fence(on, lease, context)
+        await on.execute(self._sql["hold_operations"])  # who adds one afterwards sees what is deleted here
+        if await (await on.execute(self._sql["newer_operation"], (context, seen))).fetchone():
+            return 0
+        await self._stand_for(on, context, mark)
+        return (await on.execute(self._sql["forget_pages"], (context, first_id(before), most))).rowcount
 
-    async def keep_publication(self, lease: Lease, context: int) -> None:
-        _check_shard(lease, context)
-        await self._connections.run(lambda on: whole_rows.keep_publication(on, lease, context))
+    @_in_transaction
+    async def delete_pages(
+        self, on: Connection, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes]
+    ) -> Deleted:
+        await self._fence(on, lease, context)
+        await self._stand_for(on, context, mark)
+        facts = (context, first_id(mark.through + 1), list(impressions))
+        gone = await (await on.execute(self._sql["delete_pages"], facts)).fetchall()
+        events = await on.execute(self._sql["delete_events"], ([row[0] for row in gone],))
+        return Deleted(len(gone), events.rowcount)
 
-    async def prune(self, lease: Lease, context: int, mark: Mark, before: int, seen: int, most: int) -> int:
-        _check_shard(lease, context)
-        return await self._connections.run(lambda on: whole_rows.prune(on, lease, context, mark, before, seen, most))
-
-    async def delete_pages(self, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes]) -> Deleted:
-        _check_shard(lease, context)
-        return await self._connections.run(lambda on: whole_rows.delete_pages(on, lease, context, mark, impressions))
-
-    async def pruned_through(self, context: int) -> int:
-        rows = await self._rows("pruned_through", context)
-        return int(rows[0][0]) if rows else 0
+    async def _stand_for(self, on: Connection, context: int, mark: Mark) -> None:
+        """From now on the log of a context begins with a snapshot."""
+        await on.execute(self._sql["set_pruned"], {"through": mark.through, "context": context})
+        await on.execute(self._sql["forget_snapshots"], (context, mark.number))
 
     async def prune_events(self, before: int, most: int) -> int:
-        sql = statements("postgres")["forget_events"]
-
-        async def work(on: Connection) -> int:
-            return (await on.execute(sql, (before, most))).rowcount
-
-        return await self._connections.run(work)
+        return await self._do("forget_events", before, most)
 
     async def prune_catalogues(self, before: int, most: int) -> int:
-        return await self._connections.run(lambda on: whole_rows.prune_catalogues(on, before, most))
+        behind = first_id(before + 2 * CATALOGUE_MS)
+        return await self._do("forget_catalogues", before=before, behind=behind, place=CATALOGUE_PLACE, most=most)
 
-    # --- operations ---
+    # --- operations, alarms, facts ---
 
-    async def add_operation(self, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:
-        sql = statements("postgres")
-
-        async def work(on: Connection) -> OperationRow:
-            async with on.transaction():
-                await on.execute(sql["lock_operations"])
-                now, number = await (await on.execute(sql["next_operation"])).fetchone() or (0, 0)
-                row = OperationRow(number, now, tenant, context, int(kind), body)
-                await on.execute(sql["put_operation"], row)
-                await on.execute(sql["notify"])
-                return row
-
-        return await self._connections.run(work)
-
-    async def operations(self, after: int) -> Sequence[OperationRow]:
-        return [OperationRow(*row) for row in await self._rows("operations", after)]
+    @_in_transaction
+    async def add_operation(
+        self, on: Connection, tenant: str, context: int, kind: OperationKind, body: str
+    ) -> OperationRow:
+        await on.execute(self._sql["lock_operations"])
+        now, number = await (await on.execute(self._sql["next_operation"])).fetchone() or (0, 0)
+        row = OperationRow(number, now, tenant, context, int(kind), body)
+        await on.execute(self._sql["put_operation"], row)
+        await on.execute(self._sql["notify"])
+        return row
 
     async def add_alarm(self, alarm: AlarmRow) -> None:
         await self._do("add_alarm", *alarm)
 
-    # --- the past ---
-
-    async def versions(self, context: int, newest: int | None = None) -> Sequence[VersionRow]:
-        rows = await self._rows("versions", context, newest)
-        return [VersionRow(*row) for row in reversed(rows)]
-
-    async def snapshot_before(self, context: int, through: int) -> Publication | None:
-        rows = await self._rows("snapshot_before", context, through)
-        return Publication(*rows[0]) if rows else None
-
-    async def snapshots(self, context: int) -> Sequence[Publication]:
-        return [Publication(*row) for row in await self._rows("snapshots", context)]
-
-    async def marks(self, context: int) -> Sequence[Mark]:
-        return [Mark(*row) for row in await self._rows("marks", context)]
-
-    async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[PageRow]:
-        while True:
-            if context is None:
-                rows = await self._rows("pages_after", after, _CHUNK)
-            else:
-                rows = await self._rows("pages_of_context_after", context, after, _CHUNK)
-            for row in rows:
-                yield _page(row)
-            if len(rows) < _CHUNK:
-                return
-            after = rows[-1][0]
-
-    async def alarms(self, context: int) -> Sequence[AlarmRow]:
-        return [AlarmRow(*row) for row in await self._rows("alarms", context)]
-
-    async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
-        return [AlarmRow(*row) for row in await self._rows("newest_alarms", most)]
+    async def put_meta(self, name: str, value: bytes) -> None:
+        await self._do("put_meta", name, value)
 
     async def damage(self) -> Sequence[str]:
         ((failures,),) = await self._rows("checksum_failures")
@@ -305,22 +250,11 @@ class PostgresStore:
         what = f"PostgreSQL has met {failures} blocks with a wrong checksum in this database (pg_stat_database)"
         return [f"{self.name}: is damaged ({what}). Restore the store from a backup"]
 
-    async def meta(self, name: str) -> bytes | None:
-        rows = await self._rows("meta", name)
-        return bytes(rows[0][0]) if rows else None
-
-    async def put_meta(self, name: str, value: bytes) -> None:
-        await self._do("put_meta", name, value)
-
     def dump(self) -> AsyncIterator[Chunk]:
         return whole_rows.dumped(self._address, self.name)
 
     async def fill(self, chunks: AsyncIterable[Chunk]) -> None:
         await whole_rows.fill(self._address, self.name, chunks)
-
-
-def _page(row: tuple[Any, ...]) -> PageRow:
-    return PageRow._make((*row[:-1], int(row[-1], 2)))
 
 
 def _check_shard(lease: Lease, context: int) -> None:

@@ -1,4 +1,4 @@
-"""Rows as the columns that the functions of the database take, retention and deletion, and the whole store as rows."""
+"""Rows as the columns that the functions of the database take, and the whole store as rows."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -7,21 +7,7 @@ from typing import Any
 import psycopg
 from psycopg import IsolationLevel
 
-from saferank.store.contract import (
-    CATALOGUE_MS,
-    CHUNK,
-    COPIED,
-    Chunk,
-    Deleted,
-    Group,
-    Lease,
-    Mark,
-    PageRow,
-    StaleLeaseError,
-    StoreError,
-    StoreUnavailableError,
-)
-from saferank.store.page_record import CATALOGUE_PLACE, first_id
+from saferank.store.contract import CHUNK, COPIED, Chunk, Group, PageRow, StoreError, StoreUnavailableError
 from saferank.store.postgres.connections import DAMAGE, Connection, connect, damaged, first_line
 from saferank.store.sql import statements
 
@@ -64,62 +50,14 @@ def _quoted(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
+def clicks_of(bits: str) -> int:
+    """The clicks of a page, which PostgreSQL tells as binary digits."""
+    return int(bits, 2)
+
+
 def columns(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
     """The columns of rows that have so many."""
     return [[row[place] for row in rows] for place in range(width)]
-
-
-# --- retention and deletion in PostgreSQL, by the holder of a shard ---
-
-
-async def keep_publication(on: Connection, lease: Lease, context: int) -> None:
-    """The newest publication becomes a snapshot as well."""
-    async with on.transaction():
-        await _fence(on, lease)
-        await on.execute(statements("postgres")["keep_publication"], (context,))
-
-
-async def prune(on: Connection, lease: Lease, context: int, mark: Mark, before: int, seen: int, most: int) -> int:
-    """Delete the oldest pages of a context, which a kept snapshot stands for from now on."""
-    sql = statements("postgres")
-    async with on.transaction():
-        await _fence(on, lease)
-        await on.execute(sql["hold_operations"])  # who adds one afterwards sees what is deleted here
-        if await (await on.execute(sql["newer_operation"], (context, seen))).fetchone():
-            return 0
-        await _stand_for(on, context, mark)
-        return (await on.execute(sql["forget_pages"], (context, first_id(before), most))).rowcount
-
-
-async def delete_pages(on: Connection, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes]) -> Deleted:
-    """Delete single pages, which a kept snapshot stands for from now on, and their event ids."""
-    sql, behind = statements("postgres"), first_id(mark.through + 1)
-    async with on.transaction():
-        await _fence(on, lease)
-        await _stand_for(on, context, mark)
-        gone = await (await on.execute(sql["delete_pages"], (context, behind, list(impressions)))).fetchall()
-        events = await on.execute(sql["delete_events"], ([row[0] for row in gone],))
-        return Deleted(len(gone), events.rowcount)
-
-
-async def prune_catalogues(on: Connection, before: int, most: int) -> int:
-    """Delete catalogues that were written last before a time and that nothing names."""
-    behind = first_id(before + 2 * CATALOGUE_MS)
-    facts = {"before": before, "behind": behind, "place": CATALOGUE_PLACE, "most": most}
-    return (await on.execute(statements("postgres")["forget_catalogues"], facts)).rowcount
-
-
-async def _stand_for(on: Connection, context: int, mark: Mark) -> None:
-    """From now on the log of a context begins with a snapshot."""
-    sql = statements("postgres")
-    await on.execute(sql["set_pruned"], {"through": mark.through, "context": context})
-    await on.execute(sql["forget_snapshots"], (context, mark.number))
-
-
-async def _fence(on: Connection, lease: Lease) -> None:
-    """StaleLeaseError unless the lease is the newest of its shard."""
-    if not await (await on.execute(statements("postgres")["fence"], lease[:2])).fetchone():
-        raise StaleLeaseError(f"the lease {lease.epoch} of shard {lease.shard} does not hold any more")
 
 
 # --- the whole PostgreSQL store: read in one repeatable-read transaction, filled in one ---
@@ -139,7 +77,9 @@ async def dumped(address: str, name: str) -> AsyncIterator[Chunk]:
                     found = True
                     while found:
                         rows = await cursor.fetchmany(CHUNK)
-                        yield Chunk(table, [(*row[:-1], int(row[-1], 2)) for row in rows] if table == "page" else rows)
+                        yield Chunk(
+                            table, [(*row[:-1], clicks_of(row[-1])) for row in rows] if table == "page" else rows
+                        )
                         found = len(rows) == CHUNK
 
 

@@ -7,7 +7,7 @@ import pytest
 from saferank.service.knowledge.arms import ComparedArms
 from saferank.service.knowledge.evidence import PairProgress
 from saferank.service.knowledge.knowledge import Terms
-from saferank.service.queries.standings import Standing
+from saferank.service.protocol.standings import Standing
 from saferank.service.queries.summary import DAY_MS, decides_nothing, needed_lead
 from saferank.statistics.decision import decision_rule
 from saferank.store.contract import ContextRow

@@ -3,7 +3,7 @@
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.publications import pack
-from saferank.service.queries.standings import standing_of
+from saferank.service.protocol.standings import standing_of
 from saferank.store.contract import Publication
 
 

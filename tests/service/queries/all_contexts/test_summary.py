@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from saferank._version import __version__
-from saferank.service.queries.standings import LOOK_SECONDS
+from saferank.service.protocol.standings import LOOK_SECONDS
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import OverviewView
 from saferank.store.contract import AlarmRow, StoreUnavailableError
@@ -151,7 +151,7 @@ def test_another_release_or_policy_is_a_marker(tmp_path: Path, monkeypatch: pyte
             await visits(h, "c", 1)
             await h.restart()
             assert (await looked(h)).markers == [], "nothing has changed"
-            h.settings = h.settings.model_copy(update={"policy": "bubble-rank"})
+            h.settings = structs.replace(h.settings, policy="bubble-rank")
             await h.restart()
             monkeypatch.setattr("saferank.service.protocol.server.__version__", "9.1")
             await h.later(60)
@@ -245,6 +245,8 @@ def test_a_look_asks_the_store_a_few_questions_whatever_the_number_of_contexts(
             for number in range(250):
                 await h.rank(f"c{number}")
             await h.close()
+            h.server.standings._known.clear()  # as on another server, which has not read what was published
+            h.server.standings._since = 0
             asked: list[str] = []
 
             def counting(name: str, plain: object) -> object:
@@ -280,6 +282,7 @@ def test_while_the_store_is_down_it_says_so(tmp_path: Path, monkeypatch: pytest.
                 raise StoreUnavailableError("gone")
 
             monkeypatch.setattr(h.store, "contexts", down)
+            h.now += 2000  # the last look is good for a second
             for question in (h.engine.overview, h.engine.contexts):
                 with pytest.raises(Problem, match="does not answer"):
                     await question(T)

@@ -1,21 +1,26 @@
-"""How all contexts stand, for lists and sums: what was published of each, read once and kept while it is the newest.
+"""How all contexts stand: what was published of each, read once and kept while it is the newest.
 
-With 20,000 contexts a look must not ask the store about every one of them. It asks which publications are new, reads
-those, a hundred in one question, and keeps a few numbers of each. Counts of contexts that are in memory here are taken
-from there: they are up to ten seconds ahead of what was published.
+The guardrail over all contexts, lists, sums and the metrics read this. With 20,000 contexts a look must not ask the
+store about every one of them. It asks which publications are new, reads those, a hundred in one question, and keeps a
+few numbers of each. Counts of contexts that are in memory here are taken from there: they are up to ten seconds ahead
+of what was published.
 """
 
 import asyncio
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from saferank.service.clock import Clock
+from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import ARMS, ComparedArms, compared_arms
 from saferank.service.knowledge.evidence import PairProgress
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.publications import read_head, terms_in
-from saferank.service.protocol.server import Server
-from saferank.store.contract import ContextRow, Publication
+from saferank.service.protocol.contexts import Contexts
+from saferank.service.protocol.heartbeat import Heart
+from saferank.store.contract import ContextRow, Publication, Store, StoreError
 
 LOOK_SECONDS = 1.0
 """So long a look is good enough for others who ask."""
@@ -55,11 +60,14 @@ class Standing(NamedTuple):
         return sum(item != old for item, old in zip(self.leader, self.base, strict=False))
 
 
+Compared = Sequence[tuple[ContextRow, Standing]]
+
+
 class Standings:
     """Standings by number of the context, and the rows of the contexts."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, store: Store, clock: Clock, heart: Heart, contexts: Contexts) -> None:
+        self._store, self._clock, self._heart, self._contexts = store, clock, heart, contexts
         self._looking = asyncio.Lock()
         self._known: dict[int, Standing] = {}
         self._rows: Sequence[ContextRow] = ()
@@ -69,18 +77,21 @@ class Standings:
     async def of_tenant(self, tenant: str) -> list[tuple[ContextRow, Standing]]:
         """The contexts of a tenant, by id; StoreUnavailableError when the store does not answer."""
         await self.look()
-        known, found = self._known, [row for row in self._rows if row.tenant == tenant]
-        return [(row, self._newest(row.id, known[row.id])) for row in found]
+        return self.known(tenant)
+
+    def known(self, tenant: str | None = None) -> list[tuple[ContextRow, Standing]]:
+        """The contexts of a tenant, or (None) of all, as of the last look and as they are in memory here."""
+        return [(row, self._newest(row.id, self._known[row.id])) for row in self._rows if tenant in (None, row.tenant)]
 
     async def look(self) -> None:
         """Read what is new, unless that was done a moment ago."""
         async with self._looking:
-            if self._server.clock.monotonic() >= self._good_until:
+            if self._clock.monotonic() >= self._good_until:
                 await self._look()
                 self.looks += 1
 
     def _newest(self, number: int, standing: Standing) -> Standing:
-        context = self._server.contexts.numbered(number)
+        context = self._contexts.numbered(number)
         if context is None or context.fold.version < standing.version:
             return standing
         fold = context.fold
@@ -90,12 +101,16 @@ class Standings:
         )  # fmt: skip
 
     async def _look(self) -> None:
-        clock, store, now = self._server.clock, self._server.store, self._server.now()
+        clock, store, now = self._clock, self._store, self._heart.now()
         begin = clock.monotonic()
         rows = await store.contexts()
         for chunk in _chunks(self._changed(await store.published(self._since))):
             for publication in await store.publications(chunk):
-                self._known[publication.context] = standing_of(publication)
+                try:
+                    self._known[publication.context] = standing_of(publication)
+                except StoreError as problem:  # damage: the others are compared and listed without this one
+                    number, detail = publication.context, str(problem)
+                    log(logging.ERROR, "a context cannot be compared", context_number=number, detail=detail)
             await clock.sleep(0)
         for row in rows:
             if row.id not in self._known:
@@ -113,7 +128,7 @@ class Standings:
     async def _opened(self, row: ContextRow) -> Standing:
         """A context of which nothing was published: no page of it was closed."""
         terms = json.loads(row.terms)
-        lists = await self._server.contexts.known_catalogue(bytes.fromhex(terms["catalogue"]))
+        lists = await self._contexts.known_catalogue(bytes.fromhex(terms["catalogue"]))
         base = tuple(lists[0][: terms["k"]]) if lists else ()
         blank = [[0, 0, 0] for _ in ARMS]
         return Standing(0, 0, terms["k"], 1, row.opened_at, base, base, blank, 0, PairProgress(), 0, 0, ComparedArms(1))
