@@ -8,8 +8,9 @@ import pytest
 from saferank import report
 from saferank.experiments.results import Results
 from saferank.reporting.reading import read_checked, read_run
-from saferank.reporting.sensitivity import one_rule
+from saferank.reporting.summary import one_rule
 from saferank.simulation.results import Result, read_results
+from saferank.table import text_of
 from tests.reporting.planted import SPECIAL, curve, reproduction, runs, true_results, write
 
 
@@ -39,7 +40,7 @@ def test_every_table_figure_and_file_of_the_report_names_the_rules(made: Path) -
     page = (made / "report.html").read_text()
     for name in ("SafeDraw (anytime:1e-4)", "KL-UCB-BR (paper:1/T)", "BubbleRank (paper:1/T)"):
         assert f'<th scope="row">{name}</th>' in page  # tables
-        assert f"{name} " in page.split('id="figures"')[1]  # figures, in words
+        assert f"{name} " in page.split('class="pictures"')[1]  # figures, in words
         assert name.replace("_", "") in (made / "figures" / "endings.tex").read_text()
         assert name in (made / "figures" / "by-query.tex").read_text()
     assert "TopRank (" not in page  # takes no rule
@@ -48,12 +49,12 @@ def test_every_table_figure_and_file_of_the_report_names_the_rules(made: Path) -
 
 def test_the_report_has_the_comparison_at_one_rule(made: Path) -> None:
     run, beside = read_run(made / "results.json"), read_checked(made / "sensitivity.json")
-    (table,) = one_rule(run, beside)["tables"]
-    assert (table.rule, table.queries) == ("anytime:1e-4", 1)  # of three queries one was varied
-    rows = dict(table.rows)
-    assert rows["KL-UCB-BR"] == [("75.00 ± 0.10", "0"), ("75.00 ± 0.10", "0")]
-    assert rows["SafeDraw"][0][0] == "70.00 ± 0.10"
-    assert rows["OriginalRank"][0][0] == "500"  # on that query alone
+    (table,) = one_rule(run, beside)
+    assert (table.title, table.key) == ("At the rule anytime:1e-4", "one-rule")
+    rows = {text_of(row[0]): [text_of(cell) for cell in row[1:]] for row in table.rows}
+    assert rows["KL-UCB-BR"] == ["75.00 ± 0.10", "0", "75.00 ± 0.10", "0"]
+    assert rows["SafeDraw"][0] == "70.00 ± 0.10"
+    assert rows["OriginalRank"][0] == "500"  # on that query alone: of three queries one was varied
     assert "Everyone at anytime:1e-4, on the query that was played so" in (made / "report.html").read_text()
     assert "75.00" in (made / "figures" / "one-rule.tex").read_text()
 
@@ -62,7 +63,7 @@ def test_with_one_rule_names_stay_short(tmp_path: Path) -> None:
     path = write(tmp_path / "results.json", list(true_results().values()))
     page = report(path, tmp_path, optimal=SPECIAL["optimal"]).page.read_text()
     assert "(paper:1/T)" not in page and "The rules differ" not in page
-    assert one_rule(read_run(path), "none")["tables"] == []
+    assert one_rule(read_run(path), "none") == []
 
 
 def test_tables_plots_and_comparisons_of_results_name_the_rules() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from saferank.reporting.claims import places_of
-from saferank.reporting.data import seconds_by_policy, what_was_run
+from saferank.reporting.data import seconds_table, what_was_run
 from saferank.reporting.reading import Run, read_checked
 from saferank.reporting.sensitivity import sensitivity_rows, sensitivity_tables
 from saferank.reporting.study import study_pairs
@@ -119,11 +119,12 @@ def test_what_was_run_says_everything(folder: Path) -> None:
     rows = dict(what_was_run(run))
     assert rows["seed"] == "3" and rows["peak memory, MB"] == "321" and rows["click models"] == "pbm, cm"
     assert rows["repetitions"] == "20" and rows["cpus"] == "2"
-    assert seconds_by_policy(run) == [("UniRank", "9.0", "75%"), ("KL-UCB-BR", "3.0", "25%")]
+    seconds = seconds_table(run)
+    assert seconds is not None and seconds.rows == [["UniRank", "9.0", "75%"], ["KL-UCB-BR", "3.0", "25%"]]
 
 
 @pytest.mark.parametrize("facts", [None, 3, {"seconds_by_policy": 7}, {"seconds_by_policy": {"a": "x"}}])
 def test_odd_provenance_does_no_harm(facts: object) -> None:
     run = Run(Path("r.json"), [curve("original")], {"machine": "none", "reproduction": facts})
-    assert seconds_by_policy(run) == []
+    assert seconds_table(run) is None
     assert ("rounds", "10,000") in what_was_run(run)

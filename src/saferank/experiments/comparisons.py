@@ -29,13 +29,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from saferank.errors import ArgumentError
-from saferank.experiments.frames import polars_frame
-from saferank.reporting.numbers import Measured, counted, is_clear
+from saferank.experiments.frames import pandas_frame, polars_frame
+from saferank.reporting.numbers import Measured, counted, is_clear, plainly
 from saferank.simulation.results import Result
 from saferank.simulation.runs import MEASURES, Runs
+from saferank.table import Table
 from saferank.verbs import Floats
 
 if TYPE_CHECKING:
+    import pandas
     import polars
 
     from saferank.experiments.plot import Scatter
@@ -92,6 +94,14 @@ class Comparison:
     by_query: list[QueryDifference]
     by_model: list[ModelDifference]
 
+    def to_latex(self) -> str:
+        """The click models as a LaTeX table (booktabs)."""
+        return Comparisons(self.measure, [self], []).to_latex()
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row per query, for pandas."""
+        return pandas_frame(self.to_polars().to_dict(as_series=False))
+
     def to_polars(self) -> "polars.DataFrame":
         """One row per query."""
         names = ("instance", "model", "mean_a", "mean_b", "difference", "stderr", "runs", "outcome")
@@ -112,6 +122,13 @@ def _in_words(found: ModelDifference) -> str:
     tested = "" if found.p_value is None else f", p = {found.p_value:.2g}"
     tested += "" if found.p_holm is None or found.p_holm == found.p_value else f" ({found.p_holm:.2g} after Holm)"
     return f"{found.model}: {within}{across}; {outcomes} on {counted(found.queries, 'query', 'queries')}{tested}"
+
+
+def _cells(found: ModelDifference) -> list[str]:
+    across = "-" if found.stderr_across is None else plainly(found.stderr_across)
+    outcomes = f"{found.wins} {found.ties} {found.losses}" if found.wins + found.ties + found.losses else "-"
+    tested = ["-" if p is None else f"{p:.1g}" for p in (found.p_value, found.p_holm)]
+    return [str(Measured(found.difference, found.stderr_within)), across, outcomes, *tested]
 
 
 def outcomes_in_words(found: ModelDifference) -> str:
@@ -242,6 +259,43 @@ class Comparisons:
     def rows(self) -> list[dict[str, Any]]:
         """One row per pair and click model."""
         return [{"a": pair.a, "b": pair.b, **asdict(each)} for pair in self.pairs for each in pair.by_model]
+
+    def table(self) -> Table:
+        """One row per click model and pair, as a table."""
+        title = (
+            f"{self.measure.replace('_', ' ')}: first policy minus second, same queries, same users; + = - counts "
+            "queries on which the first is better, not clearly different, worse"
+        )
+        pairs = [(pair, each) for pair in self.pairs for each in pair.by_model]
+        models = dict.fromkeys(each.model for _, each in pairs)
+        rows = [[each.model, pair.a, pair.b, *_cells(each)] for m in models for pair, each in pairs if each.model == m]
+        columns = ["model", "first", "second", "± within", "± across", "+ = -", "p", "Holm"]
+        return Table(title, columns, rows, names=3)
+
+    def tail_table(self) -> Table:
+        """One row per click model and policy: quantiles over all runs, and the worst one."""
+        models = [tail.model for tail in self.tails]
+        rows = [
+            [
+                tail.model, tail.policy, f"{tail.runs:,}", *map(plainly, (*tail.quantiles, tail.worst)),
+                f"{tail.worst_instance} {tail.worst_repetition}",
+            ]
+            for tail in sorted(self.tails, key=lambda tail: models.index(tail.model))
+        ]  # fmt: skip
+        levels = [f"{100 * level:g} %" for level in LEVELS]
+        columns = ["model", "policy", "runs", *levels, "worst", "query and run"]
+        return Table(f"{self.measure.replace('_', ' ')} of single runs", columns, rows, names=2)
+
+    def to_latex(self) -> str:
+        """The pairs as a LaTeX table (booktabs)."""
+        return self.table().latex()
+
+    def _repr_html_(self) -> str:
+        return self.table().html() + self.tail_table().html()
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The rows for pandas."""
+        return pandas_frame(self.to_polars().to_dict(as_series=False))
 
     def to_polars(self) -> "polars.DataFrame":
         """The rows as a frame."""

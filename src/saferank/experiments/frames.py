@@ -1,24 +1,22 @@
 """Results as columns in long form, for polars, pandas and Parquet, and the ends of all curves as tables."""
 
-import html as markup
 import io
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from saferank.files import replacing
-from saferank.reporting.claims import endings, final_regret, final_violations
-from saferank.reporting.latex import endings_table
 from saferank.reporting.looks import policy_name
-from saferank.reporting.numbers import Measured, plainly
-from saferank.reporting.pooling import Pooled, pooled
+from saferank.reporting.numbers import plainly
+from saferank.reporting.pooling import endings_table, final_regret, pooled, wrong_certificates
 from saferank.reporting.reading import differing_rules
 from saferank.reporting.runs import NAMES
 from saferank.simulation.results import Result
 from saferank.simulation.runs import MEASURES, Runs
+from saferank.table import Table
 
 if TYPE_CHECKING:
     import pandas
@@ -133,62 +131,30 @@ def _label(curve: Result, parts: Sequence[tuple[str, str]]) -> str:
     return " ".join([curve.policy, *(f"{name}={'none' if value is None else value}" for name, value in values)])
 
 
-HEADINGS = ("model", "policy", "regret", "violations a run", "wrong certificates")
-
-
-class FinalRow(NamedTuple):
-    """The end of one curve."""
-
-    model: str
-    policy: str
-    regret: Measured
-    violations: Measured
-    wrong_certificates: float | None  # None for policies without certificates
-
-    def cells(self) -> tuple[str, ...]:
-        """The row as text; numbers are written alike in every column."""
-        wrong = "-" if self.wrong_certificates is None else plainly(self.wrong_certificates)
-        return self.model, self.policy, str(self.regret), plainly(self.violations.mean), wrong
-
-
-def final_rows(curves: Sequence[Result]) -> list[FinalRow]:
-    """One row per click model and policy."""
-    return [_row(curve) for curve in pooled(curves)]
-
-
-def _row(curve: Pooled) -> FinalRow:
-    wrong = None if curve.wrong_certificates is None else float(curve.wrong_certificates[-1])
-    return FinalRow(curve.model, curve.policy, final_regret(curve), final_violations(curve), wrong)
-
-
 def title(curves: Sequence[Result]) -> str:
-    """What the table shows."""
+    """What the tables show."""
     return f"after {curves[0].rounds[-1]:,} rounds, averaged over instances"
 
 
-def text(curves: Sequence[Result]) -> str:
-    """The table in columns, numbers to the right."""
-    rows = [HEADINGS, *(row.cells() for row in final_rows(curves))]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    return "\n".join("  ".join(_padded(row, widths)).rstrip() for row in rows)
+def long_table(curves: Sequence[Result], headline: str = "") -> Table:
+    """The ends of all curves for a screen or a notebook: one row per click model and policy."""
+    columns = ["model", "policy", "regret", "violations a run", "wrong certificates"]
+    rows = [
+        [
+            each.model,
+            each.policy,
+            str(final_regret(each)),
+            plainly(float(each.violations[-1])),
+            wrong_certificates(each),
+        ]
+        for each in pooled(curves)
+    ]
+    return Table(f"{headline}{title(curves)}", columns, rows, names=2)
 
 
-def _padded(row: Sequence[str], widths: Sequence[int]) -> list[str]:
-    return [cell.ljust(w) if n < 2 else cell.rjust(w) for n, (cell, w) in enumerate(zip(row, widths, strict=True))]
-
-
-def html(curves: Sequence[Result], headline: str) -> str:
-    """The table for a notebook."""
-    head = "".join(f"<th>{heading}</th>" for heading in HEADINGS)
-    rows = ["".join(f"<td>{markup.escape(cell)}</td>" for cell in row.cells()) for row in final_rows(curves)]
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    caption = f"<caption>{markup.escape(headline)}; {title(curves)}</caption>"
-    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def latex(curves: Sequence[Result]) -> str:
-    """A booktabs table: one row per policy, for each click model its regret and violations with standard errors."""
+def wide_table(curves: Sequence[Result]) -> Table:
+    """The ends of all curves for a paper: one row per policy, regret and violations under every click model."""
     together = pooled(curves)
     models = list(dict.fromkeys(curve.model for curve in together))
-    rows = endings(together, dict.fromkeys(curve.policy for curve in together), models, policy_name)
-    return endings_table(rows, models, title(curves))
+    policies = dict.fromkeys(curve.policy for curve in together)
+    return endings_table(together, policies, models, policy_name, title(curves))

@@ -6,9 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saferank.errors import ArgumentError, writing
-from saferank.experiments import frames
 from saferank.experiments.comparisons import Comparison, Comparisons, adjusted, compared, compared_all
-from saferank.experiments.frames import labelled, mean_columns, pandas_frame, polars_frame, run_columns, write_runs
+from saferank.experiments.frames import (
+    labelled,
+    long_table,
+    mean_columns,
+    pandas_frame,
+    polars_frame,
+    run_columns,
+    wide_table,
+    write_runs,
+)
 from saferank.experiments.plot import Plot
 from saferank.reporting.numbers import counted
 from saferank.reporting.runs import RUNS, read_runs
@@ -112,7 +120,7 @@ class Results:
 
     def to_latex(self) -> str:
         """The ends of all curves as a LaTeX table (booktabs), averaged over instances."""
-        return frames.latex(labelled(self.curves))
+        return wide_table(labelled(self.curves)).latex()
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
         """Write ``results.json`` and, beside it, the single runs as Parquet; returns the files.
@@ -146,10 +154,12 @@ class Results:
 
     def __repr__(self) -> str:
         head = "\n".join([self._headline(), *self.left_out])
-        return f"{head}\n{frames.text(labelled(self.curves))}" if self.curves else head
+        return f"{head}\n{long_table(labelled(self.curves)).text()}" if self.curves else head
 
     def _repr_html_(self) -> str:
-        return frames.html(labelled(self.curves), self._headline()) if self.curves else f"<p>{self._headline()}</p>"
+        if not self.curves:
+            return f"<p>{self._headline()}</p>"
+        return long_table(labelled(self.curves), f"{self._headline()}; ").html()
 
     def _headline(self) -> str:
         parts = [

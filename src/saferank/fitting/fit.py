@@ -18,6 +18,7 @@ from saferank.logs import FORMATS, ClickLog, LogSummary, read_log, split
 from saferank.logs.records import check_lengths
 from saferank.logs.tables.passes import pages_by_length
 from saferank.progress import MEGABYTES, Reporter, progress_of
+from saferank.table import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +53,38 @@ class Fit:
             save_errors(beside, self.errors, f"standard errors, bootstrap of {self.replicates} replicates")
         return [out, beside]
 
+    def tables(self) -> list[Table]:
+        """How far EM came, and how well the models foresee held-out pages where they were evaluated."""
+        rows = [
+            [
+                name, str(fitted.iterations), f"{fitted.log_likelihoods[-1]:,.2f}",
+                "-" if fitted.last_change is None else f"{fitted.last_change:+.2g}",
+            ]
+            for name, fitted in self.models.items()
+        ]  # fmt: skip
+        estimation = Table("estimation", ["model", "iterations", "log-likelihood", "last change"], rows)
+        if not self.evaluations:
+            return [estimation]
+        best = max(self.evaluations, key=lambda name: self.evaluations[name].log_likelihood)
+        quality = [
+            [
+                f"{name} *" if name == best else name, f"{found.log_likelihood:.4f}", f"{found.perplexity:.4f}",
+                f"{100 * found.impossible:.1f} %",
+            ]
+            for name, found in self.evaluations.items()
+        ]  # fmt: skip
+        by_position = zip(*(found.perplexities for found in self.evaluations.values()), strict=True)
+        places = [[str(k), *(f"{perplexity:.4f}" for perplexity in row)] for k, row in enumerate(by_position, 1)]
+        columns = ["model", "log-likelihood a page", "perplexity", "impossible pages"]
+        return [
+            estimation,
+            Table(f"{self.held_out:,} held-out pages (* the best model)", columns, quality),
+            Table("perplexity by position", ["position", *self.evaluations], places),
+        ]
+
     def __repr__(self) -> str:
-        size = f"{len(self.queries)} queries, {self.iterations} iterations"
-        head = f"Fit of {', '.join(self.models)} to {self.log}: {size}"
-        lines = [f"{name}: log-likelihood {fitted.log_likelihoods[-1]:,.2f}" for name, fitted in self.models.items()]
-        return "\n".join([head, *lines])
+        head = f"Fit of {', '.join(self.models)} to {self.log}: {len(self.queries)} queries"
+        return "\n\n".join([head, *(f"{table.title}\n{table.text()}" for table in self.tables())])
 
 
 def fit(

@@ -7,16 +7,14 @@ from saferank.files import write_atomically
 from saferank.forecasting.playing import FATES
 from saferank.forecasting.worlds import DAYS, DEADLINES
 from saferank.reporting.figures.forecast import decided_figure, queries_figure, weeks_figure
-from saferank.reporting.figures.panels import inline_svg
 from saferank.reporting.looks import model_name, policy_name
 from saferank.reporting.numbers import plainly
 from saferank.reporting.page import render
-from saferank.reporting.sections import Picture, Section, write_figure_files
+from saferank.reporting.sections import Section, Studio
+from saferank.table import Table
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from saferank.forecasting.outcome import Band, Forecast, PolicyForecast
+    from saferank.forecasting.outcome import Band, Forecast
 
 MOST_QUERIES = 25
 """So many queries have a row of their own: those with the largest effect, in either direction."""
@@ -24,21 +22,20 @@ MOST_QUERIES = 25
 
 def write_page(found: "Forecast", out: Path) -> None:
     """Write the page and its figures into ``out``."""
-    content = {
-        "title": f"Safe re-ranking on {found.log}: a forecast",
-        "subtitle": _subtitle(found),
-        "forecast": found,
-        "summary": _summary(found),
-        "policies": [_row(found, policy) for policy in found.policies],
-        "decided": [_decided(policy) for policy in found.policies],
-        "figures": _figures(found, out),
-        "queries": _query_rows(found),
-        "models": sorted(found.log_likelihoods.items(), key=lambda pair: -pair[1]),
-        "facts": _facts(found),
-        "days": DAYS,
-        "deadlines": DEADLINES,
-    }
-    write_atomically(out / "forecast.html", render("forecast.html", **content))
+    text = render(
+        "forecast.html",
+        title=f"Safe re-ranking on {found.log}: a forecast",
+        subtitle=_subtitle(found),
+        forecast=found,
+        summary=_summary(found),
+        figures=_figures(found, Studio(out)),
+        policies=[_policies(found), _decided(found)],
+        queries=_queries(found),
+        models=_models(found),
+        facts=_facts(found),
+        days=DAYS,
+    )
+    write_atomically(out / "forecast.html", text)
 
 
 def _subtitle(found: "Forecast") -> list[str]:
@@ -71,17 +68,24 @@ def _summary(found: "Forecast") -> dict[str, str]:
     }
 
 
-def _row(found: "Forecast", policy: "PolicyForecast") -> dict[str, str]:
+def _policies(found: "Forecast") -> Table:
     base = found.production_clicks_a_day
-    return {
-        "name": policy_name(policy.policy),
-        "first": _clicks(policy.weeks[0]),
-        "last": _clicks(policy.weeks[-1]),
-        "relative": _percent(policy.weeks[-1].scaled(1 / base)),
-        "whole": _clicks(policy.whole),
-        "worst": f"{policy.worst_page:.3f} ({policy.worst_query})",
-        "cost": "-" if policy.right_cost is None else _percent(policy.right_cost),
-    }
+    rows = [
+        [
+            policy_name(policy.policy), _clicks(policy.weeks[0]), _clicks(policy.weeks[-1]),
+            _percent(policy.weeks[-1].scaled(1 / base)), _clicks(policy.whole),
+            f"{policy.worst_page:.3f} ({policy.worst_query})",
+            "-" if policy.right_cost is None else _percent(policy.right_cost),
+        ]
+        for policy in found.policies
+    ]  # fmt: skip
+    caption = (
+        f"Extra clicks a day with bands of 90 %. Production has {base:,.0f} clicks a day on these queries. The worst "
+        "page is the lowest expected clicks of any page of any run, relative to production's on the same query. The "
+        f"cost is the change of clicks over {DAYS} days on queries whose ranking is already right, within 1 %."
+    )
+    weeks = ["first week", "last week", "last week, %", f"all {DAYS} days"]
+    return Table("Policies", ["policy", *weeks, "worst page (query)", "cost if right"], rows, caption)
 
 
 def _clicks(band: "Band") -> str:
@@ -93,58 +97,80 @@ def _percent(band: "Band") -> str:
     return f"{estimate:+.1f} % ({low:+.1f} to {high:+.1f})"
 
 
-def _decided(policy: "PolicyForecast") -> tuple[str, list[str]]:
-    cells = []
-    for days in DEADLINES:
-        counts = [policy.decided[days][fate] for fate in FATES]
-        cells += [f"{count.mean:.1f} ({count.low:.0f} to {count.high:.0f})" for count in counts]
-    return policy_name(policy.policy), cells
-
-
-def _query_rows(found: "Forecast") -> list[dict[str, str]]:
-    first = found.policies[0]
-    return [
-        {
-            "id": query.id,
-            "pages": plainly(query.pages_a_day),
-            "clicks": f"{query.production_clicks:.3f}",
-            "room": f"{100 * (query.best_clicks / query.production_clicks - 1):+.1f} %",
-            "extra": _clicks(first.by_query[query.id]),
-        }
-        for query in sorted(found.queries, key=lambda each: -abs(first.by_query[each.id].estimate))[:MOST_QUERIES]
-    ]
-
-
-def _figures(found: "Forecast", out: Path) -> list[Section]:
-    weeks = weeks_figure({policy.policy: policy.weeks for policy in found.policies})
-    decided = decided_figure(
-        {
-            policy.policy: {days: [policy.decided[days][fate].mean for fate in FATES] for days in DEADLINES}
-            for policy in found.policies
-        }
+def _decided(found: "Forecast") -> Table:
+    rows = []
+    for policy in found.policies:
+        counts = [policy.decided[days][fate] for days in DEADLINES for fate in FATES]
+        cells = [f"{count.mean:.1f} ({count.low:.0f} to {count.high:.0f})" for count in counts]
+        rows.append([policy_name(policy.policy), *cells])
+    caption = (
+        f"Queries that decide, of {len(found.queries)}: mean over runs on the fitted model (5 to 95 % of runs on drawn "
+        "logs). Changed: by the deadline a certificate says that an item is better than one which production shows "
+        "above it. Confirmed: no such, and the certificates together say that every item is better than the next one. "
+        "Open: the others."
     )
+    groups = [("", 1), *((f"{days} days", len(FATES)) for days in DEADLINES)]
+    return Table("Queries that decide", ["policy", *FATES * len(DEADLINES)], rows, caption, groups)
+
+
+def _queries(found: "Forecast") -> Table:
     first = found.policies[0]
+    rows = [
+        [
+            query.id, plainly(query.pages_a_day), f"{query.production_clicks:.3f}",
+            f"{100 * (query.best_clicks / query.production_clicks - 1):+.1f} %", _clicks(first.by_query[query.id]),
+        ]
+        for query in sorted(found.queries, key=lambda each: -abs(first.by_query[each.id].estimate))[:MOST_QUERIES]
+    ]  # fmt: skip
+    caption = (
+        f"{len(rows)} of {len(found.queries)} queries, the largest effects first. Room: what the best ranking has "
+        "beyond production's, under the fitted model; a noisy fit shows more room than there is."
+    )
+    columns = ["query", "pages a day", "production's clicks a page", "room", "extra clicks a day, last week"]
+    return Table("Queries", columns, rows, caption)
+
+
+def _models(found: "Forecast") -> Table | None:
+    best_first = sorted(found.log_likelihoods.items(), key=lambda pair: -pair[1])
+    caption = (
+        "Click models on a quarter of the pages, which was held out: log-likelihood of a page. The best was taken. "
+        "Models that hold some page for impossible are left out."
+    )
+    rows = [[model_name(name), f"{value:.4f}"] for name, value in best_first]
+    return Table("Click models", ["click model", "log-likelihood"], rows, caption) if rows else None
+
+
+def _figures(found: "Forecast", studio: Studio) -> list[Section]:
+    first = found.policies[0]
+    weeks = weeks_figure({policy.policy: policy.weeks for policy in found.policies})
+    means = {
+        policy.policy: {days: [policy.decided[days][fate].mean for fate in FATES] for days in DEADLINES}
+        for policy in found.policies
+    }
     ordered = sorted(first.by_query.items(), key=lambda pair: -pair[1].estimate)
     shown = dict(ordered if len(ordered) <= MOST_QUERIES else [*ordered[:20], *ordered[-5:]])
-    queries = queries_figure(first.policy, shown)
     which = "" if len(ordered) == len(shown) else " The 20 with the most and the 5 with the fewest."
-    captions = {
-        "weeks": "Expected clicks beyond production's on the queries of the forecast; bands of 90 %.",
-        "decided": "Mean number over runs on the fitted model. Changed (filled): a certificate put an item above one "
-        "that production shows above it. Confirmed (hatched): certificates say that production's order is right "
-        "throughout. The others are open (empty).",
-        "queries": f"Extra clicks a day in the last week, with bands of 90 %.{which}",
-    }
-    return [
-        _section("weeks", "Extra clicks a day, week by week", weeks, out, captions["weeks"]),
-        _section("decided", "Queries that decide", decided, out, captions["decided"]),
-        _section("queries", f"{policy_name(first.policy)} query by query", queries, out, captions["queries"]),
-    ]
-
-
-def _section(key: str, title: str, figure: "Figure", out: Path, caption: str) -> Section:
-    files = write_figure_files(figure, out, f"forecast-{key}")
-    return Section(key, title, caption, [Picture(inline_svg(figure, key), f"{title}. {caption}")], files)
+    drawn = {
+        "Extra clicks a day, week by week": (
+            "weeks", weeks, "Expected clicks beyond production's on the queries of the forecast; bands of 90 %.",
+        ),
+        "Queries that decide": (
+            "decided", decided_figure(means),
+            "Mean number over runs on the fitted model. Changed (filled): a certificate put an item above one that "
+            "production shows above it. Confirmed (hatched): certificates say that production's order is right "
+            "throughout. The others are open (empty).",
+        ),
+        f"{policy_name(first.policy)} query by query": (
+            "queries", queries_figure(first.policy, shown),
+            f"Extra clicks a day in the last week, with bands of 90 %.{which}",
+        ),
+    }  # fmt: skip
+    sections = []
+    for number, (title, (key, figure, caption)) in enumerate(drawn.items(), 1):
+        parts = [(figure, f"{title}. {caption}")]
+        drawing = studio.drawing(key, f"Figure {number}", caption, figure, parts, f"forecast-{key}")
+        sections.append(Section(f"figure-{key}", title, drawing=drawing))
+    return sections
 
 
 def _facts(found: "Forecast") -> list[tuple[str, Any]]:

@@ -19,8 +19,8 @@ from saferank.logs.formats.fields import Ids
 from saferank.logs.formats.sessions import SessionsReader
 from saferank.logs.formats.sniffing import EXPECTED, check_format
 from saferank.logs.formats.ubi import UbiReader
-from saferank.logs.formats.yandex import Personalized, Relevance, YandexReader
-from saferank.logs.records import LONGEST_PAGE, RANKING_LENGTH, ClickLog, LogError, LogSummary
+from saferank.logs.formats.yandex import YandexReader, personalized, relevance
+from saferank.logs.records import RANKING_LENGTH, ClickLog, LogError, LogSummary
 from saferank.logs.tables.batch import PageBatch, ReaderCounts, bad_lines
 from saferank.logs.tables.hashed_rows import heaviest
 from saferank.logs.tables.passes import (
@@ -56,8 +56,8 @@ class LogReader(Protocol):
 
 
 FORMATS: dict[str, Callable[[Path, int], LogReader]] = {
-    "yandex-personalized": lambda path, chunk: YandexReader(Personalized(LONGEST_PAGE), path, chunk),
-    "yandex-relevance": lambda path, chunk: YandexReader(Relevance(LONGEST_PAGE), path, chunk),
+    "yandex-personalized": lambda path, chunk: YandexReader(personalized(), path, chunk),
+    "yandex-relevance": lambda path, chunk: YandexReader(relevance(), path, chunk),
     "sessions": SessionsReader,
     "ubi": UbiReader,
     "ga4": lambda path, chunk: TableReader(GA4, path, chunk),

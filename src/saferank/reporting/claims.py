@@ -12,13 +12,13 @@ it is *not run*. Questions are asked under the paper's two click models, and und
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from saferank.reporting.looks import PAPER_MODELS, model_name, policy_name
 from saferank.reporting.numbers import Measured, freedom_of, student
-from saferank.reporting.pooling import Pooled, pooled
+from saferank.reporting.pooling import Pooled, final_regret, final_violations, pooled
 from saferank.reporting.reading import ReportError, Run
 
 ALL, OPTIMAL, NONE_OF_BEST = "all", "optimal", "none_of_best"
@@ -27,6 +27,15 @@ PHRASES = {
     OPTIMAL: "on the query whose original ranking is optimal",
     NONE_OF_BEST: "on the query whose original ranking holds none of the best",
 }
+PAPER_SAYS = {
+    ALL: "all four learn and end below OriginalRank, TopRank and UniRank below KL-UCB-BR, and KL-UCB-BR below "
+    "BubbleRank; but TopRank and UniRank violate safety, which the other two never do.",
+    OPTIMAL: "OriginalRank has no regret; KL-UCB-BR and BubbleRank, which are safe, end below TopRank and UniRank, and "
+    "KL-UCB-BR ends below BubbleRank.",
+    NONE_OF_BEST: "TopRank and UniRank end below KL-UCB-BR, and KL-UCB-BR below BubbleRank; under CM, KL-UCB-BR "
+    "improves clearly on OriginalRank, and BubbleRank hardly.",
+}
+"""What the paper says of its three figures, in words; ``PAPER`` has it as data."""
 _SHORTFALL = {OPTIMAL: "wrong_pairs", NONE_OF_BEST: "best_missing"}
 
 
@@ -322,27 +331,6 @@ def _answer(question: Question, model: str, place: Place | None) -> Claim | NotR
         return NotRun(question, model, f"there are no results of {' and '.join(missing)} under {model_name(model)}")
     found = [curve for curve in curves.values() if curve is not None]
     return Claim(question, model, _JUDGES[question.says](*found))
-
-
-def final_regret(curve: Pooled) -> Measured:
-    """Regret at the last checkpoint."""
-    stderr = curve.regret_stderr
-    return Measured(float(curve.regret[-1]), None if stderr is None else float(stderr[-1]), curve.regret_freedom)
-
-
-def endings(
-    curves: Sequence[Pooled], policies: Iterable[str], models: Sequence[str], name: Callable[[str], str]
-) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Every policy by this name, with its regret and violations under every click model."""
-    ends = {(c.policy, c.model): (str(final_regret(c)), str(final_violations(c))) for c in curves}
-    return [(name(policy), [ends.get((policy, model), ("-", "-")) for model in models]) for policy in policies]
-
-
-def final_violations(curve: Pooled) -> Measured:
-    """Violations a run up to the last checkpoint."""
-    stderr = curve.violations_stderr
-    error = None if stderr is None else float(stderr[-1])
-    return Measured(float(curve.violations[-1]), error, curve.violations_freedom)
 
 
 _JUDGES: dict[str, Callable[..., Judgement]] = {

@@ -7,6 +7,7 @@ from typing import Any, TypeGuard
 from saferank.reporting.looks import model_name, policy_name, shortened
 from saferank.reporting.numbers import counted, plainly
 from saferank.reporting.reading import Run
+from saferank.table import Table
 
 _DIGITS = 12
 """Of a SHA-256, enough to tell files apart."""
@@ -125,6 +126,20 @@ def fits_of(run: Run) -> dict[str, ModelFit]:
     return {model: ModelFit(model, **each) for model, each in facts.items() if isinstance(each, Mapping)}
 
 
+def fits_table(fits: Mapping[str, ModelFit]) -> Table | None:
+    """How the click models fit; None for results that do not say."""
+    if not fits:
+        return None
+    caption = (
+        f"How the click models fit the log, on {next(iter(fits.values())).held_out:,} held-out pages. Perplexity is 1 "
+        "for a prophet and 2 for a fair coin; impossible pages have probability 0 under the model; the last column is "
+        "the median standard error of the attractions that are played."
+    )
+    columns = ["click model", "perplexity", "impossible pages", "attraction"]
+    rows = [[model_name(model), *fit.cells] for model, fit in fits.items()]
+    return Table("How the click models fit", columns, rows, caption)
+
+
 _TITLES = {
     "command": "command",
     "version": "saferank",
@@ -166,15 +181,17 @@ def what_was_run(run: Run) -> list[tuple[str, str]]:
     return rows + ([(str(name), in_words(value)) for name, value in machine.items()] if _is_object(machine) else [])
 
 
-def seconds_by_policy(run: Run) -> list[tuple[str, str, str]]:
-    """Name, seconds and share of every algorithm, the slowest first; empty when it was not measured."""
+def seconds_table(run: Run) -> Table | None:
+    """Seconds and share of every algorithm, the slowest first; None when it was not measured."""
     measured = run.reproduction.get("seconds_by_policy")
-    if not _is_object(measured):
-        return []
-    seconds = {policy: float(value) for policy, value in measured.items() if isinstance(value, int | float)}
+    known = measured.items() if _is_object(measured) else ()
+    seconds = {policy: float(value) for policy, value in known if isinstance(value, int | float)}
     total = sum(seconds.values())
+    if not total:
+        return None
     slowest_first = sorted(seconds.items(), key=lambda pair: -pair[1])
-    return [(policy_name(name), f"{value:,.1f}", f"{value / total:.0%}") for name, value in slowest_first if total]
+    rows = [[policy_name(name), f"{value:,.1f}", f"{value / total:.0%}"] for name, value in slowest_first]
+    return Table("Seconds by algorithm", ["algorithm", "seconds", "share"], rows)
 
 
 def in_words(value: object) -> str:

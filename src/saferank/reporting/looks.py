@@ -14,6 +14,8 @@ INK, FAINT, ZERO = "#1c1c22", "#d7d7de", "#f1f1f4"
 _IN_THE_DARK = {INK: "#ececf1", FAINT: "#3b3c46", ZERO: "#2a2b34"}
 
 PAPER_MODELS = ("pbm", "cm")
+ORIGINAL = "original"
+"""The policy that shows the original ranking forever: production."""
 
 
 _OTHERS = (

@@ -104,3 +104,12 @@ def ratio(above: Measured, below: Measured) -> Measured | None:
     if above.stderr is None or below.stderr is None:
         return Measured(value, None)
     return Measured(value, math.hypot(above.stderr, value * below.stderr) / below.mean)
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Parts of a sentence in a row.
+
+    >>> listed(["a", "b", "c"]), listed(["a"])
+    ('a, b and c', 'a')
+    """
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)

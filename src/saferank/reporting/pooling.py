@@ -1,4 +1,4 @@
-"""Averages over instances.
+"""Averages over instances, and the ends of averaged curves as a table.
 
 With means m_i and standard errors e_i of n instances, whose runs are independent of each other,
 
@@ -8,13 +8,15 @@ the error of the average over *these* instances, not over queries in general.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from saferank.reporting.numbers import freedom_of
+from saferank.reporting.looks import model_name
+from saferank.reporting.numbers import Measured, freedom_of, plainly
 from saferank.simulation.results import Result
+from saferank.table import BEST, Cell, Table
 from saferank.verbs import Floats, Ints
 
 
@@ -83,3 +85,44 @@ def stderr_of(columns: Sequence[Sequence[float | None]]) -> Floats | None:
 def _mean_if_any(columns: list[list[float] | None]) -> Floats | None:
     known = [column for column in columns if column is not None]
     return mean_of(known) if known else None
+
+
+def final_regret(curve: Pooled) -> Measured:
+    """Regret at the last checkpoint."""
+    stderr = None if curve.regret_stderr is None else float(curve.regret_stderr[-1])
+    return Measured(float(curve.regret[-1]), stderr, curve.regret_freedom)
+
+
+def final_violations(curve: Pooled) -> Measured:
+    """Violations a run up to the last checkpoint."""
+    stderr = None if curve.violations_stderr is None else float(curve.violations_stderr[-1])
+    return Measured(float(curve.violations[-1]), stderr, curve.violations_freedom)
+
+
+def wrong_certificates(curve: Pooled) -> str:
+    """Certificates a run that were wrong; a dash for policies without any."""
+    return "-" if curve.wrong_certificates is None else plainly(float(curve.wrong_certificates[-1]))
+
+
+def least(curves: Iterable[Pooled]) -> Pooled | None:
+    """The curve that ends lowest."""
+    return min(curves, key=lambda curve: float(curve.regret[-1]), default=None)
+
+
+def endings_table(
+    curves: Sequence[Pooled], policies: Iterable[str], models: Sequence[str], name: Callable[[str], str], title: str,
+    key: str = "endings", caption: str = "",
+) -> Table:  # fmt: skip
+    """Every policy by this name, with its regret and violations under every click model; the least regret is marked."""
+    ends = {(curve.policy, curve.model): curve for curve in curves}
+    best = {model: least([curve for curve in curves if curve.model == model]) for model in models}
+
+    def cells(policy: str, model: str) -> list[str | Cell]:
+        curve = ends.get((policy, model))
+        if curve is None:
+            return ["-", "-"]
+        return [Cell(str(final_regret(curve)), BEST if curve is best[model] else ""), str(final_violations(curve))]
+
+    rows = [[name(policy), *(cell for model in models for cell in cells(policy, model))] for policy in policies]
+    columns = ["policy", *["regret", "violations"] * len(models)]
+    return Table(title, columns, rows, caption, [("", 1), *((model_name(model), 2) for model in models)], key=key)

@@ -129,6 +129,22 @@ class Run:
         facts = self.provenance.get("reproduction", {})
         return facts if isinstance(facts, dict) else {}
 
+    @property
+    def rule(self) -> str | None:
+        """The decision rule of the run: the one that a reproduction names, else the first."""
+        named = self.reproduction.get("rule")
+        return named if isinstance(named, str) else next((r.rule for r in self.results if r.rule), None)
+
+    def companion(self, name: str) -> "Run | str":
+        """The results file beside this one that a reproduction calls by this name, or why there is none."""
+        file = self.reproduction.get(name)
+        if not isinstance(file, str) or Path(file).name != file:
+            return "These results name no such runs; saferank reproduce makes them."
+        path = self.path.parent / file
+        if not path.is_file():
+            return f"{file} is not beside {self.path.name}; put it back, or run saferank reproduce."
+        return read_checked(path)
+
 
 def differing_rules(results: Sequence[Result]) -> dict[str, str]:
     """The rule of each policy that takes one, where they differ: curves at different rules must say so."""

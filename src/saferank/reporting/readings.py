@@ -6,7 +6,6 @@ every claim about the special queries is judged again: some that failed may hold
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 from saferank.reporting.claims import (
     ALL,
@@ -17,14 +16,15 @@ from saferank.reporting.claims import (
     Claim,
     NotRun,
     Place,
+    Question,
     Verdict,
-    final_regret,
     judge_claims,
 )
 from saferank.reporting.looks import model_name, policy_name
 from saferank.reporting.numbers import Measured, ratio
-from saferank.reporting.pooling import pooled
+from saferank.reporting.pooling import final_regret, pooled
 from saferank.simulation.results import Result
+from saferank.table import Cell, Row, Table
 
 WORDS = {
     "all-candidates": "candidates: all unranked items, beaten ones too",
@@ -132,6 +132,8 @@ def in_short(explanation: OtherReading) -> str:
     return f"Of {than}'s regret under {model}, {who} has {each}{rest}."
 
 
+_WITHOUT_NOISE = 1e6
+"""Standard errors beyond which a difference has hardly any."""
 _WORDS = {
     HOLDS: ("holds", "hold"),
     FAILS: ("does not hold", "do not hold"),
@@ -139,31 +141,40 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True)
-class ClaimRow:
-    """A claim in words, with its verdict under each click model."""
-
-    text: str
-    cells: list[Claim | None]
-    reasons: list[str]
-    """For every cell why it has no claim; empty where it has one."""
+LOOKS = {HOLDS: "holds", FAILS: "fails", UNDECIDED: "open"}
 
 
-def claim_tables(
-    claims: Sequence[Claim], models: Sequence[str], not_run: Sequence[NotRun] = ()
-) -> dict[str, list[ClaimRow]]:
-    """Rows by place, for the given click models; places without any claim are left out."""
+def claims_table(
+    claims: Sequence[Claim],
+    models: Sequence[str],
+    not_run: Sequence[NotRun] = (),
+    weak: Mapping[str, str] | None = None,
+) -> Table:
+    """Every claim with its verdict under these click models, by place; places without any claim are left out.
+
+    ``weak`` is what stands below the name of a click model that does not fit.
+    """
     why = {(each.question, each.model): f"not run: {each.reason}" for each in not_run}
-    wanted = [claim for claim in claims if claim.model in models]
-    tables: dict[str, list[ClaimRow]] = {}
-    for question, group in groupby(wanted, key=lambda claim: claim.question):
-        by_model = {claim.model: claim for claim in group}
-        only = ", ".join(map(model_name, question.models or ()))
-        without = f"claimed under {only} only" if only else "not run"
-        reasons = ["" if model in by_model else why.get((question, model), without) for model in models]
-        row = ClaimRow(question.text, [by_model.get(model) for model in models], reasons)
-        tables.setdefault(PHRASES[question.place], []).append(row)
-    return tables
+    found = {(claim.question, claim.model): claim for claim in claims if claim.model in models}
+
+    def cell(question: Question, model: str) -> Cell:
+        claim = found.get((question, model))
+        if claim is None:
+            only = ", ".join(map(model_name, question.models or ()))
+            without = f"claimed under {only} only" if only else "not run"
+            return Cell("-", detail=why.get((question, model), without))
+        difference = claim.standard_errors
+        noisy = difference is not None and 0 < abs(difference) < _WITHOUT_NOISE
+        return Cell(claim.verdict, LOOKS[claim.verdict], f"({difference:,.1f})" if noisy else "", claim.numbers)
+
+    rows: list[Row] = []
+    for place, phrase in PHRASES.items():
+        questions = dict.fromkeys(question for question, _ in found if question.place == place)
+        rows += [[f"{phrase[:1].upper()}{phrase[1:]}"]] if questions else []
+        rows += [[question.text, *(cell(question, model) for model in models)] for question in questions]
+    columns: Row = ["claim", *(Cell(model_name(model), detail=(weak or {}).get(model, "")) for model in models)]
+    title = "The paper's claims; in brackets the difference in standard errors"
+    return Table(title, columns, rows, names=len(columns), key="claims")
 
 
 def headline(claims: Sequence[Claim], data: str, not_run: int = 0) -> str:
@@ -194,6 +205,6 @@ def in_standard_errors(difference: float | None) -> str:
     """
     if difference is None:
         return "standard error unknown"
-    if abs(difference) > 1e6:
+    if abs(difference) > _WITHOUT_NOISE:
         return "without noise"
     return f"{difference:,.1f} standard errors"

@@ -6,15 +6,16 @@ behind an instance is another order for ties, and any rule other than the run's 
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from saferank.reporting.claims import ALL, PHRASES, Place, endings, final_regret, final_violations
-from saferank.reporting.looks import policy_name
-from saferank.reporting.numbers import Measured, ratio
-from saferank.reporting.pooling import Pooled, pooled
+from saferank.reporting.claims import ALL, PHRASES, Place
+from saferank.reporting.looks import model_name, policy_name
+from saferank.reporting.numbers import Measured, counted, ratio
+from saferank.reporting.pooling import final_regret, final_violations, pooled, wrong_certificates
 from saferank.reporting.reading import Run
 from saferank.reporting.readings import WORDS
+from saferank.reporting.sections import Section
 from saferank.simulation.results import Result
+from saferank.table import DEFAULT, Cell, Table
 
 REVERSED = " (candidates reversed)"
 
@@ -45,8 +46,7 @@ class Effect:
     regret: Measured
     ratio: Measured | None
     violations: Measured
-    wrong_certificates: float | None
-    queries: int
+    wrong_certificates: str
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,45 @@ class Row:
     words: str
     is_default: bool
     effects: list[Effect | None]
+
+
+def sensitivity_section(
+    run: Run, companion: Run | str, without: Collection[str], places: Mapping[str, Place]
+) -> Section:
+    """Each variant beside the default, where such runs are beside the results."""
+    title = "Sensitivity to what the paper leaves open"
+    if isinstance(companion, str):
+        return Section("sensitivity", title, left_out=f"Left out. {companion}", short="Sensitivity")
+    kept = [result for result in companion.results if result.policy.partition(":")[0] not in without]
+    part = Run(companion.path, kept, companion.provenance)
+    made = sensitivity_tables(part, run.rule, run.results, places) if kept else []
+    if not made:
+        return Section("sensitivity", title, left_out="Left out. There is nothing to compare.", short="Sensitivity")
+    words = (
+        "The decision rule and its parameter, the order in which ties are broken, which unranked items BubbleRank may "
+        "try, and whether an item that is not shown can lose a duel. Each row changes one thing; the ratio is to the "
+        "default on the same queries."
+    )
+    tables = [_table(name, rows, part.models, f"sensitivity-{n}") for n, (name, rows) in enumerate(made, 1)]
+    return Section("sensitivity", title, [words], tables=tables, short="Sensitivity")
+
+
+def _table(title: str, rows: Sequence[Row], models: Sequence[str], key: str) -> Table:
+    def cells(effect: Effect | None, look: str) -> list[Cell]:
+        texts = ("not run", "", "", "")
+        if effect is not None:
+            texts = (str(effect.regret), str(effect.ratio or ""), str(effect.violations), effect.wrong_certificates)
+        return [Cell(text, look) for text in texts]
+
+    columns = ["algorithm", "variant", *["regret", "ratio", "violations", "wrong certificates"] * len(models)]
+    looks = [DEFAULT if row.is_default else "" for row in rows]
+    made = [
+        [Cell(row.policy, look), Cell(row.words, look), *(c for effect in row.effects for c in cells(effect, look))]
+        for row, look in zip(rows, looks, strict=True)
+    ]
+    caption = f"{title[:1].upper()}{title[1:]}: at the last round, averaged over queries; ± one standard error."
+    groups = [("", 2), *((model_name(model), 4) for model in models)]
+    return Table(f"Sensitivity: {title}", columns, made, caption, groups, names=2, key=key)
 
 
 def variant_of(result: Result) -> Variant:
@@ -70,7 +109,7 @@ def sensitivity_tables(
 ) -> list[tuple[str, list[Row]]]:
     """All queries that were varied together, then each special query alone: a title and rows for each."""
     queries = {_query(result) for result in run.results}
-    together = f"{len(queries)} {'query' if len(queries) == 1 else 'queries'} together"
+    together = f"{counted(len(queries), 'query', 'queries')} together"
     tables: list[tuple[str, Collection[str], Collection[str]]] = [(together, queries, run.models)]
     for key, place in places.items():
         proper = [model for model in run.models if model not in place.lapses]
@@ -116,45 +155,8 @@ def _effect(variant: Variant, default: Variant, model: str, run: Run, main: Sequ
     compared = None
     if variant != default and own.keys() <= usual.keys():
         (base,) = pooled([usual[query] for query in own])
-        compared = ratio(final_regret(curve), final_regret(base)) if _same_length(curve, base) else None
-    wrong = None if curve.wrong_certificates is None else float(curve.wrong_certificates[-1])
-    return Effect(final_regret(curve), compared, final_violations(curve), wrong, curve.instances)
-
-
-@dataclass(frozen=True)
-class OneRule:
-    """Every policy that was played with a rule, on the same queries; those that take none beside them."""
-
-    rule: str
-    queries: int
-    rows: list[tuple[str, list[tuple[str, str]]]]  # a name, and by click model regret and violations
-
-
-def one_rule(main: Run, companion: Run | str) -> dict[str, Any]:
-    """How curves differ in rule, and all of them at one rule, as far as the sensitivity runs have them."""
-    rules = main.rules
-    words = ", ".join(f"{policy_name(policy)} by {rule}" for policy, rule in rules.items())
-    others = [] if isinstance(companion, str) else [r for r in companion.results if not r.instance.endswith(REVERSED)]
-    tables = [_at_rule(rule, main, others) for rule in dict.fromkeys(rules.values())]
-    return {"words": words, "tables": [table for table in tables if table is not None]}
-
-
-def _at_rule(rule: str, main: Run, others: Sequence[Result]) -> OneRule | None:
-    """None where no other policy was played with this rule than in the main results."""
-    own = {p: [r for r in main.results if r.policy == p] for p in main.policies if main.rules.get(p, rule) == rule}
-    moved = {p: [r for r in others if (r.policy, r.rule) == (p, rule)] for p in main.policies if p not in own}
-    there = {policy: results for policy, results in {**own, **moved}.items() if results}
-    if not any(moved.values()) or not any(policy in main.rules for policy in own):
-        return None
-    played = [{(r.model, r.instance) for r in results} for results in there.values()]
-    common = set.intersection(*played)
-    curves = pooled([r for results in there.values() for r in results if (r.model, r.instance) in common])
-    rows = endings(curves, [policy for policy in main.policies if policy in there], main.models, policy_name)
-    return OneRule(rule, len({instance for _, instance in common}), rows)
-
-
-def _same_length(one: Pooled, other: Pooled) -> bool:
-    return bool(one.rounds[-1] == other.rounds[-1])
+        compared = ratio(final_regret(curve), final_regret(base)) if curve.rounds[-1] == base.rounds[-1] else None
+    return Effect(final_regret(curve), compared, final_violations(curve), wrong_certificates(curve))
 
 
 def _query(result: Result) -> str:

@@ -16,14 +16,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saferank.reporting.looks import curve_name, policy_name
-from saferank.reporting.numbers import freedom_of, is_clear, plainly
+from saferank.reporting.claims import SAFE
+from saferank.reporting.figures.by_query import by_query_figure
+from saferank.reporting.looks import ORIGINAL, curve_name, model_name, policy_name
+from saferank.reporting.numbers import counted, freedom_of, is_clear, listed, plainly
+from saferank.reporting.reading import Run
 from saferank.reporting.runs import Key, measure_of
+from saferank.reporting.sections import Section, Studio
 from saferank.simulation.results import Result
 from saferank.simulation.runs import Runs
-from saferank.verbs import Floats, Ints
+from saferank.table import Table
+from saferank.verbs import Ints
 
-ORIGINAL = "original"
 _NOTHING = 1e-6
 BETTER, EQUAL, WORSE = "better", "equal", "worse"
 
@@ -53,9 +57,9 @@ class Spread:
         """False where single repetitions leave everything open."""
         return all(each.outcome is not None for each in self.shares)
 
-    def count(self, outcome: str) -> int | str:
-        """On how many queries; a dash where nothing is judged."""
-        return sum(each.outcome == outcome for each in self.shares) if self.judged else "-"
+    def count(self, outcome: str) -> int:
+        """On how many queries."""
+        return sum(each.outcome == outcome for each in self.shares)
 
     @property
     def counts(self) -> str:
@@ -148,66 +152,89 @@ def finding(found: Mapping[str, Sequence[Spread]], policies: Sequence[str]) -> l
         own = [each for of_model in found.values() for each in of_model if each.policy == policy and each.judged]
         each = [f"{s.count(WORSE)} of {len(s.shares)} under {s.model.upper()}" for s in own]
         if each:
-            sentences.append(f"{curve_name(policy)} has more regret than {policy_name(ORIGINAL)} on {_and(each)}.")
+            sentences.append(f"{curve_name(policy)} has more regret than {policy_name(ORIGINAL)} on {listed(each)}.")
     return sentences
 
 
-def _and(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+def by_query_section(run: Run, runs: Mapping[Key, Runs] | str, studio: Studio) -> Section:
+    """Every policy beside OriginalRank on every query."""
+    found = spreads(run.results, None if isinstance(runs, str) else runs)
+    original, title = policy_name(ORIGINAL), "Query by query"
+    if not found:
+        return Section(
+            "by-query", title, left_out=f"Left out. There are no results of another policy beside {original}."
+        )
+    found = {model: found[model] for model in run.models if model in found}
+    caption = (
+        f"Regret of each policy on each query at the last round, as a share of {original}'s on the same query; each "
+        f"dot is a query, sorted. Dots on the shaded side are queries on which the policy has more regret than showing "
+        f"the original ranking forever. Triangles at the edge lie beyond it; there {original} has no regret, or hardly "
+        "any."
+    )
+    parts = [(by_query_figure({model: own}), _in_one_breath(model, own)) for model, own in found.items()]
+    drawing = studio.drawing("by_query", "Figure 4", caption, by_query_figure(found, studio.options), parts)
+    hidden = "Means over queries hide the queries on which a policy costs clicks."
+    words = " ".join([hidden, *finding(found, [policy for policy in run.policies if policy in SAFE])])
+    return Section("by-query", title, [words], drawing=drawing, tables=[_by_query_table(found, runs)])
+
+
+def _by_query_table(found: Mapping[str, Sequence[Spread]], runs: Mapping[Key, Runs] | str) -> Table:
+    original = policy_name(ORIGINAL)
+    single = "" if all(each.judged for own in found.values() for each in own) else "; a single repetition does not tell"
+    last = f"Single runs are left out: {runs}" if isinstance(runs, str) else "The last columns are about single runs."
+    caption = (
+        f"Queries on which a policy is better or worse: its regret differs from {original}'s by more than chance "
+        f"(Student's t at 5 %){single}. A share is regret divided by {original}'s on the same query; ∞ where that has "
+        f"none. {last}"
+    )
+    tail = [] if isinstance(runs, str) else ["99 % / worst run", "worst on query"]
+    columns = ["model", "policy", "better / equal / worse", "median share", "largest finite share", *tail]
+    rows = [
+        [
+            model_name(model),
+            each.name,
+            each.counts,
+            each.median,
+            each.largest,
+            *[each.tail, each.worst_on or ""][: len(tail)],
+        ]
+        for model, own in found.items()
+        for each in own
+    ]
+    return Table("Query by query", columns, rows, caption, names=2, key="by-query")
+
+
+def _in_one_breath(model: str, spreads: Sequence[Spread]) -> str:
+    each = "; ".join(f"{spread.name} {spread.counts}, median share {spread.median}" for spread in spreads)
+    head = f"{model_name(model)}. Queries on which a policy is better than {policy_name(ORIGINAL)}, equal, worse"
+    return f"{head}: {each}."
 
 
 PAGES = (100, 1_000, 10_000)
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """Of all runs on all queries: the mean and the lowest."""
-
-    mean: float
-    lowest: float
-
-    def __str__(self) -> str:
-        """The mean, and the lowest in brackets.
-
-        >>> str(Ratio(0.987, 0.5))
-        '0.987 (0.500)'
-        """
-        return f"{self.mean:.3f} ({self.lowest:.3f})"
-
-
-@dataclass(frozen=True)
-class ClickRow:
-    """One policy under one click model."""
-
-    policy: str
-    worst_page: Ratio
-    after: list[Ratio]
-
-    @property
-    def name(self) -> str:
-        """The policy's title."""
-        return curve_name(self.policy)
-
-
-@dataclass(frozen=True)
-class ClickTable:
-    """One click model: rows, and after how many pages the sums are taken."""
-
-    model: str
-    pages: list[int]
-    rows: list[ClickRow]
-
-
-def click_tables(runs: Mapping[Key, Runs], models: Sequence[str], policies: Sequence[str]) -> list[ClickTable]:
-    """One table for each click model."""
+def clicks_section(runs: Mapping[Key, Runs] | str, models: Sequence[str], policies: Sequence[str]) -> Section:
+    """Clicks relative to the original's: of the worst page, and of the first pages."""
+    title = "Safety in clicks"
+    if isinstance(runs, str):
+        return Section("clicks", title, left_out=f"Left out. {runs}", short="Clicks")
     rounds = next(iter(runs.values())).rounds
     places = early_places(rounds)
-    tables = []
-    for model in models:
-        found = {p: [own for (_, m, q), own in runs.items() if (m, q) == (model, p)] for p in policies}
-        rows = [_row(policy, own, places) for policy, own in found.items() if own]
-        tables.append(ClickTable(model, [int(rounds[place]) for place in places], rows))
-    return tables
+    rows = [
+        [model_name(model), curve_name(policy), *_ratios([runs[key] for key in own], places)]
+        for model in models
+        for policy in policies
+        if (own := [key for key in runs if key[1:] == (model, policy)])
+    ]
+    pages = [f"first {counted(int(rounds[place]), 'page')}" for place in places]
+    words = (
+        "Violations count pages with too many pairs the wrong way round. What they cost is in clicks: expected clicks "
+        "divided by those of the original ranking, of the worst single page of a run, and of all pages up to a round. "
+        "Below 1 is a loss."
+    )
+    caption = "Expected clicks relative to the original ranking's: mean over all runs and queries (lowest run)."
+    table = Table(title, ["model", "policy", "worst page", *pages], rows, caption, names=2, key="clicks")
+    return Section("clicks", title, [words], tables=[table], short="Clicks")
 
 
 def early_places(rounds: Ints) -> list[int]:
@@ -221,13 +248,8 @@ def early_places(rounds: Ints) -> list[int]:
     return list(dict.fromkeys([*nearest, len(rounds) - 1]))
 
 
-def _row(policy: str, own: Sequence[Runs], places: Sequence[int]) -> ClickRow:
-    worst = _together([measure_of(runs, "worst_page")[:, -1] for runs in own])
-    sums = [_together([measure_of(runs, "clicks_relative")[:, place] for runs in own]) for place in places]
-    return ClickRow(policy, worst, sums)
-
-
-def _together(by_query: Sequence[Floats]) -> Ratio:
-    """Queries weigh alike; all have the same number of runs."""
-    values = np.concatenate(list(by_query))
-    return Ratio(float(values.mean()), float(values.min()))
+def _ratios(own: Sequence[Runs], places: Sequence[int]) -> list[str]:
+    """Mean and lowest run; queries weigh alike, because all have the same number of runs."""
+    columns = [("worst_page", -1), *(("clicks_relative", place) for place in places)]
+    values = [np.concatenate([measure_of(runs, name)[:, place] for runs in own]) for name, place in columns]
+    return [f"{each.mean():.3f} ({each.min():.3f})" for each in values]

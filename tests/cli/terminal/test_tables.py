@@ -5,7 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
-from saferank.cli.terminal.tables import results_table, timing_table
+from saferank.cli.terminal.tables import drawn as table_for_screen
+from saferank.cli.terminal.tables import timing_table
+from saferank.experiments.frames import long_table
 from saferank.simulation.bench import Timing
 from saferank.simulation.results import Result
 
@@ -16,7 +18,7 @@ def drawn(policy: str, violations: float, width: int = 80) -> str:
     """The table of one result on a screen of so many columns."""
     result = Result("q", "pbm", policy, None, 5, 10, 2, [10], [42342.0], [0.0], [violations], [0.0], [0.0])
     screen = io.StringIO()
-    Console(file=screen, width=width).print(results_table([result]))
+    Console(file=screen, width=width).print(table_for_screen(long_table([result])))
     return screen.getvalue()
 
 
@@ -44,5 +46,5 @@ def test_names_break_between_their_parts(name: str) -> None:
 def test_timings_have_names_in_lines_too() -> None:
     screen = io.StringIO()
     table = timing_table([Timing("bubble-rank:all-candidates", "pbm", 2.0, 1.0)], "title", "ns")
-    Console(file=screen, width=40).print(table)
+    Console(file=screen, width=40).print(table_for_screen(table))
     assert {"bubble-rank:", "all-candidates"} <= set(screen.getvalue().split())

@@ -8,8 +8,8 @@ import pytest
 from saferank import embedded_instances, simulate
 from saferank.experiments.comparisons import compared
 from saferank.policies import POLICIES, PolicyKind
-from saferank.reporting.claims import ALL, CHANCE_OF_VERDICT, UNDECIDED, Place, ends_below, final_regret
-from saferank.reporting.pooling import pooled
+from saferank.reporting.claims import ALL, CHANCE_OF_VERDICT, UNDECIDED, Place, ends_below
+from saferank.reporting.pooling import final_regret, pooled
 from saferank.reporting.spread import EQUAL, share_of
 from saferank.simulation.results import Result, mean_and_stderr
 from saferank.simulation.runs import MEASURES, Runs

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from saferank.logs.formats.byte_chunks import CHUNK, Progress, chunks
-from saferank.logs.formats.sessions import BLANK, NO_JSON, SessionsReader, decoded, name_of, note_line
-from saferank.logs.records import GOOD, NOT_JSON, SHAPE
-from saferank.logs.tables.batch import PageBatch, close_session, forget_closed, new_batch
+from saferank.logs.formats.byte_chunks import CHUNK, Progress
+from saferank.logs.formats.sessions import SessionsReader, name_of, note_line
+from saferank.logs.records import GOOD, SHAPE
+from saferank.logs.tables.batch import ReaderCounts
 
 
 class JoinedPage(NamedTuple):
@@ -34,6 +34,7 @@ class Joined:
     def __init__(self) -> None:
         self.pages: list[JoinedPage] = []
         self.stray = 0
+        self.waiting: list[tuple[object, object]] = []  # clicks that may stand before their pages: keys and items
         self._by_key: dict[object, list[JoinedPage]] = {}
 
     def show(self, key: object, page: JoinedPage) -> None:
@@ -61,34 +62,16 @@ class JoiningReader(SessionsReader):
         """Take in the JSON value of a line; returns what is wrong with it."""
         raise NotImplementedError
 
-    def finish(self) -> None:
-        """Called after the last line."""
-
-    def batches(self, progress: Progress) -> Iterator[PageBatch]:
-        """All pages in their order; the complete ones of each batch are gone when the next is asked for."""
-        batch = new_batch()
-        self.tally = batch.tally
-        self._read(batch, progress)
-        for page in self.joined.pages:
-            found = {"query": page.query, "items": page.items, "clicked": list(dict.fromkeys(page.clicked))}
-            note_line(batch.tally, self.take_page(batch, found), page.text)
-            if batch.pages[0] == len(batch.query):
-                close_session(batch)
-                yield batch
-                forget_closed(batch)
-        close_session(batch)
-        yield batch
-
-    def _read(self, batch: PageBatch, progress: Progress) -> None:
-        self.joined = Joined()
-        for data, stop in chunks(self._path, self._chunk, progress):
-            for line in data[:stop].tobytes().split(b"\n")[:-1]:
-                batch.tally.lines[0] += 1
-                record = decoded(line)
-                bad = NOT_JSON if record is NO_JSON else GOOD if record is BLANK else self.take_line(record, line)
-                note_line(batch.tally, bad, line)
-        self.finish()
-        batch.tally.stray_clicks[0] += self.joined.stray
+    def pages(self, tally: ReaderCounts, progress: Progress) -> Iterator[tuple[bytes, object]]:
+        """The pages with the clicks that came to them."""
+        joined = self.joined = Joined()
+        for text, record in super().pages(tally, progress):
+            note_line(tally, self.take_line(record, text), text)
+        for key, item in joined.waiting:
+            joined.click(key, item)
+        tally.stray_clicks[0] += joined.stray
+        for page in joined.pages:
+            yield page.text, {"query": page.query, "items": page.items, "clicked": list(dict.fromkeys(page.clicked))}
 
 
 Places = Sequence[str]

@@ -102,8 +102,8 @@ class SessionsReader:
         """All pages in their order; the complete ones of each batch are gone when the next is asked for."""
         batch = new_batch()
         self.tally = batch.tally
-        for text, record in self._records(progress):
-            self._take(batch, text, record)
+        for text, record in self.pages(batch.tally, progress):
+            note_line(batch.tally, self.take_page(batch, record), text, record)
             if batch.pages[0] == len(batch.query):
                 close_session(batch)
                 yield batch
@@ -119,6 +119,15 @@ class SessionsReader:
         """The name of a selected query, or of an item of one."""
         return self._names[int(number)]
 
+    def pages(self, tally: ReaderCounts, progress: Progress) -> Iterator[tuple[bytes, object]]:
+        """The lines that are JSON (rows of a Parquet file have no text) and their values; all lines are counted."""
+        for text, record in self._records(progress):
+            tally.lines[0] += 1
+            if record is NO_JSON:
+                note_line(tally, NOT_JSON, text)
+            elif record is not BLANK:
+                yield text, record
+
     def _records(self, progress: Progress) -> Iterator[tuple[bytes, object]]:
         if is_parquet(self._path):
             for row in parquet_rows(self._path, progress):
@@ -127,13 +136,6 @@ class SessionsReader:
         for data, stop in chunks(self._path, self._chunk, progress):
             for line in data[:stop].tobytes().split(b"\n")[:-1]:
                 yield line, decoded(line)
-
-    def _take(self, batch: PageBatch, text: bytes, record: object) -> None:
-        batch.tally.lines[0] += 1
-        if record is BLANK:
-            return
-        bad = NOT_JSON if record is NO_JSON else self.take_page(batch, record)
-        note_line(batch.tally, bad, text or str(record).encode())
 
     def take_page(self, batch: PageBatch, record: object) -> int:
         """Add a page to a batch that has room; returns what is wrong with it."""
@@ -160,10 +162,11 @@ class SessionsReader:
             self._names.update(zip((number, *numbers), (query, *items), strict=True))
 
 
-def note_line(tally: ReaderCounts, bad: int, text: bytes) -> None:
-    """Count the line that was counted last as a bad one, unless it is good."""
+def note_line(tally: ReaderCounts, bad: int, text: bytes, record: object = "") -> None:
+    """Count the line that was counted last as a bad one, unless it is good; without a text its ``record`` is shown."""
     if bad != GOOD:
-        note_bad(tally, bad, np.frombuffer(text, np.uint8).copy(), 0, len(text))
+        shown = text or str(record).encode()
+        note_bad(tally, bad, np.frombuffer(shown, np.uint8).copy(), 0, len(shown))
 
 
 def decoded(line: bytes) -> object:

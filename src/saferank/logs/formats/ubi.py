@@ -11,13 +11,10 @@ without hits is no page. Events with other actions than ``click`` are skipped.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from saferank.logs.formats.byte_chunks import CHUNK, Progress
 from saferank.logs.formats.event_tables import JoinedPage, JoiningReader
 from saferank.logs.formats.sessions import name_of
 from saferank.logs.records import GOOD, SHAPE
-from saferank.logs.tables.batch import PageBatch
 
 CLICK = "click"
 NO_QUERY = "(no query)"
@@ -27,14 +24,6 @@ _ACTIONS = ("index", "create", "update", "delete")
 
 class UbiReader(JoiningReader):
     """Queries are pages, events are clicks."""
-
-    def __init__(self, path: Path, chunk: int = CHUNK) -> None:
-        super().__init__(path, chunk)
-        self._clicks: list[tuple[str, str]] = []
-
-    def _read(self, batch: PageBatch, progress: Progress) -> None:
-        self._clicks = []
-        super()._read(batch, progress)
 
     def take_line(self, record: object, text: bytes) -> int:
         """A query, an event, or the action line before one."""
@@ -48,11 +37,6 @@ class UbiReader(JoiningReader):
         if "action_name" in document:
             return self._take_event(document)
         return self._take_query(document, text)
-
-    def finish(self) -> None:
-        """Clicks are joined last: an event may stand before its query."""
-        for query_id, item in self._clicks:
-            self.joined.click(query_id, item)
 
     def _take_query(self, document: Mapping[str, object], text: bytes) -> int:
         query = document.get("user_query")
@@ -75,5 +59,5 @@ class UbiReader(JoiningReader):
         item = name_of(clicked.get("object_id")) if isinstance(clicked, dict) else None
         if item is None:
             return SHAPE
-        self._clicks.append((name_of(document.get("query_id")) or "", item))
+        self.joined.waiting.append((name_of(document.get("query_id")) or "", item))
         return GOOD

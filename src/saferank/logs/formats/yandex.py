@@ -1,4 +1,4 @@
-"""The two Yandex formats: lines become pages in compiled code; each format knows only its own records.
+"""The two Yandex formats: one reader, and a layout for each that says which fields its records have.
 
 yandex-personalized: the log of the Kaggle challenge "Personalized web search" (2013), tab-separated.
 
@@ -19,11 +19,11 @@ A click belongs to the latest page of its session. The lines of a session stand 
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from saferank._kernel import implements, kernel, verb
+from saferank._kernel import kernel
 from saferank.logs.formats.byte_chunks import CHUNK, Progress, chunks
 from saferank.logs.formats.fields import (
     Bytes,
@@ -37,9 +37,8 @@ from saferank.logs.formats.fields import (
     pair_of_numbers,
     single_number,
 )
-from saferank.logs.records import FULL, GOOD, LONG_PAGE, RECORD, TWICE
+from saferank.logs.records import FULL, GOOD, LONG_PAGE, LONGEST_PAGE, RECORD, TWICE
 from saferank.logs.tables.batch import (
-    NO_SERP,
     Head,
     PageBatch,
     ReaderCounts,
@@ -53,26 +52,61 @@ from saferank.logs.tables.batch import (
     note_bad,
     shown_at,
 )
+from saferank.verbs import Ints
+
+_C, _M, _Q, _T = (ord(letter) for letter in "CMQT")
+WORD, OTHER, SERP, QUERY, LAST = range(5)
+"""Fields of a record: text that is skipped, a number that is not needed, ids, and the number at the end of the line."""
 
 
-@verb
-def read_record(layout: Any, data: Bytes, at: int, batch: PageBatch) -> tuple[int, int]:
-    """Put the record that starts at ``at`` into the batch; returns what is wrong and how far it was read."""
-    raise NotImplementedError
+class Layout(NamedTuple):
+    """The fields of each record from its letter on, and where their numbers are put."""
+
+    longest_page: int
+    pairs: bool  # an item is URL,Domain
+    user: Ints  # of M records; none: the format has neither them nor T records
+    click: Ints
+    page: Ints  # before the items
+    found: Ids  # by kind of field; where a format has no SERP ids, theirs stays NO_SERP
 
 
-@verb
-def read_item(layout: Any, data: Bytes, at: int) -> tuple[np.uint64, int, int]:
-    """The item in the field that starts at ``at``, the end of the field, what is wrong."""
-    raise NotImplementedError
+def _layout(pairs: bool, user: tuple[int, ...], click: tuple[int, ...], page: tuple[int, ...]) -> Layout:
+    user_fields, click_fields, page_fields = (np.array(fields, np.int64) for fields in (user, click, page))
+    found = np.zeros(LAST + 1, np.uint64)
+    return Layout(LONGEST_PAGE, pairs, user_fields, click_fields, page_fields, found)
+
+
+def personalized() -> Layout:
+    """The layout of yandex-personalized."""
+    return _layout(True, (WORD, OTHER, LAST), (WORD, SERP, LAST), (WORD, SERP, QUERY, WORD))
+
+
+def relevance() -> Layout:
+    """The layout of yandex-relevance."""
+    return _layout(False, (), (WORD, LAST), (WORD, QUERY, OTHER))
 
 
 @kernel
-def read_items(layout: Any, data: Bytes, at: int, batch: PageBatch) -> tuple[int, int, int]:
+def _read_fields(layout: Layout, data: Bytes, at: int, fields: Ints) -> tuple[int, int]:
+    """Read these fields; returns where the next one starts and what is wrong."""
+    for field in fields:
+        if field == WORD:
+            at, bad = after_field(data, at)
+        elif field == LAST:
+            layout.found[LAST], at, bad = number_before_end(data, at)
+        else:
+            layout.found[field], at, bad = number_before_tab(data, at)
+        if bad:
+            return at, bad
+    return at, GOOD
+
+
+@kernel
+def _read_items(layout: Layout, data: Bytes, at: int, batch: PageBatch) -> tuple[int, int, int]:
     """The items of the next page, up to the end of the line: how many, that end, what is wrong."""
     items, length = batch.items[batch.pages[0]], 0
     while True:
-        item, at, bad = read_item(layout, data, at)
+        item, at, bad = pair_of_numbers(data, at) if layout.pairs else single_number(data, at)
         if bad:
             return length, at, bad
         if length == layout.longest_page:
@@ -87,12 +121,40 @@ def read_items(layout: Any, data: Bytes, at: int, batch: PageBatch) -> tuple[int
 
 
 @kernel
-def _read_lines(layout: Any, data: Bytes, at: int, stop: int, batch: PageBatch) -> int:
+def _read_record(layout: Layout, data: Bytes, at: int, batch: PageBatch) -> tuple[int, int]:
+    """Put the record that starts at ``at`` into the batch; returns what is wrong and how far it was read."""
+    found, has_users = layout.found, len(layout.user) > 0
+    session, at, bad = number_before_tab(data, at)
+    if bad:
+        return bad, at
+    if has_users and is_letter(data, at, _M):
+        at, bad = _read_fields(layout, data, at + 1, layout.user)
+        if not bad:
+            enter_session(batch, session)
+        return bad, at
+    _, at, bad = number_before_tab(data, at)
+    if bad:
+        return bad, at
+    if is_letter(data, at, _C):
+        at, bad = _read_fields(layout, data, at + 1, layout.click)
+        return (bad if bad else add_click(batch, session, found[SERP], found[LAST])), at
+    test = has_users and is_letter(data, at, _T)
+    if not test and not is_letter(data, at, _Q):
+        return RECORD, at
+    length = 0
+    at, bad = _read_fields(layout, data, at + 1, layout.page)
+    if not bad:
+        length, at, bad = _read_items(layout, data, at, batch)
+    return (bad if bad else add_page(batch, Head(session, found[SERP], found[QUERY], test), length)), at
+
+
+@kernel
+def _read_lines(layout: Layout, data: Bytes, at: int, stop: int, batch: PageBatch) -> int:
     """Read lines until the batch is full; returns the start of the first line that was not read."""
     while at < stop:
         kind, end = GOOD, at
         if not at_end(data, at):
-            kind, end = read_record(layout, data, at, batch)
+            kind, end = _read_record(layout, data, at, batch)
         if kind == FULL:
             return at
         end = after_line(data, end)
@@ -108,7 +170,7 @@ class YandexReader:
 
     has_sessions = True
 
-    def __init__(self, layout: Any, path: Path, chunk: int = CHUNK) -> None:
+    def __init__(self, layout: Layout, path: Path, chunk: int = CHUNK) -> None:
         self._layout = layout
         self._path = path
         self._chunk = chunk
@@ -133,144 +195,3 @@ class YandexReader:
     def name(self, number: np.uint64) -> str:
         """The id as it stands in the log."""
         return str(int(number))
-
-
-_PERSONALIZED_C, _M, _PERSONALIZED_Q, _T = (ord(letter) for letter in "CMQT")
-
-
-class Personalized(NamedTuple):
-    """The layout of the records."""
-
-    longest_page: int
-
-
-@implements(read_record, Personalized)
-def _read_personalized(layout: Personalized, data: Bytes, at: int, batch: PageBatch) -> tuple[int, int]:
-    session, at, bad = number_before_tab(data, at)
-    if bad:
-        return bad, at
-    if is_letter(data, at, _M):
-        return _read_user(data, at + 1, batch, session)
-    _, at, bad = number_before_tab(data, at)
-    if bad:
-        return bad, at
-    if is_letter(data, at, _PERSONALIZED_C):
-        return _read_personalized_click(data, at + 1, batch, session)
-    if is_letter(data, at, _PERSONALIZED_Q) or is_letter(data, at, _T):
-        return _read_personalized_page(layout, data, at, batch, session)
-    return RECORD, at
-
-
-@kernel
-def _read_user(data: Bytes, at: int, batch: PageBatch, session: np.uint64) -> tuple[int, int]:
-    at, bad = after_field(data, at)
-    if bad:
-        return bad, at
-    _, at, bad = number_before_tab(data, at)
-    if bad:
-        return bad, at
-    _, at, bad = number_before_end(data, at)
-    if not bad:
-        enter_session(batch, session)
-    return bad, at
-
-
-@kernel
-def _read_personalized_click(data: Bytes, at: int, batch: PageBatch, session: np.uint64) -> tuple[int, int]:
-    at, bad = after_field(data, at)
-    if bad:
-        return bad, at
-    serp, at, bad = number_before_tab(data, at)
-    if bad:
-        return bad, at
-    item, at, bad = number_before_end(data, at)
-    if bad:
-        return bad, at
-    return add_click(batch, session, serp, item), at
-
-
-@kernel
-def _read_personalized_page(
-    layout: Personalized, data: Bytes, at: int, batch: PageBatch, session: np.uint64
-) -> tuple[int, int]:
-    test = data[at] == _T
-    at, bad = after_field(data, at + 1)
-    if bad:
-        return bad, at
-    serp, at, bad = number_before_tab(data, at)
-    if bad:
-        return bad, at
-    query, at, bad = number_before_tab(data, at)
-    if bad:
-        return bad, at
-    at, bad = after_field(data, at)
-    if bad:
-        return bad, at
-    length, at, bad = read_items(layout, data, at, batch)
-    if bad:
-        return bad, at
-    return add_page(batch, Head(session, serp, query, test), length), at
-
-
-@implements(read_item, Personalized)
-def _read_personalized_item(layout: Personalized, data: Bytes, at: int) -> tuple[np.uint64, int, int]:
-    return pair_of_numbers(data, at)
-
-
-_RELEVANCE_C, _RELEVANCE_Q = (ord(letter) for letter in "CQ")
-
-
-class Relevance(NamedTuple):
-    """The layout of the records."""
-
-    longest_page: int
-
-
-@implements(read_record, Relevance)
-def _read_relevance(layout: Relevance, data: Bytes, at: int, batch: PageBatch) -> tuple[int, int]:
-    session, at, bad = number_before_tab(data, at)
-    if bad:
-        return bad, at
-    _, at, bad = number_before_tab(data, at)
-    if bad:
-        return bad, at
-    if is_letter(data, at, _RELEVANCE_C):
-        return _read_relevance_click(data, at + 1, batch, session)
-    if is_letter(data, at, _RELEVANCE_Q):
-        return _read_relevance_page(layout, data, at + 1, batch, session)
-    return RECORD, at
-
-
-@kernel
-def _read_relevance_click(data: Bytes, at: int, batch: PageBatch, session: np.uint64) -> tuple[int, int]:
-    at, bad = after_field(data, at)
-    if bad:
-        return bad, at
-    item, at, bad = number_before_end(data, at)
-    if bad:
-        return bad, at
-    return add_click(batch, session, NO_SERP, item), at
-
-
-@kernel
-def _read_relevance_page(
-    layout: Relevance, data: Bytes, at: int, batch: PageBatch, session: np.uint64
-) -> tuple[int, int]:
-    at, bad = after_field(data, at)
-    if bad:
-        return bad, at
-    query, at, bad = number_before_tab(data, at)
-    if bad:
-        return bad, at
-    _, at, bad = number_before_tab(data, at)
-    if bad:
-        return bad, at
-    length, at, bad = read_items(layout, data, at, batch)
-    if bad:
-        return bad, at
-    return add_page(batch, Head(session, NO_SERP, query, False), length), at
-
-
-@implements(read_item, Relevance)
-def _read_relevance_item(layout: Relevance, data: Bytes, at: int) -> tuple[np.uint64, int, int]:
-    return single_number(data, at)

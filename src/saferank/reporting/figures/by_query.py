@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,8 +11,10 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from saferank.policies import Look
 from saferank.reporting.figures.panels import USUAL, FigureOptions, arranged, drawing
-from saferank.reporting.looks import FAINT, INK, ZERO, looks_of, model_name, policy_name
-from saferank.reporting.spread import ORIGINAL, Spread
+from saferank.reporting.looks import FAINT, INK, ORIGINAL, ZERO, looks_of, model_name, policy_name
+
+if TYPE_CHECKING:
+    from saferank.reporting.spread import Spread
 
 _LANE = 0.36
 """Half of the height within which the dots of a policy climb."""
@@ -19,7 +22,7 @@ _LOWEST, _HIGHEST = 1e-3, 1e3
 """Shares beyond are drawn at the edge."""
 
 
-def by_query_figure(found: Mapping[str, Sequence[Spread]], options: FigureOptions = USUAL) -> Figure:
+def by_query_figure(found: "Mapping[str, Sequence[Spread]]", options: FigureOptions = USUAL) -> Figure:
     """One panel for every click model."""
     models = list(found)
     looks = looks_of(list(dict.fromkeys(spread.policy for spreads in found.values() for spread in spreads)))
@@ -38,7 +41,7 @@ def by_query_figure(found: Mapping[str, Sequence[Spread]], options: FigureOption
         return arranged(figure)
 
 
-def _draw_model(panel: Axes, spreads: Sequence[Spread], looks: Mapping[str, Look]) -> None:
+def _draw_model(panel: Axes, spreads: "Sequence[Spread]", looks: Mapping[str, Look]) -> None:
     low, high = _range(spreads)
     edge = high * (high / low) ** 0.06
     panel.set_xscale("log")
@@ -55,7 +58,7 @@ def _draw_model(panel: Axes, spreads: Sequence[Spread], looks: Mapping[str, Look
     _finish(panel, low, high)
 
 
-def _range(spreads: Sequence[Spread]) -> tuple[float, float]:
+def _range(spreads: "Sequence[Spread]") -> tuple[float, float]:
     """Whole powers of ten around all shares that can be drawn, 1 among them."""
     finite = [each.share for spread in spreads for each in spread.shares if math.isfinite(each.share)]
     drawn = np.clip([*finite, 0.5, 2.0], _LOWEST, _HIGHEST)
@@ -64,7 +67,7 @@ def _range(spreads: Sequence[Spread]) -> tuple[float, float]:
 
 
 def _draw_lane(
-    panel: Axes, lane: int, spread: Spread, look: Look, bounds: tuple[float, float, float]
+    panel: Axes, lane: int, spread: "Spread", look: Look, bounds: tuple[float, float, float]
 ) -> None:  # fmt: skip
     """Dots climb with their share, so that none hides another; at the edge a triangle stands for a share beyond."""
     low, high, edge = bounds

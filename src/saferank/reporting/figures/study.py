@@ -1,6 +1,7 @@
 """The figures of the two studies: regret under either rule, and regret and violations under the wrong click model."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -10,14 +11,16 @@ from matplotlib.ticker import EngFormatter, FuncFormatter
 from saferank.reporting.figures.panels import USUAL, FigureOptions, arranged, drawing
 from saferank.reporting.looks import FAINT, INK, looks_of, model_name, shortened
 from saferank.reporting.numbers import Measured
-from saferank.reporting.study import ModelStudy, StudyOutcome, StudyPair
+
+if TYPE_CHECKING:
+    from saferank.reporting.study import ModelStudy, StudyOutcome, StudyPair
 
 _PAPER, _ANYTIME = looks_of([])["original"], looks_of([])["kl-ucb-br"]
 _ERRORS = 2.0
 """Standard errors that the bars reach to either side."""
 
 
-def study_figure(sets: Mapping[str, Sequence[StudyPair]]) -> Figure:
+def study_figure(sets: "Mapping[str, Sequence[StudyPair]]") -> Figure:
     """One panel for every set of instances."""
     with drawing():
         rows = max(len(pairs) for pairs in sets.values())
@@ -30,7 +33,7 @@ def study_figure(sets: Mapping[str, Sequence[StudyPair]]) -> Figure:
         return arranged(figure)
 
 
-def _draw_set(panel: Axes, pairs: Sequence[StudyPair]) -> None:
+def _draw_set(panel: Axes, pairs: "Sequence[StudyPair]") -> None:
     several = len({pair.policy for pair in pairs}) > 1
     for row, pair in enumerate(pairs):
         means = (pair.anytime.regret.mean, pair.paper.regret.mean)
@@ -45,7 +48,7 @@ def _draw_set(panel: Axes, pairs: Sequence[StudyPair]) -> None:
     _finish_study(panel)
 
 
-def _draw_point(panel: Axes, row: int, outcome: StudyOutcome, *, filled: bool) -> None:
+def _draw_point(panel: Axes, row: int, outcome: "StudyOutcome", *, filled: bool) -> None:
     look = _ANYTIME if filled else _PAPER
     width = None if outcome.regret.stderr is None else _ERRORS * outcome.regret.stderr
     panel.errorbar(
@@ -92,7 +95,7 @@ _WIDTH = 0.8
 
 
 def model_study_figure(
-    study: ModelStudy, options: FigureOptions = USUAL, measures: Sequence[str] = ("regret", "violations")
+    study: "ModelStudy", options: FigureOptions = USUAL, measures: Sequence[str] = ("regret", "violations")
 ) -> Figure:
     """A panel for each measure, one above the other."""
     narrow = options.columns == 1 or len(measures) == 1
@@ -113,7 +116,7 @@ def model_study_figure(
         return arranged(figure)
 
 
-def _draw(panel: Axes, study: ModelStudy, measure: str) -> None:
+def _draw(panel: Axes, study: "ModelStudy", measure: str) -> None:
     looks = looks_of(study.policies)
     step = _WIDTH / max(1, len(study.policies))
     for place, policy in enumerate(study.policies):
