@@ -1,4 +1,4 @@
-"""What clicks say of items before they certify: docs/policies/safe-draw.md, "Appeal", sentence by sentence."""
+"""What clicks say of items before they certify: docs/algorithms/safe-draw-to-the-letter.md, "Appeal"."""
 
 from collections import defaultdict
 from math import cos, log, pi, sqrt

@@ -1,4 +1,4 @@
-"""What safe-draw learns from its pages: docs/policies/safe-draw.md, "Evidence" and "Learning", sentence by sentence.
+"""What safe-draw learns from its pages: docs/algorithms/safe-draw-to-the-letter.md, "Evidence" and "Learning".
 
 Statistics are kept by item. Sums are loops from the first to the last term, because ``sum`` rounds differently from
 Python 3.12 on.

@@ -1,4 +1,4 @@
-"""The policy safe-draw of docs/policies/safe-draw.md, up to 12 items, sentence by sentence, also with late feedback.
+"""The policy safe-draw of docs/algorithms/safe-draw-to-the-letter.md, up to 12 items, also with late feedback.
 
 Random words: a new plan takes a uniform number for step 2 if mass > 0, one for flat if it is hindered, one more for
 step 3 if it is then not flat but starved, and one for the draw of step 5 if it is flat and there are items outside.

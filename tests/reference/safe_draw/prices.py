@@ -1,4 +1,4 @@
-"""The reference R, its income m and the price of a page: docs/policies/safe-draw.md, "Large catalogues"."""
+"""The reference R, its income m and the price of a page: docs/algorithms/safe-draw-to-the-letter.md."""
 
 from math import floor
 

@@ -1,4 +1,4 @@
-"""The policy safe-draw of docs/policies/safe-draw.md, "Large catalogues", sentence by sentence, live or simulated.
+"""The policy safe-draw of docs/algorithms/safe-draw-to-the-letter.md, more than 12 items, live or simulated.
 
 Random words. A new plan takes one uniform number if it is poor and there are items outside; with a slot those of the
 race, which are Gamma numbers; and, poor and without slot, one for flat. A page takes one for each place of its order
