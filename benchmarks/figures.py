@@ -31,9 +31,15 @@ FILE = ROOT / "docs" / "reference" / "figures.json"
 REAL = ROOT.parent / "shared" / "data" / "yandex60.json"
 BUILD = ROOT / "build" / "figures"
 
-RULES = {"safe-draw": "anytime:1e-5", "kl-ucb-br": "paper:1e-5", "bubble-rank": "paper:1e-5"}
+WITHOUT_TRUST = "safe-draw:trust=0.5"
+RULES = {
+    "safe-draw": "anytime:1e-5",
+    WITHOUT_TRUST: "anytime:1e-5",
+    "kl-ucb-br": "paper:1e-5",
+    "bubble-rank": "paper:1e-5",
+}
 """The rule of each policy that takes one, as the tables name it."""
-REPETITIONS = {"safe-draw": 20}
+REPETITIONS = {"safe-draw": 20, WITHOUT_TRUST: 20}
 USUAL_REPETITIONS = 5
 
 Measured = Any
@@ -62,7 +68,8 @@ def rounds(_: Path) -> Measured:
 @measurement
 def regret(instances: Path) -> Measured:
     """Regret, violations and clicks on both halves of the real queries, as they are and rearranged."""
-    return list(_compared(instances, ("pbm", "cm"), ("safe-draw", "uni-rank", "top-rank", "kl-ucb-br", "bubble-rank")))
+    policies = ("safe-draw", WITHOUT_TRUST, "uni-rank", "top-rank", "kl-ucb-br", "bubble-rank")
+    return list(_compared(instances, ("pbm", "cm"), policies))
 
 
 @measurement

@@ -16,10 +16,16 @@ ROOT = Path(__file__).parents[1]
 FILE = ROOT / "docs" / "reference" / "figures.json"
 BLOCK = re.compile(r"(<!-- figures: ([\w-]+) -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
 
+WITHOUT_TRUST = "safe-draw:trust=0.5"
 LABELS = {
-    "safe-draw": "safe-draw", "kl-ucb-br": "KL-UCB-BR", "bubble-rank": "BubbleRank", "uni-rank": "UniRank",
-    "top-rank": "TopRank", "original": "original",
-}  # fmt: skip
+    "safe-draw": "safe-draw",
+    WITHOUT_TRUST: "safe-draw with `trust` .5",
+    "kl-ucb-br": "KL-UCB-BR",
+    "bubble-rank": "BubbleRank",
+    "uni-rank": "UniRank",
+    "top-rank": "TopRank",
+    "original": "original",
+}
 ARRANGEMENTS = {"as it is": "as they are", "optimal": "the original is optimal", "none of the best": "none of the best"}
 
 Figures = dict[str, Any]
@@ -154,7 +160,7 @@ def _regret(figures: Figures) -> list[str]:
     columns = [(model, half) for model in ("pbm", "cm") for half in ("held-out", "development")]
     rows = []
     for arrangement, label in ARRANGEMENTS.items():
-        for policy in ("safe-draw", "uni-rank", "top-rank", "kl-ucb-br", "bubble-rank"):
+        for policy in ("safe-draw", WITHOUT_TRUST, "uni-rank", "top-rank", "kl-ucb-br", "bubble-rank"):
             found = [
                 _row(figures, "regret", arrangement=arrangement, model=model, half=half, policy=policy)
                 for model, half in columns
@@ -171,7 +177,7 @@ def _first_pages(figures: Figures) -> list[str]:
     rows = []
     for arrangement in ("as it is", "optimal"):
         label = ARRANGEMENTS[arrangement]
-        for policy in ("safe-draw", "uni-rank", "top-rank", "kl-ucb-br"):
+        for policy in ("safe-draw", WITHOUT_TRUST, "uni-rank", "top-rank", "kl-ucb-br"):
             found = [
                 _row(figures, "regret", half="held-out", arrangement=arrangement, model=model, policy=policy)
                 for model in ("pbm", "cm")
