@@ -1,7 +1,8 @@
 """Pictures of the dashboard with made-up answers: ``python -m tests.service.dashboard.pictures FOLDER [NAME ...]``.
 
-No service runs: the files of the dashboard and the answers come from this process. ``dashboard.png``, made with the
-picture called ``overview-500-1280-light``, is ``docs/images/dashboard.png``.
+No service runs: the files of the dashboard and the answers come from this process. With the address of a running
+service instead of names, like ``http://127.0.0.1:8080``, ``FOLDER/dashboard.png`` is a picture of that one: so
+``docs/images/dashboard.png`` was made, two minutes after ``saferank serve --demo``.
 """
 
 import shutil
@@ -75,13 +76,20 @@ def take(browser: "Browser", folder: Path, scene: str, width: int, scheme: Any) 
     return path
 
 
-def for_docs(picture: Path) -> None:
-    """The upper part of a picture in few colours, as the docs have it."""
+def take_running(browser: "Browser", folder: Path, address: str) -> None:
+    """The first screens of a running service in few colours, as the docs have them."""
     from PIL import Image
 
-    with Image.open(picture) as whole:
-        upper = whole.convert("RGB").crop((0, 0, whole.width, 1500)).quantize(128)
-        upper.save(picture.with_name("dashboard.png"), optimize=True)
+    page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    page.goto(address)
+    page.locator("#status.ok").wait_for()
+    page.wait_for_timeout(300)
+    path = folder / "dashboard.png"
+    page.screenshot(path=path, full_page=True)
+    page.close()
+    with Image.open(path) as whole:
+        few = whole.convert("RGB").quantize(128)
+    few.save(path, optimize=True)
 
 
 def main() -> None:
@@ -93,13 +101,13 @@ def main() -> None:
     with sync_playwright() as driver:
         executable = shutil.which("chromium") or shutil.which("google-chrome")
         browser = driver.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
+        if wanted and wanted[0].startswith("http"):
+            take_running(browser, folder, wanted[0])
         for scene in SCENES:
             for width in (1280, 390):
                 for scheme in ("light", "dark"):
                     if not wanted or f"{scene}-{width}-{scheme}".startswith(wanted):
-                        picture = take(browser, folder, scene, width, scheme)
-                        if picture.stem == "overview-500-1280-light":
-                            for_docs(picture)
+                        take(browser, folder, scene, width, scheme)
         browser.close()
 
 

@@ -56,7 +56,6 @@ def replay(
     """
     from saferank.checks.plugin import load_checked_plugins
     from saferank.progress import progress_of
-    from saferank.service.queries.known_policies import check_policies_known
     from saferank.service.queries.replay import DifferenceError, verify
     from saferank.store.contract import DamagedStoreError, StoreError, StoreUnavailableError
     from saferank.store.opening import open_store
@@ -64,7 +63,6 @@ def replay(
     load_checked_plugins(plugin or ())
     with progress_of(True).status("replaying the log") as update:
         try:
-            asyncio.run(check_policies_known(store))
             opened = open_store(store, readonly=True)
             found = asyncio.run(verify(opened, lambda pages: update(f"replaying the log: {pages} pages"), every))
         except (DifferenceError, DamagedStoreError) as problem:

@@ -55,6 +55,8 @@ export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
 export const signed = (x, digits = 1) => `${x < 0 ? "−" : "+"}${Math.abs(x).toFixed(digits)}`;
 export const signedPercent = (share, digits = 1) => `${signed(100 * share, digits)} %`;
+// A relative difference; beyond a factor of two digits say nothing.
+export const relative = (x, digits = 1) => (x > 1 ? "more than twice" : x < -0.5 ? "less than half" : signedPercent(x, digits));
 export const perPage = ({ pages, clicks }) => (pages ? (clicks / pages).toFixed(3) : "–");
 
 export const href = (name) => `#context=${encodeURIComponent(name)}`;

@@ -42,7 +42,7 @@ from saferank.service.json_logs import log
 from saferank.service.keys import Headers, Keys, Principal
 from saferank.service.settings import Settings, is_loopback
 from saferank.service.wire.calls import Id
-from saferank.service.wire.decoding import INVALID, converted
+from saferank.service.wire.decoding import INVALID, explained
 from saferank.service.wire.problems import MEDIA_TYPE, Problem
 
 Send = Callable[[Message], Awaitable[None]]
@@ -433,18 +433,10 @@ def _decoded(value: str, field: str) -> str:
         name = unquote(value, errors="strict")
     except UnicodeDecodeError as problem:
         raise Problem(422, INVALID, f"{field} in the path is not UTF-8", field) from problem
-    return converted({field: name}, _NAMES[field]).name
-
-
-class _Context(msgspec.Struct, rename={"name": "context"}):
-    name: Id
-
-
-class _Impression(msgspec.Struct, rename={"name": "impression_id"}):
-    name: Id
-
-
-_NAMES: dict[str, type[_Context | _Impression]] = {"context": _Context, "impression_id": _Impression}
+    try:
+        return msgspec.convert(name, Id)
+    except msgspec.ValidationError as problem:
+        raise Problem(422, INVALID, f"{field} {explained(problem, Id)[1]}", field) from problem
 
 
 # --- what is the same for everybody: the description, and the files of the dashboard ---

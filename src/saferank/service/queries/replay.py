@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from saferank.errors import ArgumentError
+from saferank.policies import policy_kind
 from saferank.service.identifiers import last_id
 from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.catalogues import Catalogue, Catalogues
@@ -127,7 +129,7 @@ async def verify(store: Store, progress: Callable[[int], None] = lambda pages: N
     try:
         with without_garbage_collection():
             return await _verified(store, progress, every)
-    except (DifferenceError, DamagedStoreError):
+    except (DifferenceError, DamagedStoreError, ArgumentError):
         raise
     except StoreError as problem:
         raise DifferenceError(str(problem)) from problem
@@ -141,9 +143,9 @@ async def _verified(store: Store, progress: Callable[[int], None], every: int) -
     for sentence in await store.damage():
         raise DamagedStoreError(sentence)
     report, numbers = ReplayReport(), dict[str, NumberedPages]()
-    switches = Switches()
-    switches.obey(await store.operations(0))
-    rows = await store.contexts()
+    switches, operations, rows = Switches(), await store.operations(0), await store.contexts()
+    _check_policies(rows, operations)
+    switches.obey(operations)
     # Numbers of pages are gapless over all contexts: gaps from before any page was deleted say nothing.
     since = max([await store.pruned_through(row.id) for row in rows], default=0)
     restored_at = json.loads(await store.meta(RESTORED) or b'{"at": 0}')["at"]
@@ -157,6 +159,25 @@ async def _verified(store: Store, progress: Callable[[int], None], every: int) -
         await _compare(store, some, lambda: progress(report.pages))
     report.lost = sum(seen.missing(from_first=bool(report.pruned)) for seen in numbers.values())
     return report
+
+
+def _check_policies(rows: Sequence[ContextRow], operations: Sequence[OperationRow]) -> None:
+    """ArgumentError for a policy of a context, or of a reset, that is not registered here."""
+    names = {row.id: row.name for row in rows}
+    policies = {json.loads(row.terms)["policy"]: row.name for row in rows}
+    for operation in operations:
+        terms = _facts(operation).get("terms") if operation.kind == OperationKind.RESET else None
+        if terms is not None:
+            policies.setdefault(terms["policy"], names[operation.context])
+    for policy, context in policies.items():
+        try:
+            policy_kind(policy)
+        except ValueError as problem:
+            raise ArgumentError(
+                "plugin",
+                f"context {context!r} is served by the policy {policy!r}, which is not known here; "
+                "name its file or module",
+            ) from problem
 
 
 async def _compare(store: Store, comparisons: Sequence["_Comparison"], progress: Callable[[], None]) -> None:

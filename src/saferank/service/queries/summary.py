@@ -172,12 +172,21 @@ def _verdict(interval: IntervalView) -> str:
 
 def _range(interval: IntervalView, unit: str) -> str:
     assert interval.estimate is not None
-    scale, digits = (100, 1) if unit == "%" else (1, 3)
-    estimate, low, high = (
-        "" if end is None else f"{scale * end:+.{digits}f} {unit}".replace("-", "\N{MINUS SIGN}")
-        for end in (interval.estimate, interval.low, interval.high)
-    )
+    ends = (interval.estimate, interval.low, interval.high)
+    estimate, low, high = ("" if end is None else _difference(end, unit) for end in ends)
     return f"{estimate}; at every look " + (f"between {low} and {high}" if high else f"above {low}")
+
+
+def _difference(value: float, unit: str) -> str:
+    """A difference with its sign; digits of one beyond a factor of 2 say nothing.
+
+    >>> _difference(0.0312, "%"), _difference(1.7, "%"), _difference(-0.6, "%"), _difference(1.7, "clicks")
+    ('+3.1 %', 'more than twice', 'less than half', '+1.700 clicks')
+    """
+    if unit == "%" and not -0.5 <= value <= 1:
+        return "more than twice" if value > 0 else "less than half"
+    text = f"{100 * value:+.1f} %" if unit == "%" else f"{value:+.3f} {unit}"
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def _alarms(today: int) -> str:

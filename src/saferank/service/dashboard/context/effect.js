@@ -1,7 +1,7 @@
 // Clicks of served pages beside the holdout. The interval comes from the service and holds at every look; without one
 // there are counts, and no verdict.
 
-import { count, h, percent, perPage, signed, signedPercent, svg } from "../dom.js";
+import { count, h, percent, perPage, relative, signed, signedPercent, svg } from "../dom.js";
 
 const NAMES = {
   explore: "Served, counted",
@@ -20,9 +20,9 @@ export function drawEffect({ arms }, effect) {
 function verdict(effect) {
   if (!effect) return h("p", { class: "verdict" }, "The service gives no comparison of this context.");
   if (effect.why_not) return h("p", { class: "verdict" }, `No comparison: ${effect.why_not}.`);
-  const relative = effect.clicks_relative, interval = relative ?? effect.clicks;
+  const ratio = effect.clicks_relative, interval = ratio ?? effect.clicks;
   if (!interval || interval.estimate === null) return h("p", { class: "verdict" }, "Too few pages to tell a difference.");
-  const words = relative ? signedPercent : (x) => `${signed(x, 3)} clicks`;
+  const words = ratio ? relative : (x) => `${signed(x, 3)} clicks`;
   const range = `${words(interval.estimate)} clicks a page, ${interval.high === null ? `above ${words(interval.low)}` : `${words(interval.low)} to ${words(interval.high)}`}`;
   if (interval.low > 0) return h("p", { class: "verdict" }, h("strong", { class: "up" }, `▲ Better: ${range}`), certainty(effect));
   if (interval.high !== null && interval.high < 0) return h("p", { class: "verdict" }, h("strong", { class: "down" }, `▼ Worse: ${range}`), certainty(effect));
@@ -31,7 +31,7 @@ function verdict(effect) {
 
 const certainty = ({ error }) => h("span", { class: "soft small" }, ` The interval misses the truth at any look with probability ${percent(error, 0)} at most.`);
 
-function ruler(interval) {
+export function ruler(interval, words = signedPercent) {
   if (!interval || interval.estimate === null || interval.high === null) return null;
   const reach = Math.max(0.05, 1.15 * Math.abs(interval.low), 1.15 * Math.abs(interval.high));
   const x = (value) => `${Math.max(0, Math.min(100, 50 + (50 * value) / reach)).toFixed(2)}%`;
@@ -42,7 +42,7 @@ function ruler(interval) {
       svg("line", { class: "zero", x1: "50%", x2: "50%", y1: 1, y2: 21 }),
       svg("line", { class: "interval", x1: x(interval.low), x2: x(interval.high), y1: 11, y2: 11 }),
       svg("circle", { class: "point", cx: x(interval.estimate), cy: 11, r: 5 })),
-    h("div", { class: "axis soft small" }, h("span", {}, signedPercent(-reach, 0)), h("span", {}, "as production"), h("span", {}, signedPercent(reach, 0))));
+    h("div", { class: "axis soft small" }, h("span", {}, words(-reach, 0)), h("span", {}, "as production"), h("span", {}, words(reach, 0))));
 }
 
 function guardrail(found) {

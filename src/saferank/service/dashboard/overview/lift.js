@@ -1,7 +1,7 @@
 // Clicks a page of served pages relative to the holdout, all days so far together, with what was switched meanwhile.
 // The line is an estimate. Only the bar at its end is an interval, and that one is valid at every look.
 
-import { count, h, id, moment, perPage, plural, signedPercent, svg } from "../dom.js";
+import { count, h, id, moment, perPage, plural, relative, signedPercent, svg } from "../dom.js";
 
 const HEIGHT = 220;
 const EDGE = { left: 58, right: 26, top: 26, bottom: 26 };
@@ -48,7 +48,7 @@ function oneDay(view, interval) {
     h("thead", {}, h("tr", {}, ["", "Pages", "Clicks", "Clicks a page"].map((name) => h("th", { scope: "col", class: name ? "number" : null }, name)))),
     h("tbody", {}, [["Served", served], ["Holdout", holdout]].map(([name, arm]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "number" }, count(arm.pages)), h("td", { class: "number" }, count(arm.clicks)), h("td", { class: "number" }, perPage(arm))))),
   );
-  const words = why ? `No interval: ${why}.` : !interval || interval.estimate === null ? "Too few pages to tell a difference." : `Difference ${signedPercent(interval.estimate)}, at every look ${interval.high === null ? `above ${signedPercent(interval.low)}` : `between ${signedPercent(interval.low)} and ${signedPercent(interval.high)}`}.`;
+  const words = why ? `No interval: ${why}.` : !interval || interval.estimate === null ? "Too few pages to tell a difference." : `Difference ${relative(interval.estimate)}, at every look ${interval.high === null ? `above ${relative(interval.low)}` : `between ${relative(interval.low)} and ${relative(interval.high)}`}.`;
   return [rows, h("p", { class: "small" }, words), h("p", { class: "soft small" }, "The picture over time begins with the second day.")];
 }
 
@@ -59,7 +59,7 @@ function chart(points, interval, markers, width) {
   const scale = scales(points, ends, width);
   const line = points.map(({ at, lift }, i) => `${i ? "L" : "M"}${scale.x(at).toFixed(1)} ${scale.y(lift).toFixed(1)}`).join("");
   const last = points.at(-1);
-  const said = `After ${plural(points.length, "day")} served pages have ${signedPercent(last.lift)} clicks a page against the holdout.`;
+  const said = `After ${plural(points.length, "day")} clicks a page of served pages against the holdout: ${relative(last.lift)}.`;
   return h("figure", {}, svg(
     "svg",
     { class: "chart", width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": said },
@@ -67,7 +67,7 @@ function chart(points, interval, markers, width) {
     days(points, scale),
     shownMarks(markers, points).map((mark) => markLine(mark, scale)),
     svg("path", { class: "lift-line", d: line }),
-    points.length <= 31 ? points.map(({ at, lift, day, pages }) => svg("circle", { class: "lift-point", cx: scale.x(at), cy: scale.y(lift), r: 2.5 }, svg("title", {}, `${day}: ${signedPercent(lift)}, ${plural(pages, "page")} so far`))) : null,
+    points.length <= 31 ? points.map(({ at, lift, day, pages }) => svg("circle", { class: "lift-point", cx: scale.x(at), cy: scale.y(lift), r: 2.5 }, svg("title", {}, `${day}: ${relative(lift)}, ${plural(pages, "page")} so far`))) : null,
     ends.length ? whisker(interval, scale, width) : null,
   ), h("figcaption", { class: "soft small" }, "All days so far together. ", ends.length ? "The bar at the end is the interval that holds at every look." : ""));
 }
@@ -117,7 +117,7 @@ function markLine({ at, kind, text, context }, { x, right }) {
 function whisker({ low, high, estimate }, { y, right }, width) {
   const place = right + 8, tops = high === null ? EDGE.top : y(high);
   const look = low > 0 ? "up" : high !== null && high < 0 ? "down" : "level";
-  return svg("g", { class: `whisker-bar ${look}` }, svg("title", {}, `${signedPercent(estimate)}, between ${signedPercent(low)} and ${high === null ? "any gain" : signedPercent(high)}`), svg("line", { x1: place, x2: place, y1: tops, y2: y(low) }), svg("line", { x1: place - 5, x2: place + 5, y1: y(low), y2: y(low) }), high === null ? null : svg("line", { x1: place - 5, x2: place + 5, y1: tops, y2: tops }), svg("circle", { cx: place, cy: y(estimate), r: 4 }));
+  return svg("g", { class: `whisker-bar ${look}` }, svg("title", {}, `${relative(estimate)}, between ${relative(low)} and ${high === null ? "any gain" : relative(high)}`), svg("line", { x1: place, x2: place, y1: tops, y2: y(low) }), svg("line", { x1: place - 5, x2: place + 5, y1: y(low), y2: y(low) }), high === null ? null : svg("line", { x1: place - 5, x2: place + 5, y1: tops, y2: tops }), svg("circle", { cx: place, cy: y(estimate), r: 4 }));
 }
 
 // --- what was switched ---

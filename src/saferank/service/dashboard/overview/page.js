@@ -1,24 +1,25 @@
 // The first screen: one sentence, then the numbers behind it.
 
 import { alarmWords } from "../alarms.js";
-import { at, badge, contextLink, count, h, moment, percent, perPage, plural, refill, say, signed, signedPercent } from "../dom.js";
+import { at, badge, contextLink, count, h, moment, percent, plural, refill, say } from "../dom.js";
 import { drawFeedback } from "./feedback.js";
 import { drawFunnel } from "./funnel.js";
 import { drawLift } from "./lift.js";
+import { verdict, verdicts } from "./verdicts.js";
 
 const DAY = 86_400_000;
 const SHOWN = 6;
 
 export function drawOverview(view) {
-  refill(at("hero-state"), [view.mode, view.killed_everywhere.on, view.policy], () => [badge({ mode: view.mode, killed: view.killed_everywhere.on }), ` ${view.policy}, all contexts`]);
+  refill(at("hero-state"), [view.mode, view.killed_everywhere.on, view.policy, view.traffic.share], () => [badge({ mode: view.mode, killed: view.killed_everywhere.on }), ` ${view.policy}, all contexts${view.traffic.share < 1 ? `, for ${percent(view.traffic.share)} of visitors` : ""}`]);
   say(at("sentence"), view.sentence);
   refill(at("alarms"), [view.effect.guardrail?.stopped, recent(view), view.unknowable], () => banners(view));
-  const totals = tiles(view);
-  refill(at("totals"), totals, () => totals.map(tile));
+  const found = verdicts(view);
+  refill(at("totals"), found, () => found.map(verdict));
   const width = Math.round(at("lift").clientWidth);
   refill(at("lift"), [view.days, view.effect, view.markers, width], () => drawLift(view, width));
   refill(at("funnel"), view.funnel, () => drawFunnel(view.funnel));
-  refill(at("changes"), view.changes, () => drawChanges(view.changes));
+  refill(at("changes"), [view.changes, view.changes.length ? null : steps(view)], () => drawChanges(view));
   refill(at("feedback"), [view.feedback, view.alarms], () => drawFeedback(view));
 }
 
@@ -37,37 +38,22 @@ function banners(view) {
   ];
 }
 
-// --- tiles: name, value, what it means, tone ---
-
-function tiles(view) {
-  const { effect } = view;
-  return [
-    ["Pages closed", count(view.pages), "their windows have ended", ""],
-    ["Chosen by the policy", view.served_share === null ? "–" : percent(view.served_share), view.traffic.share < 1 ? `may choose for ${percent(view.traffic.share)} of visitors` : "the others are production's own", ""],
-    effectTile(effect),
-    ["How much it explores now", view.differing_share === null ? "–" : percent(view.differing_share), view.differing_share === null ? "no page has been counted in the last 7 days" : "of its pages of the last 7 days differ from production's", ""],
-  ];
-}
-
-export function effectTile(effect) {
-  const name = "Clicks a page against the holdout";
-  const interval = effect.clicks_relative ?? effect.clicks;
-  const rates = `${perPage(effect.served)} against ${perPage(effect.holdout)}`;
-  if (effect.why_not) return [name, "–", effect.holdout.pages ? `${rates}; withheld: the arms are out of balance` : effect.why_not.includes("holdout_share") ? "there is no holdout" : "nothing was counted yet", ""];
-  if (!interval || interval.estimate === null) return [name, "–", `${rates}; too few pages`, ""];
-  const words = effect.clicks_relative ? signedPercent : (x) => signed(x, 3);
-  const range = interval.high === null ? `above ${words(interval.low)}` : `${words(interval.low)} to ${words(interval.high)}`;
-  return [name, words(interval.estimate), `${range}, valid at every look`, tone(interval)];
-}
-
-export const tone = ({ low, high }) => (low > 0 ? "up" : high !== null && high < 0 ? "down" : "");
-
-export const tile = ([name, value, more, look]) => h("div", {}, h("dt", {}, name), h("dd", { class: look || null }, look ? h("span", { "aria-hidden": "true" }, look === "up" ? "▲ " : "▼ ") : null, value), more ? h("dd", { class: "more" }, more) : null);
-
 // --- changes ---
 
-function drawChanges(changes) {
-  if (!changes.length) return h("p", { class: "soft" }, "None yet. A pair is decided when its comparisons leave no reasonable doubt; that takes some dozens of clicks on one of the two.");
+// What a new service needs until clicks decide something, and how far it has come.
+const steps = ({ funnel, feedback, unknowable }) => [
+  [funnel.contexts > 0, "Rank calls arrive (POST /v1/rank)"],
+  [feedback.accepted > 0 || feedback.clicked_pages > 0, "Clicks arrive (POST /v1/feedback)"],
+  [feedback.closed_pages > 0, "Windows of pages have ended, so clicks count"],
+  [!unknowable.some((text) => text.includes("holdout_share")), "Some pages are held out, to compare with"],
+  [!unknowable.length, "The guardrail is armed"],
+  [funnel.with_evidence > 0, "Pairs of items are being compared"],
+  [false, "A pair is decided: its comparisons leave no reasonable doubt, after some dozens of clicks on one of the two"],
+];
+
+function drawChanges(view) {
+  const { changes } = view;
+  if (!changes.length) return h("ol", { class: "checklist" }, steps(view).map(([done, words]) => h("li", { class: done ? "fine" : "soft" }, h("span", { class: "symbol", "aria-hidden": "true" }, done ? "✓ " : "○ "), h("span", { class: "unseen" }, done ? "Done: " : "To come: "), words)));
   const rows = changes.slice(0, SHOWN).map(({ context, change }) =>
     h("li", {}, h("div", { class: "entry-head" }, contextLink(context, { class: "strong", "data-key": `change-${context}-${change.version}` }), h("span", { class: "soft small" }, moment(change.at))), h("p", { class: "small" }, reason(change))));
   const more = changes.length - SHOWN;
