@@ -28,7 +28,7 @@ from saferank.instances.embedded import OPTIMAL, WORST, embedded_instances
 from saferank.logs import ClickLog, LogSummary, split, write_synthetic_log
 from saferank.logs.synthetic.writing import planted_instances
 from saferank.progress import SESSIONS, Reporter
-from saferank.reproduction.protocol import Protocol, ReproductionRequest
+from saferank.reproduction.protocol import Protocol
 from saferank.verbs import Floats
 
 LOG_NAME = "log.gz"
@@ -65,13 +65,11 @@ def write_planted_log(
     return path, write_synthetic_log(path, planted_queries(queries), sessions, seed, progress)
 
 
-def fitted_instances(
-    request: ReproductionRequest, protocol: Protocol, out: Path, shown: Reporter
-) -> tuple[list[Instance], str, dict[str, Any]]:
+def fitted_instances(protocol: Protocol, out: Path, shown: Reporter) -> tuple[list[Instance], str, dict[str, Any]]:
     """The instances of the log's most frequent queries, a line about them, and what was in the log."""
-    path = _planted(protocol, out, shown) if request.log is None else request.log
-    form, length = request.format or LOG_FORMAT, protocol.page_length
-    log = read_pages(path, form, protocol.sizes.queries, request.max_bad, shown, length)
+    path = _planted(protocol, out, shown) if protocol.log is None else protocol.log
+    form, length = protocol.format or LOG_FORMAT, protocol.page_length
+    log = read_pages(path, form, protocol.sizes.queries, protocol.max_bad, shown, length)
     fits = {name: estimate(name, log, protocol.iterations, shown) for name in protocol.models}
     models = {name: fitted.model for name, fitted in fits.items()}
     pages = {query: len(ranking or ()) for query, ranking in zip(log.queries, log.rankings, strict=True)}
@@ -84,7 +82,7 @@ def fitted_instances(
     if found < wanted:
         shown.note(f"{path}: {have}, not {wanted}; all of them are taken")
     about = f"estimated by saferank reproduce from {path.name}, {protocol.iterations} iterations"
-    facts = log_facts(log.summary, path.name, synthetic=request.log is None)
+    facts = log_facts(log.summary, path.name, synthetic=protocol.log is None)
     return cut, about, {**facts, "fit": _quality(log, fits, protocol, {each.id for each in cut}, shown)}
 
 
