@@ -20,12 +20,11 @@ from saferank.click_models import PBM
 from saferank.errors import ArgumentError, writing
 from saferank.fitting import Fitted, estimator
 from saferank.fitting.bootstrap import standard_errors
-from saferank.fitting.evaluation import evaluate_model
 from saferank.fitting.export import instances_of
-from saferank.fitting.fit import estimate, read_pages
+from saferank.fitting.fit import estimate, evaluated, read_pages
 from saferank.instances import Instance
 from saferank.instances.embedded import OPTIMAL, WORST, embedded_instances
-from saferank.logs import ClickLog, LogSummary, split, write_synthetic_log
+from saferank.logs import ClickLog, LogSummary, write_synthetic_log
 from saferank.logs.synthetic.writing import planted_instances
 from saferank.progress import SESSIONS, Reporter
 from saferank.reproduction.protocol import Protocol
@@ -97,16 +96,13 @@ def _quality(
 
     What it holds for impossible has an infinite perplexity, which is None here.
     """
-    seen, unseen = split(log, HELD_OUT, protocol.seed)
-    if not len(seen.pages.weight) or not len(unseen.pages.weight):
-        return {}
+    evaluations, held_out = evaluated(tuple(fits), log, HELD_OUT, protocol.iterations, protocol.seed, shown)
     found: dict[str, Any] = {}
-    for name, fitted in fits.items():
-        evaluation = evaluate_model(estimate(name, seen, protocol.iterations, shown).model, unseen.pages)
-        errors = standard_errors(estimator(name), log, fitted, protocol.iterations, REPLICATES, protocol.seed)
+    for name, evaluation in evaluations.items():
+        errors = standard_errors(estimator(name), log, fits[name], protocol.iterations, REPLICATES, protocol.seed)
         own = [each.model.attraction for each in instances_of(log, {name: errors}, protocol.items) if each.id in played]
         found[name] = {
-            "held_out": int(unseen.pages.weight.sum()),
+            "held_out": held_out,
             "perplexity": evaluation.perplexity if math.isfinite(evaluation.perplexity) else None,
             "impossible": evaluation.impossible,
             "attraction_error": float(np.median(np.concatenate(own))),

@@ -6,13 +6,13 @@ their names, types and defaults from here.
 What computes is imported when it is needed, so that importing this costs nothing.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saferank.errors import ArgumentError, argument, unknown, whole_number
+from saferank.files import sha256_of
 
 if TYPE_CHECKING:
     from saferank.instances import Instance
@@ -205,10 +205,6 @@ class Protocol:
             **asdict(self.sizes),
             "log": None if log is None else log.name,
             "log_bytes": log.stat().st_size if log is not None and log.is_file() else None,
-            "study_instances": None if self.study_instances is None else _digest(self.study_instances),
-            "plugins": {name: _digest(Path(name)) if Path(name).is_file() else None for name in self.plugins},
+            "study_instances": None if self.study_instances is None else sha256_of(self.study_instances),
+            "plugins": {name: sha256_of(Path(name)) if Path(name).is_file() else None for name in self.plugins},
         }
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

@@ -130,7 +130,7 @@ def _check_sources(folder: "Folder", protocol: Protocol) -> None:
 
 def _begin(folder: "Folder", protocol: Protocol, facts: dict[str, Any], shown: "Reporter") -> None:
     """Log and click models; not kept in pieces, for they take minutes at most."""
-    from saferank.reproduction.folder import file_digest
+    from saferank.files import sha256_of
     from saferank.reproduction.log import LOG_NAME, fitted_instances
 
     try:
@@ -140,7 +140,7 @@ def _begin(folder: "Folder", protocol: Protocol, facts: dict[str, Any], shown: "
             "interrupted while the click models were made; nothing was written that could be resumed"
         ) from None
     with writing(folder.path):
-        digest = file_digest(protocol.log or folder.path / LOG_NAME)
+        digest = sha256_of(protocol.log or folder.path / LOG_NAME)
         folder.begin_with(facts, instances, about, {**log, "sha256": digest})
 
 
