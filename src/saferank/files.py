@@ -4,6 +4,7 @@ Atomically: a reader sees the old file or the new one, never half of it, and the
 the process is killed. Strictly: a repeated key, NaN and Infinity are errors.
 """
 
+import hashlib
 import json
 import os
 import secrets
@@ -72,6 +73,12 @@ def write_atomically(path: str | os.PathLike[str], text: str) -> None:
     """Replace a file by ``text``; when anything goes wrong the old file stays."""
     with replacing(path) as file:
         file.write(text.encode("utf-8"))
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file of any size."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def on_one_line(path: str | os.PathLike[str]) -> str:

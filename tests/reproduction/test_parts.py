@@ -16,22 +16,20 @@ from saferank.reproduction.parts import (
     study_sets,
     with_items,
 )
-from saferank.reproduction.protocol import PROFILES, Protocol
+from saferank.reproduction.protocol import PARTS, PROFILES, Protocol
 
 FIVE = ("kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "original")
 PROTOCOL = Protocol(
-    profile="quick",
-    sizes=replace(PROFILES["quick"], queries=4, sensitivity_queries=1, study_queries=3),
-    policies=FIVE,
-    models=("pbm", "cm"),
-    rule="paper:1/T",
-    positions=5,
-    items=10,
-    rounds=100_000,
-    seed=3,
-    iterations=50,
-    parts=("sensitivity", "study"),
-)
+    profile="four queries", policies=FIVE, seed=3, without=("additions",),
+)  # fmt: skip
+SMALL = replace(PROFILES["quick"], queries=4, sensitivity_queries=1, study_queries=3)
+
+
+@pytest.fixture(autouse=True)
+def _small_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROFILES, PROTOCOL.profile, SMALL)
+
+
 INSTANCES = embedded_instances(4, models=("pbm", "cm"))
 
 
@@ -96,7 +94,7 @@ def test_sets_that_share_ids_are_told_apart() -> None:
 
 
 def test_parts_that_are_left_out_have_no_cells() -> None:
-    left = parts(replace(PROTOCOL, parts=()))
+    left = parts(replace(PROTOCOL, without=PARTS))
     assert left.sensitivity == left.study == []
     assert left.cells == left.paper
 
@@ -129,4 +127,4 @@ def test_fewer_items_are_the_first_ones() -> None:
 )
 def test_a_protocol_that_cannot_be_played_is_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        replace(PROTOCOL, **changes)  # type: ignore[arg-type]
+        replace(PROTOCOL, **changes).checked()  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from saferank.logs import write_synthetic_log
 from saferank.logs.synthetic.writing import planted_instances
 from saferank.progress import progress_of
 from saferank.reproduction.log import fitted_instances
-from saferank.reproduction.protocol import ReproductionRequest
+from saferank.reproduction.protocol import Protocol
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +21,8 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def request(log: Path, **changes: int) -> ReproductionRequest:
-    return ReproductionRequest(log=log, format="yandex-personalized", models=("cm",), queries=2, **changes)  # type: ignore[arg-type]
+def request(log: Path, **changes: int) -> Protocol:
+    return Protocol(log=log, format="yandex-personalized", models=("cm",), queries=2, **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("changes", [{"items": 20}, {"items": 20, "page_length": 8}, {"items": 6}])
@@ -30,7 +30,7 @@ def test_a_query_takes_part_with_its_page_and_what_other_pages_showed(
     log: Path, changes: dict[str, int], tmp_path: Path
 ) -> None:
     asked = request(log, **changes)
-    instances, _, _ = fitted_instances(asked, asked.protocol(), tmp_path, progress_of(False))
+    instances, _, _ = fitted_instances(asked.checked(), tmp_path, progress_of(False))
     assert [instance.id for instance in instances] == ["1001", "1002"]
     for instance in instances:
         names = [f"{instance.id}{n:03d}" for n in range(1, 21)]
@@ -52,5 +52,5 @@ def test_what_the_log_does_not_have_is_named(
 ) -> None:
     asked = request(log, **changes)
     with pytest.raises(ArgumentError, match=reason) as caught:
-        fitted_instances(asked, asked.protocol(), tmp_path, progress_of(False))
+        fitted_instances(asked.checked(), tmp_path, progress_of(False))
     assert caught.value.argument == argument

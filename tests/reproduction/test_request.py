@@ -1,12 +1,16 @@
 """What is asked for becomes a protocol: our own policies are an addition that can be left out."""
 
+import inspect
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
+from saferank import reproduce
+from saferank.cli.commands.studies import reproduce as reproduce_command
 from saferank.errors import ArgumentError
 from saferank.policies import policies_of
-from saferank.reproduction.protocol import ReproductionRequest
+from saferank.reproduction.protocol import Protocol
 
 PAPER, OURS = policies_of("paper"), policies_of("ours")
 
@@ -23,15 +27,25 @@ PAPER, OURS = policies_of("paper"), policies_of("ours")
 def test_ours_are_played_beside_the_papers_unless_asked_otherwise(
     changes: dict[str, Any], expected: tuple[str, ...]
 ) -> None:
-    assert ReproductionRequest(**changes).protocol().policies == expected
+    assert Protocol(**changes).checked().policies == expected
 
 
 def test_unknown_parts_are_refused() -> None:
     with pytest.raises(ArgumentError, match="unknown part 'dessert'; known ones: additions, sensitivity, study"):
-        ReproductionRequest(without=("dessert",)).protocol()
+        Protocol(without=("dessert",)).checked()
 
 
 def test_additions_that_do_not_take_the_rule_are_left_out() -> None:
-    policies = ReproductionRequest(rule="paper:0.01").protocol().policies
-    assert "kl-ucb-br" in policies
-    assert "safe-draw" not in policies
+    policies = Protocol(rule="paper:0.01").checked().policies
+    assert policies is not None and "kl-ucb-br" in policies and "safe-draw" not in policies
+
+
+def test_arguments_are_spelt_once() -> None:
+    names = [each.name for each in fields(Protocol)]
+    assert [name for name in inspect.signature(reproduce).parameters if name in names] == names
+    options = inspect.signature(reproduce_command).parameters
+    assert {"plugin" if name == "plugins" else name for name in names} <= options.keys()
+    for name in ("profile", "rule", "positions", "items", "rounds", "iterations", "seed", "max_bad", "queries", "log"):
+        assert options[name].default == getattr(Protocol(), name)
+    with pytest.raises(TypeError, match=r"takes no 'roundz'.*did you mean 'rounds'"):
+        reproduce("nowhere", roundz=7)

@@ -100,7 +100,7 @@ class Comparison:
 
     def to_pandas(self) -> "pandas.DataFrame":
         """One row per query, for pandas."""
-        return pandas_frame(self.to_polars().to_dict(as_series=False))
+        return pandas_frame(self.to_polars())
 
     def to_polars(self) -> "polars.DataFrame":
         """One row per query."""
@@ -295,7 +295,7 @@ class Comparisons:
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The rows for pandas."""
-        return pandas_frame(self.to_polars().to_dict(as_series=False))
+        return pandas_frame(self.to_polars())
 
     def to_polars(self) -> "polars.DataFrame":
         """The rows as a frame."""

@@ -45,17 +45,13 @@ def run_columns(curves: Sequence[Result], runs: Sequence[Runs]) -> dict[str, Any
     return columns
 
 
-def mean_columns(curves: Sequence[Result]) -> dict[str, Any]:
+def mean_frame(curves: Sequence[Result]) -> "polars.DataFrame":
     """One row per checkpoint, with means and standard errors over repetitions."""
-    sizes = [len(curve.rounds) for curve in curves]
-    columns: dict[str, Any] = {name: _repeated([getattr(curve, name) for curve in curves], sizes) for name in NAMES}
-    columns["lifetime"] = _repeated([curve.lifetime for curve in curves], sizes)
-    for name in ("positions", "items", "repetitions"):
-        columns[name] = np.repeat([getattr(curve, name) for curve in curves], sizes)
-    columns["round"] = _stacked([np.array(curve.rounds) for curve in curves])
-    for name in MEANS:
-        columns[name] = _stacked([_floats(getattr(curve, name), len(curve.rounds)) for curve in curves])
-    return columns
+    columns = (*NAMES, "lifetime", "positions", "items", "repetitions", "rounds", *MEANS)
+    without = {name: [[None] * len(curve.rounds) for curve in curves] for name in MEANS}
+    found = {name: [getattr(curve, name) for curve in curves] for name in columns}
+    filled = {name: [own or none for own, none in zip(found[name], without[name], strict=True)] for name in MEANS}
+    return polars_frame(found | filled).explode("rounds", *MEANS).rename({"rounds": "round"})
 
 
 def _repeated(names: list[Any], sizes: Sequence[int]) -> list[Any]:
@@ -66,27 +62,23 @@ def _stacked(parts: list[Any]) -> Any:
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def _floats(column: Sequence[float | None] | None, length: int) -> Any:
-    """A column of numbers; NaN where there is none."""
-    return np.array([None] * length if column is None else column, float)
-
-
 def polars_frame(columns: dict[str, Any]) -> "polars.DataFrame":
     """The columns as a frame of polars, NaN as null."""
     import polars
 
     kinds: dict[str, Any] = {name: polars.String for name in columns if name in NAMES}  # also where all are None
     kinds |= {name: polars.Int64 for name in columns if name == "lifetime"}
+    kinds |= {name: polars.List(polars.Float64) for name in columns if name in MEANS}
     return polars.DataFrame(columns, schema_overrides=kinds, nan_to_null=True)
 
 
-def pandas_frame(columns: dict[str, Any]) -> "pandas.DataFrame":
-    """The columns as a frame of pandas."""
+def pandas_frame(frame: "polars.DataFrame") -> "pandas.DataFrame":
+    """The same rows for pandas."""
     try:
         import pandas
     except ModuleNotFoundError as problem:
         raise ModuleNotFoundError("to_pandas() needs pandas: pip install 'saferank[pandas]'") from problem
-    return pandas.DataFrame(columns)
+    return pandas.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
 
 
 def write_runs(path: Path, curves: Sequence[Result], runs: Sequence[Runs]) -> None:

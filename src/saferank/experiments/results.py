@@ -10,7 +10,7 @@ from saferank.experiments.comparisons import Comparison, Comparisons, adjusted, 
 from saferank.experiments.frames import (
     labelled,
     long_table,
-    mean_columns,
+    mean_frame,
     pandas_frame,
     polars_frame,
     run_columns,
@@ -67,14 +67,11 @@ class Results:
 
         With ``mean`` one row per checkpoint with means and standard errors over repetitions, at all checkpoints.
         """
-        return polars_frame(self._columns(mean))
+        return mean_frame(self.curves) if mean else polars_frame(run_columns(self.curves, self._known_runs()))
 
     def to_pandas(self, *, mean: bool = False) -> "pandas.DataFrame":
         """The same rows for pandas."""
-        return pandas_frame(self._columns(mean))
-
-    def _columns(self, mean: bool) -> dict[str, Any]:
-        return mean_columns(self.curves) if mean else run_columns(self.curves, self._known_runs())
+        return pandas_frame(self.to_polars(mean=mean))
 
     def _known_runs(self) -> list[Runs]:
         if self.runs is None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from saferank.experiments.run_folder import ours
+from saferank.files import sha256_of
 from saferank.instances import Instance
 from saferank.plugins import digests_of
 from saferank.reporting.numbers import counted
@@ -76,7 +77,7 @@ def instance_facts(given: object, played: Sequence[Instance]) -> dict[str, Any]:
     is_file = path is not None and path.is_file()
     return {
         "name": None if path is None else path.name,
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest() if path is not None and is_file else None,
+        "sha256": sha256_of(path) if path is not None and is_file else None,
         "played": len(played),
         "played_sha256": instances_digest(played),
     }

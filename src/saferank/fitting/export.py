@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from saferank.click_models.shapes import PerItem, PerPosition, Triangle, field_shapes
+from saferank.click_models.shapes import PerItem, PerPosition, Triangle
 from saferank.files import write_atomically
 from saferank.fitting.coins import declared
-from saferank.instances import Instance
+from saferank.instances import Instance, entry_of
 from saferank.logs.records import ClickLog
 
 FEWEST_DISPLAYS = 10
@@ -40,7 +40,7 @@ def instances_of(log: ClickLog, models: Mapping[str, Any], items: int | None = N
 
 def save_errors(path: str | os.PathLike[str], errors: Iterable[Instance], about: str) -> None:
     """Write standard errors, which come as instances whose model holds an error in the place of each parameter."""
-    lines = ",\n".join(json.dumps(_entry(instance)) for instance in errors)
+    lines = ",\n".join(json.dumps({k: v for k, v in entry_of(each).items() if k != "items"}) for each in errors)
     write_atomically(path, f'{{"about": {json.dumps(about)},\n"errors": [\n{lines}\n]}}\n')
 
 
@@ -75,14 +75,4 @@ def _of_pairs(model: Any, pairs: list[int], n: int) -> Any:
         Triangle: lambda field: field[:n, :n],
     }
     hints = declared(type(model))
-    return type(model)(*(cut.get(hints[name], _as_it_is)(getattr(model, name)) for name in hints))
-
-
-def _as_it_is(field: Any) -> Any:
-    return field
-
-
-def _entry(instance: Instance) -> dict[str, object]:
-    shapes = field_shapes(type(instance.model))
-    fields = {name: shape.write(getattr(instance.model, name)) for name, shape in shapes.items()}
-    return {"id": instance.id, "model": instance.model_name, **fields}
+    return type(model)(*(cut.get(hints[name], lambda field: field)(getattr(model, name)) for name in hints))

@@ -118,7 +118,10 @@ def fit(
     try:
         pages = read_pages(Path(log), format, queries, max_bad, shown, page_length)
         fits = {name: estimate(name, pages, iterations, shown) for name in names}
-        evaluations, held_out = _evaluations(names, pages, evaluate, iterations, seed, shown)
+        evaluations, held_out = evaluated(names, pages, evaluate, iterations, seed, shown) if evaluate else ({}, 0)
+        if evaluate and not evaluations:
+            reason = f"{evaluate:g} leaves no page to fit or none to evaluate; try another share"
+            raise ArgumentError("evaluate", reason)
         errors = _errors(fits, pages, iterations, replicates, seed, shown)
     except KeyboardInterrupt:
         raise RunInterrupted("interrupted; nothing was written") from None
@@ -185,15 +188,16 @@ def estimate(name: str, log: ClickLog, iterations: int, shown: Reporter) -> Fitt
         return estimator(name)(log, iterations)
 
 
-def _evaluations(
-    names: Sequence[str], log: ClickLog, share: float | None, iterations: int, seed: int, shown: Reporter
+def evaluated(
+    names: Sequence[str], log: ClickLog, share: float, iterations: int, seed: int, shown: Reporter
 ) -> tuple[dict[str, Evaluation], int]:
-    if share is None:
-        return {}, 0
+    """The models, fitted without a share of the pages, on that share, and how many pages that are.
+
+    Nothing where no page with a click is left to fit, or no page to evaluate.
+    """
     seen, unseen = split(log, share, seed)
-    if not len(seen.pages.weight) or not len(unseen.pages.weight):
-        reason = f"{share:g} leaves no page to fit or none to evaluate; try another share"
-        raise ArgumentError("evaluate", reason)
+    if not seen.pages.clicks.any() or not len(unseen.pages.weight):
+        return {}, 0
     found = {name: evaluate_model(estimate(name, seen, iterations, shown).model, unseen.pages) for name in names}
     return found, int(unseen.pages.weight.sum())
 

@@ -1,6 +1,5 @@
 """The users of a forecast: pages a day by query, the click model that foresees held-out pages best, and its refits."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,11 @@ import numpy as np
 from saferank.errors import ArgumentError
 from saferank.fitting import ESTIMATORS, estimator
 from saferank.fitting.bootstrap import replicates as drawn_models
-from saferank.fitting.evaluation import Evaluation, evaluate_model
+from saferank.fitting.evaluation import Evaluation
 from saferank.fitting.export import instances_of
-from saferank.fitting.fit import estimate, read_pages
+from saferank.fitting.fit import estimate, evaluated, read_pages
 from saferank.instances import Instance
-from saferank.logs import ClickLog, split
+from saferank.logs import ClickLog
 from saferank.progress import Reporter
 from saferank.verbs import Floats
 
@@ -127,7 +126,11 @@ def worlds_of(
     log: ClickLog, model: str | None, items: int | None, iterations: int, replicates: int, seed: int, shown: Reporter
 ) -> Worlds:
     """Fit, choose the model unless it is given, and fit again to ``replicates`` drawn logs."""
-    evaluations = {} if model is not None else _evaluations(tuple(ESTIMATORS), log, iterations, seed, shown)
+    evaluations: dict[str, Evaluation] = {}
+    if model is None:
+        evaluations, _ = evaluated(tuple(ESTIMATORS), log, HELD_OUT, iterations, seed, shown)
+        if not evaluations:
+            raise ArgumentError("model", "the log is too small to hold pages out; name a click model, for example pbm")
     name = model or max(evaluations, key=lambda each: evaluations[each].log_likelihood)
     fitted = _rankable(log, name, estimate(name, log, iterations, shown).model, items)
     with shown.status(f"estimating {name} from {replicates} drawn logs"):
@@ -140,12 +143,3 @@ def worlds_of(
 def _rankable(log: ClickLog, name: str, model: Any, items: int | None) -> list[Instance]:
     """The instances that have something to rank."""
     return [instance for instance in instances_of(log, {name: model}, items) if len(instance.items) > 1]
-
-
-def _evaluations(
-    names: Sequence[str], log: ClickLog, iterations: int, seed: int, shown: Reporter
-) -> dict[str, Evaluation]:
-    seen, unseen = split(log, HELD_OUT, seed)
-    if not len(seen.pages.weight) or not len(unseen.pages.weight) or not np.any(seen.pages.clicks):
-        raise ArgumentError("model", "the log is too small to hold pages out; name a click model, for example pbm")
-    return {name: evaluate_model(estimate(name, seen, iterations, shown).model, unseen.pages) for name in names}

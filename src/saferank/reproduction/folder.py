@@ -4,7 +4,6 @@
 other was given), ``instances.json`` (the click models), and in the end ``sensitivity.json`` and ``study.json``.
 """
 
-import hashlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from saferank.errors import ArgumentError
 from saferank.experiments.frames import write_runs
 from saferank.experiments.run_folder import RESULTS, START_AGAIN, FolderError, RunFolder
+from saferank.files import sha256_of
 from saferank.instances import Instance, load_instances, save_instances
 from saferank.reporting.runs import RUNS
 from saferank.reproduction.log import LOG_NAME
@@ -49,25 +49,15 @@ class Folder(RunFolder):
         """Write what is run. The instances first: where experiment.json is, they are too, and no old pieces."""
         self.remove_pieces()
         save_instances(self.instances, instances, about)
-        self.begin(asked, log=log, instances=_digest(self.instances))
+        self.begin(asked, log=log, instances=sha256_of(self.instances))
 
     def resumed(self, asked: dict[str, Any]) -> tuple[list[Instance], dict[str, Any]]:
         """The instances and the log's facts of the run that was begun here, if it is the one that is asked for."""
         there = self.begun({"log": dict, "instances": str})
         self.check_same(there, asked)
-        if not self.instances.exists() or _digest(self.instances) != there["instances"]:
+        if not self.instances.exists() or sha256_of(self.instances) != there["instances"]:
             raise FolderError(f"{self.instances}: is not the file that the run began with; {START_AGAIN}")
         return load_instances(self.instances), there["log"]
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file of any size."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def reproduction_facts(

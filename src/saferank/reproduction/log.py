@@ -20,15 +20,14 @@ from saferank.click_models import PBM
 from saferank.errors import ArgumentError, writing
 from saferank.fitting import Fitted, estimator
 from saferank.fitting.bootstrap import standard_errors
-from saferank.fitting.evaluation import evaluate_model
 from saferank.fitting.export import instances_of
-from saferank.fitting.fit import estimate, read_pages
+from saferank.fitting.fit import estimate, evaluated, read_pages
 from saferank.instances import Instance
 from saferank.instances.embedded import OPTIMAL, WORST, embedded_instances
-from saferank.logs import ClickLog, LogSummary, split, write_synthetic_log
+from saferank.logs import ClickLog, LogSummary, write_synthetic_log
 from saferank.logs.synthetic.writing import planted_instances
 from saferank.progress import SESSIONS, Reporter
-from saferank.reproduction.protocol import Protocol, ReproductionRequest
+from saferank.reproduction.protocol import Protocol
 from saferank.verbs import Floats
 
 LOG_NAME = "log.gz"
@@ -65,13 +64,11 @@ def write_planted_log(
     return path, write_synthetic_log(path, planted_queries(queries), sessions, seed, progress)
 
 
-def fitted_instances(
-    request: ReproductionRequest, protocol: Protocol, out: Path, shown: Reporter
-) -> tuple[list[Instance], str, dict[str, Any]]:
+def fitted_instances(protocol: Protocol, out: Path, shown: Reporter) -> tuple[list[Instance], str, dict[str, Any]]:
     """The instances of the log's most frequent queries, a line about them, and what was in the log."""
-    path = _planted(protocol, out, shown) if request.log is None else request.log
-    form, length = request.format or LOG_FORMAT, protocol.page_length
-    log = read_pages(path, form, protocol.sizes.queries, request.max_bad, shown, length)
+    path = _planted(protocol, out, shown) if protocol.log is None else protocol.log
+    form, length = protocol.format or LOG_FORMAT, protocol.page_length
+    log = read_pages(path, form, protocol.sizes.queries, protocol.max_bad, shown, length)
     fits = {name: estimate(name, log, protocol.iterations, shown) for name in protocol.models}
     models = {name: fitted.model for name, fitted in fits.items()}
     pages = {query: len(ranking or ()) for query, ranking in zip(log.queries, log.rankings, strict=True)}
@@ -84,7 +81,7 @@ def fitted_instances(
     if found < wanted:
         shown.note(f"{path}: {have}, not {wanted}; all of them are taken")
     about = f"estimated by saferank reproduce from {path.name}, {protocol.iterations} iterations"
-    facts = log_facts(log.summary, path.name, synthetic=request.log is None)
+    facts = log_facts(log.summary, path.name, synthetic=protocol.log is None)
     return cut, about, {**facts, "fit": _quality(log, fits, protocol, {each.id for each in cut}, shown)}
 
 
@@ -99,16 +96,13 @@ def _quality(
 
     What it holds for impossible has an infinite perplexity, which is None here.
     """
-    seen, unseen = split(log, HELD_OUT, protocol.seed)
-    if not len(seen.pages.weight) or not len(unseen.pages.weight):
-        return {}
+    evaluations, held_out = evaluated(tuple(fits), log, HELD_OUT, protocol.iterations, protocol.seed, shown)
     found: dict[str, Any] = {}
-    for name, fitted in fits.items():
-        evaluation = evaluate_model(estimate(name, seen, protocol.iterations, shown).model, unseen.pages)
-        errors = standard_errors(estimator(name), log, fitted, protocol.iterations, REPLICATES, protocol.seed)
+    for name, evaluation in evaluations.items():
+        errors = standard_errors(estimator(name), log, fits[name], protocol.iterations, REPLICATES, protocol.seed)
         own = [each.model.attraction for each in instances_of(log, {name: errors}, protocol.items) if each.id in played]
         found[name] = {
-            "held_out": int(unseen.pages.weight.sum()),
+            "held_out": held_out,
             "perplexity": evaluation.perplexity if math.isfinite(evaluation.perplexity) else None,
             "impossible": evaluation.impossible,
             "attraction_error": float(np.median(np.concatenate(own))),

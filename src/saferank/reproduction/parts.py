@@ -156,7 +156,7 @@ def sensitivity_rules(protocol: Protocol) -> tuple[str, ...]:
 def _sensitivity(protocol: Protocol, instances: Sequence[Instance]) -> list[Cell]:
     """Rules, BubbleRank's candidates and duels, and the order of candidates, which breaks KL-UCB-BR's ties."""
     repetitions = protocol.sizes.sensitivity_repetitions
-    safe = tuple(policy for policy in SAFE if policy in protocol.policies)
+    safe = tuple(policy for policy in SAFE if policy in (protocol.policies or ()))
     plans = [protocol.plan(repetitions, policies=safe, rule=rule) for rule in sensitivity_rules(protocol) if safe]
     cells = [cell for plan in plans for cell in cells_of(instances, plan)]
     if "bubble-rank" in safe:

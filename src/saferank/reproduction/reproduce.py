@@ -1,13 +1,14 @@
 """``saferank.reproduce``: log, click models, runs, results and report, as one function that can be interrupted."""
 
+import inspect
 import os
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saferank.errors import ArgumentError, RunInterrupted, writing
+from saferank.reproduction.protocol import Protocol
 
 if TYPE_CHECKING:
     from saferank.experiments.results import Results
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from saferank.reporting.build import Report
     from saferank.reproduction.folder import Folder
     from saferank.reproduction.parts import Parts
-    from saferank.reproduction.protocol import Protocol, ReproductionRequest
     from saferank.simulation.engine import SimulationEngine
 
 
@@ -58,36 +58,19 @@ def reproduce(
     out: str | os.PathLike[str],
     profile: str = "quick",
     *,
-    log: str | os.PathLike[str] | None = None,
-    format: str | None = None,
-    policies: Sequence[str] | None = None,
-    models: Sequence[str] = ("pbm", "cm"),
-    rule: str = "paper:1/T",
-    positions: int = 5,
-    items: int = 10,
-    page_length: int | None = None,
-    rounds: float = 100_000,
-    repetitions: int | None = None,
-    queries: int | None = None,
-    sessions: int | None = None,
-    iterations: int = 50,
-    seed: int = 0,
-    without: Sequence[str] = (),
-    study_instances: str | os.PathLike[str] | None = None,
-    optimal: str | None = None,
-    none_of_best: str | None = None,
-    max_bad: float = 0.01,
-    plugins: Sequence[str] = (),
     jobs: int | None = None,
     cluster: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
     report: bool = True,
     progress: bool = True,
+    **asked: Any,
 ) -> Reproduction:
     """Reproduce the paper's experiments, from a click log (synthetic unless ``log`` is given) to a report in ``out``.
 
-    ``profile`` is quick or paper; sizes that are not given are those of the profile. A query takes part with ``items``
+    Beside those above, arguments are the fields of ``saferank.reproduction.protocol.Protocol``, as
+    ``help(saferank.reproduce)`` lists them. ``profile`` is quick or paper; sizes that are not given are those of the
+    profile. A query takes part with ``items``
     items: those of its most frequent ranking of ``page_length`` items (None: ten where it has such a page, else its
     most frequent length), then those that its other pages showed. ``policies`` are the paper's five
     and ours unless they are given; ``without`` leaves out ``additions`` (ours), ``sensitivity`` or ``study``.
@@ -96,7 +79,6 @@ def reproduce(
     keeps what is finished: after an interrupt or a crash the same call with ``resume=True`` continues the run and
     gives the same results. Nothing long is started before every argument has been checked.
     """
-    arguments = {**locals()}
     from saferank.checks.plugin import as_argument_error, check_plugin_policy, load_checked_plugins
     from saferank.experiments.engines import engine_of
     from saferank.experiments.run_folder import resumable
@@ -104,69 +86,73 @@ def reproduce(
     from saferank.policies import policy_kind
     from saferank.progress import progress_of
     from saferank.reproduction.folder import Folder
-    from saferank.reproduction.protocol import ReproductionRequest
 
     started, out = time.monotonic(), Path(out)
-    load_checked_plugins(plugins, compiled=True)
-    request = ReproductionRequest.of(arguments)
-    protocol, others = request.protocol(), request.study_sets()
+    load_checked_plugins(asked.get("plugins", ()), compiled=True)
+    protocol = Protocol.of({"profile": profile, **asked})
+    others, kinds = protocol.study_sets(), [policy_kind(name) for name in protocol.policies or ()]
     with as_argument_error():
-        for name in protocol.policies:
-            check_plugin_policy(policy_kind(name))
-    folder, asked, shown = Folder(out), request.facts(protocol), progress_of(progress)
-    _check_sources(folder, request)
+        for kind in kinds:
+            check_plugin_policy(kind)
+    folder, facts, shown = Folder(out), protocol.facts(), progress_of(progress)
+    _check_sources(folder, protocol)
     folder.check_use(resume, overwrite)
     with output_folder(out), resumable(folder.pieces), folder.reserved():
-        with engine_of(jobs, cluster, [policy_kind(name).policy for name in protocol.policies]) as engine:
+        with engine_of(jobs, cluster, [kind.policy for kind in kinds]) as engine:
             if overwrite:
                 folder.clear()
             if not folder.experiment.exists():
-                _begin(folder, protocol, asked, request, shown)
-            instances, facts = folder.resumed(asked)
+                _begin(folder, protocol, facts, shown)
+            instances, log = folder.resumed(facts)
             if not folder.finished:
-                experiment = _experiment(protocol, instances, facts, others, request)
+                experiment = _experiment(protocol, instances, log, others)
                 _run(folder, *experiment, protocol, engine, shown, started)
         return Reproduction(out, _reported(folder, shown) if report else None)
 
 
-def _check_sources(folder: "Folder", request: "ReproductionRequest") -> None:
+def _with_arguments_of_the_protocol() -> inspect.Signature:
+    own = inspect.signature(reproduce).parameters
+    asked = [each.replace(kind=each.KEYWORD_ONLY) for each in inspect.signature(Protocol).parameters.values()]
+    options = [each for name, each in own.items() if name not in ("out", "profile", "asked")]
+    more = [each for each in asked if each.name != "profile"]
+    return inspect.Signature([own["out"], own["profile"], *more, *options], return_annotation=Reproduction)
+
+
+reproduce.__signature__ = _with_arguments_of_the_protocol()  # type: ignore[attr-defined]
+
+
+def _check_sources(folder: "Folder", protocol: Protocol) -> None:
     """A run must not overwrite what it reads."""
-    for name, path in (("log", request.log), ("study_instances", request.study_instances)):
+    for name, path in (("log", protocol.log), ("study_instances", protocol.study_instances)):
         if path is not None and path.resolve() in [file.resolve() for file in folder.files]:
             raise ArgumentError(name, f"{path} is where a run writes its own {path.name}; name another folder")
 
 
-def _begin(
-    folder: "Folder", protocol: "Protocol", asked: dict[str, Any], request: "ReproductionRequest", shown: "Reporter"
-) -> None:
+def _begin(folder: "Folder", protocol: Protocol, facts: dict[str, Any], shown: "Reporter") -> None:
     """Log and click models; not kept in pieces, for they take minutes at most."""
-    from saferank.reproduction.folder import file_digest
+    from saferank.files import sha256_of
     from saferank.reproduction.log import LOG_NAME, fitted_instances
 
     try:
-        instances, about, log = fitted_instances(request, protocol, folder.path, shown)
+        instances, about, log = fitted_instances(protocol, folder.path, shown)
     except KeyboardInterrupt:
         raise RunInterrupted(
             "interrupted while the click models were made; nothing was written that could be resumed"
         ) from None
     with writing(folder.path):
-        digest = file_digest(request.log or folder.path / LOG_NAME)
-        folder.begin_with(asked, instances, about, {**log, "sha256": digest})
+        digest = sha256_of(protocol.log or folder.path / LOG_NAME)
+        folder.begin_with(facts, instances, about, {**log, "sha256": digest})
 
 
 def _experiment(
-    protocol: "Protocol",
-    instances: list[Any],
-    log: dict[str, Any],
-    others: dict[str, list[Any]],
-    request: "ReproductionRequest",
+    protocol: Protocol, instances: list[Any], log: dict[str, Any], others: dict[str, list[Any]]
 ) -> tuple["Parts", dict[str, Any]]:
     """Everything that is played, and the facts about it."""
     from saferank.reproduction.folder import reproduction_facts
     from saferank.reproduction.parts import parts_of, special_queries, study_sets
 
     sets = study_sets(protocol, others) if "study" in protocol.parts else {}
-    special = special_queries(instances, protocol.positions, request.optimal, request.none_of_best)
+    special = special_queries(instances, protocol.positions, protocol.optimal, protocol.none_of_best)
     return parts_of(protocol, instances, special, sets), reproduction_facts(protocol, log, instances, special, sets)
 
 
@@ -174,7 +160,7 @@ def _run(
     folder: "Folder",
     parts: "Parts",
     facts: dict[str, Any],
-    protocol: "Protocol",
+    protocol: Protocol,
     engine: "SimulationEngine",
     shown: "Reporter",
     started: float,

@@ -269,7 +269,7 @@ def test_a_folder_with_a_run_is_neither_overwritten_nor_gone_on_with_unasked(who
         (("--policies", "original"), "was begun with policies = "),
         (
             ("--without", "study"),
-            'was begun with parts = ["additions", "sensitivity", "study"], not ["additions", "sens',
+            'was begun with without = [], not ["study"]',
         ),
     ],
 )

@@ -3,14 +3,16 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+import saferank as library
 from saferank.cli.terminal.errors import naming
 from saferank.cli.terminal.help import PlainCommand
 from saferank.cli.terminal.options import (
     LENGTH,
+    REQUIRED,
     AsJson,
     Format,
     Iterations,
@@ -22,14 +24,12 @@ from saferank.cli.terminal.options import (
     Seed,
     asked,
     count,
+    follows,
     names_if_given,
     names_in,
     option,
 )
 from saferank.errors import ArgumentError, unknown, writing
-from saferank.forecasting.forecast import POLICIES
-
-_POLICIES = ",".join(POLICIES)
 
 logs = typer.Typer(
     no_args_is_help=True,
@@ -169,43 +169,34 @@ def fit(
     show_click_through(found, out.with_name(f"{out.stem}-ctr.png"))
 
 
-def forecast(
-    log: Log,
-    format: Format,
-    pages_a_day: Annotated[float, option("N", "Pages of the whole site in a day; a query gets its share in the log.")],
-    out: Annotated[Path, option("DIR", "Folder for the page, the figures and the numbers.")],
-    policies: Annotated[
+@follows(
+    library.forecast,
+    log=Log,
+    format=Format,
+    pages_a_day=option("N", "Pages of the whole site in a day; a query gets its share in the log."),
+    out=(Annotated[Path, option("DIR", "Folder for the page, the figures and the numbers.")], REQUIRED),
+    policies=Annotated[
         str | None, option("NAMES", "Policies with commas between; the first is the one of the headline.")
-    ] = _POLICIES,
-    queries: MostFrequent = 100,
-    model: Annotated[
-        str | None, option("NAME", "Click model of the users.", "the one that foresees held-out pages best")
-    ] = None,
-    positions: Annotated[int | None, count("K", "How many items a page shows.", "all of the ranking")] = None,
-    page_length: Annotated[
-        int | None, count("N", "Production's ranking is each query's most frequent one of N items.", LENGTH)
-    ] = None,
-    items: Annotated[
-        int | None,
-        count(
-            "L",
-            "At most so many items a query: behind the ranking come candidates from its other pages.",
-            "those of the ranking",
-        ),
-    ] = None,
-    rule: Annotated[str, option("RULE", "Decision rule, anytime:ALPHA or budget:ALPHA.")] = "anytime:1e-5",
-    certificate_days: Annotated[
-        float, option("DAYS", "Length of an epoch of certificates, as the service is set; 0: no end.")
-    ] = 14.0,
-    replicates: Annotated[int, count("B", "Bootstrap replicates for the bands, and runs on the fitted model.")] = 12,
-    iterations: Iterations = 200,
-    most_pages: Annotated[
-        int, count("N", "The longest run of a query; later pages are as in its last tenth.")
-    ] = 50_000,
-    seed: Seed = 0,
-    jobs: Jobs = None,
-    max_bad: MaxBad = 0.01,
-) -> None:
+    ],
+    queries=MostFrequent,
+    model=option("NAME", "Click model of the users.", "the one that foresees held-out pages best"),
+    positions=count("K", "How many items a page shows.", "all of the ranking"),
+    page_length=count("N", "Production's ranking is each query's most frequent one of N items.", LENGTH),
+    items=count(
+        "L",
+        "At most so many items a query: behind the ranking come candidates from its other pages.",
+        "those of the ranking",
+    ),
+    rule=option("RULE", "Decision rule, anytime:ALPHA or budget:ALPHA."),
+    certificate_days=option("DAYS", "Length of an epoch of certificates, as the service is set; 0: no end."),
+    replicates=count("B", "Bootstrap replicates for the bands, and runs on the fitted model."),
+    iterations=Iterations,
+    most_pages=count("N", "The longest run of a query; later pages are as in its last tenth."),
+    seed=Seed,
+    jobs=Jobs,
+    max_bad=MaxBad,
+)
+def forecast(**given: Any) -> None:
     """Estimate the benefit of safe re-ranking on your own queries, before you switch it on.
 
     A click model is fitted to the log, and policies are simulated on its most frequent queries, each with its own
@@ -221,14 +212,13 @@ def forecast(
     **What comes out**: DIR/forecast.html, one page that needs no network; DIR/forecast.json with all numbers;
     DIR/figures; a short table on the screen.
     """
-    given = asked(locals(), policies=names_in)
+    given, out = asked(given, policies=names_in), given["out"]
     from saferank.cli.terminal.tables import show_forecast
     from saferank.files import output_folder
-    from saferank.forecasting.forecast import forecast
 
     del given["out"]
     with output_folder(out), naming(log="LOG"):
-        found = forecast(**given)
+        found = library.forecast(**given)
         files = found.save(out)
     show_forecast(found, files)
 

@@ -4,10 +4,11 @@ import inspect
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+import saferank as library
 from saferank.cli.terminal.errors import naming
 from saferank.cli.terminal.options import (
     AsJson,
@@ -25,6 +26,7 @@ from saferank.cli.terminal.options import (
     count,
     flag,
     floats_in,
+    follows,
     names_if_given,
     names_in,
     numbers_in,
@@ -34,18 +36,19 @@ from saferank.cli.terminal.options import (
 )
 
 
-def simulate(
-    instances: Annotated[
+@follows(
+    library.simulate,
+    instances=Annotated[
         str,
         typer.Argument(metavar="INSTANCES", help="Instance file (JSON), or the word `embedded` for the built-in set."),
-    ] = "embedded",
-    policies: Policies = None,
-    positions: Annotated[
+    ],
+    policies=Policies,
+    positions=Annotated[
         str | None, option("K", "How many items a page shows; several with commas between are all played.")
-    ] = "5",
-    rounds: Rounds = 100_000,
-    repetitions: Annotated[int, count("N", "Independent runs of every policy on every instance.")] = 100,
-    rule: Annotated[
+    ],
+    rounds=Rounds,
+    repetitions=count("N", "Independent runs of every policy on every instance."),
+    rule=Annotated[
         list[str] | None,
         option(
             "RULE",
@@ -53,20 +56,20 @@ def simulate(
             "times: then all are played, each by the policies that take it.",
             "paper:1/T, for safe-draw anytime:1/T",
         ),
-    ] = None,
-    seed: Seed = 0,
-    jobs: Jobs = None,
-    checkpoints: Annotated[
+    ],
+    seed=Seed,
+    jobs=Jobs,
+    checkpoints=Annotated[
         str | None,
         option(
             "ROUNDS",
             "Rounds at which results are written, like 10,100,1000.",
             "about 200, every power of ten among them",
         ),
-    ] = None,
-    models: Models = None,
-    queries: Annotated[int | None, count("N", "Only the first N queries (ids).", "all, 20 of the embedded")] = None,
-    drift: Annotated[
+    ],
+    models=Models,
+    queries=count("N", "Only the first N queries (ids).", "all, 20 of the embedded"),
+    drift=Annotated[
         str | None,
         option(
             "DRIFT",
@@ -77,8 +80,8 @@ def simulate(
             "so on). Several with commas between.",
             "nothing changes",
         ),
-    ] = None,
-    lifetime: Annotated[
+    ],
+    lifetime=Annotated[
         str | None,
         option(
             "D",
@@ -87,11 +90,11 @@ def simulate(
             "`none` among them, are all played.",
             "certificates never end",
         ),
-    ] = None,
-    delay: Annotated[str, option("PAGES", "Delay of clicks, in pages: a number, or geometric:MEAN.")] = "0",
-    lost_pages: Annotated[float, option("P", "Probability that all feedback of a page is lost.")] = 0.0,
-    lost_clicks: Annotated[float, option("P", "Probability that a click is lost.")] = 0.0,
-    layout: Annotated[
+    ],
+    delay=Annotated[str, option("PAGES", "Delay of clicks, in pages: a number, or geometric:MEAN.")],
+    lost_pages=option("P", "Probability that all feedback of a page is lost."),
+    lost_clicks=option("P", "Probability that a click is lost."),
+    layout=Annotated[
         str | None,
         option(
             "PLACES",
@@ -99,17 +102,17 @@ def simulate(
             "the position of the item shown there, like 2,1,3,4,5.",
             "as the policy assumes",
         ),
-    ] = None,
-    examination: Annotated[
+    ],
+    examination=Annotated[
         str | None,
         option(
             "PROBABILITIES",
             "Examination by position, with commas between, given to the policies that need it.",
             "the truth",
         ),
-    ] = None,
-    reward: Annotated[str, option("NAME", "By which regret is measured: clicks, dcg or weights:W1,W2,...")] = "clicks",
-    settings: Annotated[
+    ],
+    reward=option("NAME", "By which regret is measured: clicks, dcg or weights:W1,W2,..."),
+    settings=Annotated[
         list[str] | None,
         option(
             "POLICY.NAME=VALUES",
@@ -118,13 +121,14 @@ def simulate(
             "as the policy has them",
             "--set",
         ),
-    ] = None,
-    plugin: Plugins = None,
-    cluster: Cluster = None,
-    out: Annotated[Path, option("DIR", "Folder for the results.")] = Path("saferank-results"),
-    resume: Resume = False,
-    overwrite: Overwrite = False,
-) -> None:
+    ],
+    plugin=Plugins,
+    cluster=Cluster,
+    out=(Annotated[Path, option("DIR", "Folder for the results.")], Path("saferank-results")),
+    resume=Resume,
+    overwrite=Overwrite,
+)
+def simulate(**given: Any) -> None:
     """Play policies against simulated users and measure regret and safety.
 
     Every policy plays every instance (a query with its items and the click model of its users) from the same original
@@ -145,19 +149,18 @@ def simulate(
     and standard errors at every checkpoint; DIR/runs.parquet with the single runs; DIR/regret.png with the curves.
     """
     given = asked(
-        locals(), policies=names_in, positions=numbers_in, checkpoints=numbers_in, models=names_in,
+        given, policies=names_in, positions=numbers_in, checkpoints=numbers_in, models=names_in,
         lifetime=numbers_or_none_in, layout=numbers_in, examination=floats_in,
     )  # fmt: skip
     from saferank.checks.plugin import load_checked_plugins
     from saferank.cli.terminal.tables import show_figure, show_results
-    from saferank.experiments.simulate import simulate
 
     load_checked_plugins(given.pop("plugin") or ())
-    with naming(instances=instances, settings="--set"):
-        given |= {"settings": settings_in(settings or (), "--set"), "checkpoints": given["checkpoints"] or ()}
-        results = simulate(**given)
-    show_results(results, out / "results.json")
-    show_figure(results, out / "regret.png")
+    with naming(instances=given["instances"], settings="--set"):
+        settings = settings_in(given["settings"] or (), "--set")
+        results = library.simulate(**given | {"settings": settings, "checkpoints": given["checkpoints"] or ()})
+    show_results(results, given["out"] / "results.json")
+    show_figure(results, given["out"] / "regret.png")
 
 
 def compare(

@@ -1,14 +1,16 @@
 """``saferank reproduce`` and ``saferank report``: options, one call of the library, the claims."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+import saferank as library
 from saferank.cli.terminal.errors import naming
 from saferank.cli.terminal.options import (
     FORMATS,
     LENGTH,
+    REQUIRED,
     Cluster,
     Iterations,
     Jobs,
@@ -22,6 +24,7 @@ from saferank.cli.terminal.options import (
     Seed,
     asked,
     count,
+    follows,
     labels_in,
     names_in,
     option,
@@ -30,54 +33,38 @@ from saferank.cli.terminal.options import (
 _FROM_PROFILE = "of the profile"
 
 
-def reproduce(
-    out: Annotated[Path, option("DIR", "Folder for everything that comes out.")],
-    profile: Annotated[
-        str, option("NAME", "quick (20 queries, 10 repetitions) or paper (100 queries, 100 repetitions).")
-    ] = "quick",
-    log: Annotated[Path | None, option("FILE", "Your click log.", "a synthetic one, written to DIR")] = None,
-    format: Annotated[str | None, option("NAME", f"Of --log: {FORMATS}")] = None,
-    policies: Policies = None,
-    models: Annotated[str | None, option("NAMES", "Click models, with commas between.")] = "pbm,cm",
-    rule: Annotated[
-        str, option("RULE", "Decision rule: paper:DELTA, anytime:ALPHA or budget:ALPHA; 1/T is one over --rounds.")
-    ] = "paper:1/T",
-    positions: Positions = 5,
-    items: Annotated[
-        int,
-        count("L", "How many items of a query take part: those of its page, then those that its other pages showed."),
-    ] = 10,
-    page_length: Annotated[
-        int | None, count("N", "Of --log: take each query's most frequent ranking of N items.", LENGTH)
-    ] = None,
-    rounds: Rounds = 100_000,
-    repetitions: Annotated[
-        int | None, count("N", "Independent runs of every policy on every query.", _FROM_PROFILE)
-    ] = None,
-    queries: Annotated[int | None, count("N", "The N most frequent queries.", _FROM_PROFILE)] = None,
-    sessions: Annotated[int | None, count("N", "Sessions of the synthetic log.", _FROM_PROFILE)] = None,
-    iterations: Iterations = 50,
-    seed: Seed = 0,
-    without: Annotated[
-        str | None, option("PARTS", "Leave out additions, sensitivity, study, or several.", "nothing")
-    ] = None,
-    study_instances: Annotated[
-        Path | None, option("FILE", "Instance file for the study, beside the embedded set.", "none")
-    ] = None,
-    optimal: Annotated[
-        str | None, option("ID", "The query whose original ranking is optimal.", "the one that comes nearest")
-    ] = None,
-    none_of_best: Annotated[
-        str | None,
-        option("ID", "The query whose original ranking holds none of the best items.", "the one that comes nearest"),
-    ] = None,
-    max_bad: MaxBad = 0.01,
-    plugin: Plugins = None,
-    jobs: Jobs = None,
-    cluster: Cluster = None,
-    resume: Resume = False,
-    overwrite: Overwrite = False,
-) -> None:
+@follows(
+    library.reproduce,
+    out=option("DIR", "Folder for everything that comes out."),
+    profile=option("NAME", "quick (20 queries, 10 repetitions) or paper (100 queries, 100 repetitions)."),
+    log=option("FILE", "Your click log.", "a synthetic one, written to DIR"),
+    format=option("NAME", f"Of --log: {FORMATS}"),
+    policies=Policies,
+    models=Annotated[str | None, option("NAMES", "Click models, with commas between.")],
+    rule=option("RULE", "Decision rule: paper:DELTA, anytime:ALPHA or budget:ALPHA; 1/T is one over --rounds."),
+    positions=Positions,
+    items=count("L", "How many items of a query take part: those of its page, then those that its other pages showed."),
+    page_length=count("N", "Of --log: take each query's most frequent ranking of N items.", LENGTH),
+    rounds=Rounds,
+    repetitions=count("N", "Independent runs of every policy on every query.", _FROM_PROFILE),
+    queries=count("N", "The N most frequent queries.", _FROM_PROFILE),
+    sessions=count("N", "Sessions of the synthetic log.", _FROM_PROFILE),
+    iterations=Iterations,
+    seed=Seed,
+    without=Annotated[str | None, option("PARTS", "Leave out additions, sensitivity, study, or several.", "nothing")],
+    study_instances=option("FILE", "Instance file for the study, beside the embedded set.", "none"),
+    optimal=option("ID", "The query whose original ranking is optimal.", "the one that comes nearest"),
+    none_of_best=option(
+        "ID", "The query whose original ranking holds none of the best items.", "the one that comes nearest"
+    ),
+    max_bad=MaxBad,
+    plugin=Plugins,
+    jobs=Jobs,
+    cluster=Cluster,
+    resume=Resume,
+    overwrite=Overwrite,
+)
+def reproduce(**given: Any) -> None:
     """Reproduce the paper's experiments, or run your own study with its protocol.
 
     Click models are estimated from the pages of the log's most frequent queries. The paper's five algorithms are played
@@ -98,65 +85,53 @@ def reproduce(
     **What comes out**: the claims of the paper with verdicts on the screen; DIR/report.html; DIR/results.json,
     sensitivity.json and study.json with all curves; DIR/instances.json with the click models.
     """
-    given = asked(locals(), policies=names_in, models=names_in, without=names_in)
+    given = asked(given, policies=names_in, models=names_in, without=names_in)
     from saferank.cli.terminal.tables import show_report
-    from saferank.reproduction.reproduce import reproduce
 
     given |= {"plugins": given.pop("plugin") or (), "without": given["without"] or ()}
-    done = reproduce(**given)
+    done = library.reproduce(**given)
     if done.report is None:
-        typer.echo(out / "results.json")
+        typer.echo(done.folder / "results.json")
     else:
         show_report(done.report)
 
 
-def report(
-    results: Annotated[
+@follows(
+    library.report,
+    results=Annotated[
         Path, typer.Argument(metavar="RESULTS", help="Results file of `saferank simulate` or `saferank reproduce`.")
     ],
-    out: Annotated[Path, option("DIR", "Folder for the page and the figures.")],
-    without: Annotated[str | None, option("NAMES", "Policies to leave out, with commas between.", "none")] = None,
-    optimal: Annotated[
-        str | None, option("ID", "The query whose original ranking is optimal.", "as the results say")
-    ] = None,
-    none_of_best: Annotated[
-        str | None, option("ID", "The query whose original ranking holds none of the best items.", "as the results say")
-    ] = None,
-    model_study: Annotated[
-        Path | None,
-        option(
-            "RESULTS",
-            "Results with policies that assume a click model, for the section about wrong models.",
-            "model-study.json beside the results, or the results themselves",
-        ),
-    ] = None,
-    axes: Annotated[str, option("KIND", "Axes of the curves: log or linear.")] = "log",
-    columns: Annotated[
-        int | None,
-        option(
-            "1|2",
-            "Size the figure files for one or two columns of a paper (3.4 or 6.8 inches, 7 to 10 points type).",
-            "one panel for every click model, side by side",
-        ),
-    ] = None,
-    first_round: Annotated[
-        int | None,
-        option(
-            "ROUND",
-            "The first round that curves show.",
-            "the last three powers of ten; all rounds on linear axes",
-            "--from",
-        ),
-    ] = None,
-    names: Annotated[
+    out=(Annotated[Path, option("DIR", "Folder for the page and the figures.")], REQUIRED),
+    without=Annotated[str | None, option("NAMES", "Policies to leave out, with commas between.", "none")],
+    optimal=option("ID", "The query whose original ranking is optimal.", "as the results say"),
+    none_of_best=option("ID", "The query whose original ranking holds none of the best items.", "as the results say"),
+    model_study=option(
+        "RESULTS",
+        "Results with policies that assume a click model, for the section about wrong models.",
+        "model-study.json beside the results, or the results themselves",
+    ),
+    axes=option("KIND", "Axes of the curves: log or linear."),
+    columns=option(
+        "1|2",
+        "Size the figure files for one or two columns of a paper (3.4 or 6.8 inches, 7 to 10 points type).",
+        "one panel for every click model, side by side",
+    ),
+    first_round=option(
+        "ROUND",
+        "The first round that curves show.",
+        "the last three powers of ten; all rounds on linear axes",
+        "--from",
+    ),
+    names=Annotated[
         str | None, option("POLICY=NAME,...", "Other names for policies in figures and tables.", "their titles")
-    ] = None,
-    rule: Annotated[str | None, option("RULE", "Of a sweep: this decision rule.", "the only one")] = None,
-    positions: Annotated[int | None, count("K", "Of a sweep: pages of this many items.", "the only ones")] = None,
-    lifetime: Annotated[
+    ],
+    rule=option("RULE", "Of a sweep: this decision rule.", "the only one"),
+    positions=count("K", "Of a sweep: pages of this many items.", "the only ones"),
+    lifetime=Annotated[
         str | None, option("D", "Of a sweep: this lifetime of certificates, or `none`.", "the only one")
-    ] = None,
-) -> None:
+    ],
+)
+def report(**given: Any) -> None:
     """Make a page of results: the paper's figures, its claims with verdicts, sensitivity, what was run.
 
     Everything comes from the results file and the files beside it that it names; nothing is simulated. The page says
@@ -177,12 +152,11 @@ def report(
     **What comes out**: DIR/report.html, one page that needs no network; DIR/figures with every figure as PNG, SVG and
     PDF and every table as LaTeX (booktabs); a table of the claims on the screen.
     """
-    given = asked(locals(), without=names_in, names=labels_in)
+    given = asked(given, without=names_in, names=labels_in)
     from saferank.cli.terminal.tables import show_report
     from saferank.files import output_folder
-    from saferank.reporting.report import report
 
     given["without"] = given["without"] or ()
-    with output_folder(out), naming(first_round="--from"):
-        made = report(**given)
+    with output_folder(given["out"]), naming(first_round="--from"):
+        made = library.report(**given)
     show_report(made)

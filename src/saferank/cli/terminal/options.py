@@ -1,8 +1,9 @@
 """Options that several commands share, and how numbers and lists are read. What they may be, the library checks."""
 
+import inspect
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
@@ -119,8 +120,48 @@ def flag(name: str, help: str) -> Any:
     return typer.Option(name, help=help)
 
 
+REQUIRED = inspect.Parameter.empty
+
+
+def follows(source: Callable[..., Any], /, **options: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these options, in this order, with the types and defaults of what it calls, a function or a class.
+
+    An option is what ``option``, ``count`` or ``flag`` make; ``Annotated`` where it has another type here (a list is
+    text); and a pair with a default where it has another one here.
+    """
+    known = inspect.signature(source).parameters
+    made = [_parameter(name, option, known.get(name)) for name, option in options.items()]
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        command.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in made}
+        return command
+
+    return decorated
+
+
+def _parameter(name: str, option: Any, source: inspect.Parameter | None) -> inspect.Parameter:
+    option, default = option if isinstance(option, tuple) else (option, None if source is None else source.default)
+    kind = option if get_origin(option) is Annotated else Annotated[_type_of(default, source), option]
+    if get_args(kind)[0] in (str, str | None) and not isinstance(default, str | type):  # text of a list or a number
+        default = (",".join(default) or None) if isinstance(default, tuple) else default
+        default = None if default is None else str(default)
+    if get_args(kind)[0] is bool and default is None:
+        default = False
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def _type_of(default: Any, source: inspect.Parameter | None) -> Any:
+    """The type of a value on the command line."""
+    if isinstance(default, bool | int | float):
+        return type(default)
+    words = str(None if source is None else source.annotation)
+    kind = Path if "Path" in words else int if "int" in words else float if "float" in words else str
+    return kind | None if default is None else kind
+
+
 def asked(options: dict[str, Any], **reads: Callable[[str, str], Any]) -> dict[str, Any]:
-    """The arguments for the function of the library: a command's options (its ``locals()``).
+    """The arguments for the function of the library: a command's options.
 
     Options have the names of arguments; ``reads`` are those whose text is a list or the like. What they may be, the
     function knows.

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from saferank.policies import Look
-from saferank.reporting.figures.panels import USUAL, FigureOptions, arranged, drawing
-from saferank.reporting.looks import FAINT, INK, ORIGINAL, ZERO, looks_of, model_name, policy_name
+from saferank.reporting.figures.panels import USUAL, FigureOptions, arranged, drawing, tidy
+from saferank.reporting.looks import INK, ORIGINAL, ZERO, looks_of, model_name, policy_name
 
 if TYPE_CHECKING:
     from saferank.reporting.spread import Spread
@@ -88,9 +88,4 @@ def _finish(panel: Axes, low: float, high: float) -> None:
     panel.xaxis.set_minor_locator(NullLocator())
     panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     panel.set_xlabel(f"regret as a share of {policy_name(ORIGINAL)}'s", color=INK, parse_math=False)
-    panel.grid(axis="x", color=FAINT, linewidth=0.5)
-    panel.set_axisbelow(True)
-    panel.tick_params(color=INK, labelcolor=INK, width=0.6)
-    panel.tick_params(axis="y", length=0)
-    panel.spines[["top", "right", "left"]].set_visible(False)
-    panel.spines["bottom"].set(color=INK, linewidth=0.7)
+    tidy(panel, "x", rows=True)

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from saferank.reporting.figures.panels import arranged, drawing
+from saferank.reporting.figures.panels import arranged, drawing, tidy
 from saferank.reporting.looks import FAINT, INK, looks_of, policy_name, shortened
 
 Interval = tuple[float, float, float]
@@ -29,9 +28,8 @@ def weeks_figure(by_policy: Mapping[str, Sequence[Interval]]) -> Figure:
         panel.set_xlabel("week after the switch-on", color=INK)
         panel.set_ylabel("extra clicks a day", color=INK)
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-        panel.grid(axis="y", color=FAINT, linewidth=0.5)
         figure.legend(frameon=False, labelcolor=INK, loc="outside upper center", ncols=len(by_policy))
-        _finish(panel)
+        tidy(panel, "y")
         return arranged(figure)
 
 
@@ -51,8 +49,7 @@ def decided_figure(by_policy: Mapping[str, Mapping[int, Sequence[float]]]) -> Fi
         panel.set_yticks(range(len(rows)), names, parse_math=False)
         panel.set_ylim(len(rows) - 0.4, -0.6)
         panel.set_xlabel("number of queries", color=INK)
-        _finish(panel)
-        panel.tick_params(axis="y", length=0)
+        tidy(panel, "", rows=True)
         return arranged(figure)
 
 
@@ -69,14 +66,5 @@ def queries_figure(policy: str, by_query: Mapping[str, Interval]) -> Figure:
         panel.set_yticks(range(len(by_query)), [shortened(query, 24) for query in by_query], parse_math=False)
         panel.set_ylim(len(by_query) - 0.4, -0.6)
         panel.set_xlabel("extra clicks a day in the last week", color=INK)
-        panel.grid(axis="x", color=FAINT, linewidth=0.5)
-        _finish(panel)
-        panel.tick_params(axis="y", length=0)
+        tidy(panel, "x", rows=True)
         return arranged(figure)
-
-
-def _finish(panel: Axes) -> None:
-    panel.set_axisbelow(True)
-    panel.tick_params(color=INK, labelcolor=INK, width=0.6)
-    panel.spines[["top", "right"]].set_visible(False)
-    panel.spines[["bottom", "left"]].set(color=INK, linewidth=0.7)

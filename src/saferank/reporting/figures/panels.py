@@ -372,8 +372,16 @@ def _finish(panel: Axes) -> None:
     for axis in (panel.xaxis, panel.yaxis):
         axis.set_major_formatter(_tick)
         axis.set_minor_locator(NullLocator())
-    panel.grid(color=FAINT, linewidth=0.5, zorder=0)
+    tidy(panel, "both")
+
+
+def tidy(panel: Axes, grid: Literal["both", "x", "y", ""], *, rows: bool = False) -> None:
+    """The look of all panels: a faint grid, two axes; where the vertical one names ``rows``, that has no line."""
+    if grid:
+        panel.grid(axis=grid, color=FAINT, linewidth=0.5)
     panel.set_axisbelow(True)
     panel.tick_params(color=INK, labelcolor=INK, width=0.6)
-    panel.spines[["top", "right"]].set_visible(False)
-    panel.spines[["left", "bottom"]].set(color=INK, linewidth=0.7)
+    if rows:
+        panel.tick_params(axis="y", length=0)
+    panel.spines[["top", "right", *(["left"] if rows else [])]].set_visible(False)
+    panel.spines[["bottom", "left"]].set(color=INK, linewidth=0.7)

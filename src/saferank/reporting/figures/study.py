@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, FuncFormatter
 
-from saferank.reporting.figures.panels import USUAL, FigureOptions, arranged, drawing
+from saferank.reporting.figures.panels import USUAL, FigureOptions, arranged, drawing, tidy
 from saferank.reporting.looks import FAINT, INK, looks_of, model_name, shortened
 from saferank.reporting.numbers import Measured
 
@@ -45,7 +45,9 @@ def _draw_set(panel: Axes, pairs: "Sequence[StudyPair]") -> None:
     panel.set_yticks(range(len(pairs)), names, parse_math=False)
     panel.set_ylim(len(pairs) - 0.4, -0.6)
     panel.set_xlim(0, 1.08 * max(max(pair.paper.regret.mean, pair.anytime.regret.mean, 1e-9) for pair in pairs))
-    _finish_study(panel)
+    panel.set_xlabel("cumulative expected regret", color=INK)
+    panel.xaxis.set_major_formatter(EngFormatter(sep=""))
+    tidy(panel, "x", rows=True)
 
 
 def _draw_point(panel: Axes, row: int, outcome: "StudyOutcome", *, filled: bool) -> None:
@@ -70,17 +72,6 @@ def _saving(share: Measured | None) -> str:
         return "-"
     error = "" if share.stderr is None else f" ± {100 * share.stderr:.0f}"
     return f"{100 * (share.mean - 1):+.0f}{error} %".replace("-", "\N{MINUS SIGN}")
-
-
-def _finish_study(panel: Axes) -> None:
-    panel.set_xlabel("cumulative expected regret", color=INK)
-    panel.xaxis.set_major_formatter(EngFormatter(sep=""))
-    panel.grid(axis="x", color=FAINT, linewidth=0.5)
-    panel.set_axisbelow(True)
-    panel.tick_params(color=INK, labelcolor=INK, width=0.6)
-    panel.tick_params(axis="y", length=0)
-    panel.spines[["top", "right", "left"]].set_visible(False)
-    panel.spines["bottom"].set(color=INK, linewidth=0.7)
 
 
 def _explain(figure: Figure) -> None:
@@ -143,8 +134,4 @@ def _finish(panel: Axes, measure: str) -> None:
     if measure == "violations":
         panel.set_ylim(bottom=-0.3)
     panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    panel.grid(axis="y", color=FAINT, linewidth=0.5)
-    panel.set_axisbelow(True)
-    panel.tick_params(color=INK, labelcolor=INK, width=0.6)
-    panel.spines[["top", "right"]].set_visible(False)
-    panel.spines[["left", "bottom"]].set(color=INK, linewidth=0.7)
+    tidy(panel, "y")
