@@ -15,7 +15,7 @@ from saferank.checks import ContractError, check_policy
 from saferank.policies import POLICIES, PolicyKind, Setup, has_room
 from saferank.policies.registry import given_rule
 from saferank.randomness import Words
-from saferank.statistics.duels import DenseDuels, new_dense_duels
+from saferank.statistics.duels import Duels, new_duels
 from saferank.verbs import Floats, Impression, Ints, Items, choose, learn
 
 Start = Callable[[Setup], tuple[Any, Any]]
@@ -25,7 +25,7 @@ class State(NamedTuple):
     round: Ints
     ranking: Items
     memory: Ints
-    duels: DenseDuels
+    duels: Duels
     seen: Ints
     share: Floats
 
@@ -33,7 +33,7 @@ class State(NamedTuple):
 def sound_state(setup: Setup) -> State:
     ranking = np.arange(setup.n_positions, dtype=np.uint32)
     memory, seen = np.zeros(2, np.int64), np.zeros(1, np.int64)
-    return State(np.zeros(1, np.int64), ranking, memory, new_dense_duels(setup.n_items), seen, np.zeros(1))
+    return State(np.zeros(1, np.int64), ranking, memory, new_duels(setup.n_items), seen, np.zeros(1))
 
 
 def leader_of(state: Any) -> Ints:
@@ -139,7 +139,7 @@ def keep_the_challenger(policy: Any, state: State, impression: Impression) -> No
 
 
 def count_a_win_too_early(policy: Any, state: State, impression: Impression) -> None:
-    state.duels.wins[0, 1] += 1
+    state.duels.pairs.wins[0, 1] += 1
 
 
 def move_the_leader(policy: Any, state: State, impression: Impression) -> None:
@@ -167,7 +167,7 @@ def refuse_short_pages(policy: Any, state: State, impression: Impression) -> Non
 
 
 def refuse_single_items(policy: Any, state: State, impression: Impression) -> None:
-    if len(state.duels.wins) == 1:
+    if len(state.duels.pairs.wins) == 1:
         raise ValueError("too few")
 
 
@@ -184,7 +184,7 @@ def learn_into_the_policy(policy: Any, state: State, impression: Impression, cli
 
 
 def count_every_page(policy: Any, state: State, impression: Impression, clicks: Ints) -> None:
-    state.duels.wins[0, 1] += 1
+    state.duels.pairs.wins[0, 1] += 1
 
 
 def learn_by_coins(policy: Any, state: State, impression: Impression, clicks: Ints) -> None:
@@ -269,7 +269,7 @@ def start_with_a_number(setup: Setup, policy: type) -> tuple[Any, Any]:
 
 def start_with_words_below(setup: Setup, policy: type) -> tuple[Any, Any]:
     state = sound_state(setup)
-    return policy(np.zeros(1)), state._replace(duels=state.duels._replace(wins=np.array(["a"])))
+    return policy(np.zeros(1)), state._replace(duels=state.duels._replace(certified=np.array(["a"])))
 
 
 def start_without_state(setup: Setup, policy: type) -> tuple[Any, Any]:
@@ -360,7 +360,7 @@ BROKEN = [
     (broken(start=start_with_a_word), "policy.numbers of broken is nothing to compute with"),
     (broken(start=start_with_a_list), "state.memory of broken cannot be saved"),
     (broken(start=start_with_a_number), "state.memory of broken cannot be saved"),
-    (broken(start=start_with_words_below), "state.duels.wins of broken cannot be saved"),
+    (broken(start=start_with_words_below), "state.duels.certified of broken cannot be saved"),
     (broken(start=start_without_state), "state of broken cannot be saved"),
     (broken(start=start_with_short_numbers), "The state of broken is saved but not loaded: .* int16"),
     (

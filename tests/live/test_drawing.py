@@ -9,7 +9,7 @@ import pytest
 from saferank import Ranker
 from saferank.live.drawing import Evidence
 from saferank.live.page import Risk
-from saferank.statistics.bets import row_of
+from saferank.statistics.pairs import row_of
 from tests.policies.all_orders import consistent, worst_excess
 
 TASTE: dict[str | int, float] = {"a": 0.3, "b": 0.1, "c": 0.2, "x": 0.6, "y": 0.5}

@@ -372,7 +372,7 @@ def test_a_catalogue_of_100_000_items_keeps_only_pairs_that_met() -> None:
     for _ in range(2000):
         page = ranker.rank()
         ranker.feedback(page, [item for item in page.items if chance.random() < 0.2])
-    assert int(ranker._learner.state.duels.used[0]) <= 2000 * 11
+    assert int(ranker._learner.state.duels.pairs.used[0]) <= 2000 * 11
     assert len(ranker.save()) < 20e6
     assert Ranker.load(ranker.save()).save() == ranker.save()
 

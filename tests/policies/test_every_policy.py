@@ -25,7 +25,8 @@ from saferank.randomness import Words, stream
 from saferank.safety import wrong_pairs
 from saferank.statistics.bets import Bets
 from saferank.statistics.decision import DecisionRule, decision_rule
-from saferank.statistics.duels import DenseDuels, HashedDuels, new_hashed_duels, wins_of
+from saferank.statistics.duels import AnyDuels, new_duels
+from saferank.statistics.pairs import duel_of
 from saferank.verbs import NOBODY, Floats, Impression, Ints, choose, learn, new_impression
 from tests.reference import decision as literal
 from tests.reference.kl_index import index, sbb
@@ -222,16 +223,9 @@ def leader_of(turn: Turn) -> list[Any]:
     return [parts.order[parts.start == start].tolist() for start in sorted(set(parts.start.tolist()))]
 
 
-def wins_of_all(duels: DenseDuels | HashedDuels | Bets, n_items: int) -> Ints:
-    if isinstance(duels, DenseDuels):
-        return duels.wins
-    if isinstance(duels, Bets):
-        items = range(n_items)
-        return np.array([[wins_of(duels, i, j) if i != j else 0 for j in items] for i in items])
-    wins, used = np.zeros((n_items, n_items), np.int64), duels.low >= 0
-    wins[duels.low[used], duels.high[used]] = duels.wins[used, 0]
-    wins[duels.high[used], duels.low[used]] = duels.wins[used, 1]
-    return wins
+def wins_of_all(duels: AnyDuels | Bets, n_items: int) -> Ints:
+    items = range(n_items)
+    return np.array([[duel_of(duels, i, j)[0] if i != j else 0 for j in items] for i in items])
 
 
 def as_sets(groups: list[list[int]]) -> list[list[int]]:
@@ -277,10 +271,11 @@ def test_it_equals_its_transcription_for_longer(name: str, rule: str) -> None:
 def test_it_equals_its_transcription_with_duels_in_a_hash_table_that_grows(
     name: str, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"saferank.policies.{name.replace('-', '_')}.new_duels", lambda *size: new_hashed_duels(16))
+    monkeypatch.setattr(
+        f"saferank.policies.{name.replace('-', '_')}.duels_for", lambda *size: new_duels(8, 8, direct_items=0)
+    )
     *_, last = turns(name, (8, 4), 150, user=user)
-    assert isinstance(last.state.duels, HashedDuels)
-    assert len(last.state.duels.low) > 16
+    assert len(last.state.duels.pairs.low) > 9
     assert_equal_to_the_transcription(name, (8, 4), 150, "paper:0.5", 3, user)
 
 

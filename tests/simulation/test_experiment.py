@@ -17,7 +17,7 @@ from saferank.simulation import experiment
 from saferank.simulation.engine import simulate
 from saferank.simulation.experiment import Cell, Plan, cells_of, default_checkpoints, run
 from saferank.statistics import decision
-from saferank.statistics.duels import new_hashed_duels
+from saferank.statistics.duels import new_duels
 from saferank.statistics.leaders import new_leader_counts
 from saferank.verbs import choose, click, expected_clicks, learn, new_impression
 
@@ -179,7 +179,9 @@ def test_results_do_not_depend_on_the_length_of_segments(policy: str, monkeypatc
 def tiny_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that grows starts far too small."""
     for module in ("kl_ucb_br", "bubble_rank"):
-        monkeypatch.setattr(f"saferank.policies.{module}.new_duels", lambda *size: new_hashed_duels(2))
+        monkeypatch.setattr(
+            f"saferank.policies.{module}.duels_for", lambda *size: new_duels(size[0], 1, direct_items=0)
+        )
     one_leader = "saferank.policies.kl_ucb_br.new_leader_counts"
     monkeypatch.setattr(one_leader, lambda width, capacity: new_leader_counts(width, 1))
     monkeypatch.setattr(decision, "FIRST_LENGTH", 2)

@@ -7,6 +7,7 @@ import pytest
 
 from saferank._kernel import kernel
 from saferank.randomness import Words, stream, uniform
+from saferank.saved_state import bytes_in_use
 from saferank.statistics.bets import (
     DIRECT_ITEMS,
     EVEN_WEIGHTS,
@@ -20,21 +21,19 @@ from saferank.statistics.bets import (
     Levels,
     bet_table,
     budget,
-    claim_row,
     entry_of,
     evidence,
     evidence_of_gap,
     gap,
     has_won,
     new_bets,
-    row_of,
     same_level,
     settle_bet,
     with_more_items,
     with_room,
 )
 from saferank.statistics.certificates import ENDLESS
-from saferank.statistics.duels import wins_of
+from saferank.statistics.pairs import claim_row, duel_of, row_of
 from saferank.verbs import Floats, Ints
 
 
@@ -160,13 +159,13 @@ def test_rows_by_number_and_by_hash_hold_the_same_bets_and_grow(lifetime: int | 
         p0 = float(rng.uniform(0.1, 0.9))
         for bets in (direct, hashed):
             settle_bet(table, bets, claim_row(bets, i, j), int(i > j), p0, 1)
-    assert len(hashed.low) > 100 and len(direct.slots) > 0
+    assert len(hashed.pairs.low) > 100 and len(direct.pairs.slots) > 0
     for i in range(40):
         for j in range(40):
             if i != j:
                 rows = row_of(direct, i, j), row_of(hashed, i, j)
                 assert evidence(direct, i, j) == evidence(hashed, i, j)
-                assert wins_of(direct, i, j) == wins_of(hashed, i, j)
+                assert duel_of(direct, i, j) == duel_of(hashed, i, j)
                 for kind in range(int(hashed.kinds[0])):
                     mine, other = (entry_of(b, r, kind, 0) for b, r in zip((direct, hashed), rows, strict=True))
                     assert direct.capital[mine : mine + 2].tolist() == hashed.capital[other : other + 2].tolist()
@@ -176,9 +175,9 @@ def test_pairs_that_were_never_compared_take_no_memory() -> None:
     """2,000 contexts of 40 items take at most 100 KB each, with epochs too, until they have compared many pairs."""
     for lifetime in (None, 10_000):
         bets = with_room(new_bets(40, lifetime, n_pairs=100), 13)
-        assert sum(part.nbytes for part in bets if isinstance(part, np.ndarray)) < 110_000
-        assert len(bets.low) < 250
-    assert len(new_bets(DIRECT_ITEMS).slots) == 0 < len(new_bets(DIRECT_ITEMS + 1).slots)
+        assert bytes_in_use(bets) < 110_000
+        assert len(bets.pairs.low) < 250
+    assert len(new_bets(DIRECT_ITEMS).pairs.slots) == 0 < len(new_bets(DIRECT_ITEMS + 1).pairs.slots)
 
 
 @pytest.mark.parametrize("weights", [EVEN_WEIGHTS, SLOT_WEIGHTS])

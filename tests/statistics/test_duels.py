@@ -1,4 +1,4 @@
-"""Dense and hashed duels agree with a plain dictionary, whatever happens to them."""
+"""Duels agree with a plain dictionary, whatever happens to them, whether rows are found by number or by hash."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -10,29 +10,25 @@ from hypothesis import strategies as st
 
 from saferank.statistics.decision import decision_rule
 from saferank.statistics.duels import (
-    DENSE_LIMIT,
-    DenseDuels,
-    HashedDuels,
-    certify,
-    count_win,
+    DIRECT_DUELS,
+    Duels,
     crowded,
+    duels_for,
     is_certified,
-    most_fought,
-    new_dense_duels,
     new_duels,
-    new_hashed_duels,
+    new_lifetime_duels,
     record_and_certify,
     surely_better,
-    wins_of,
     with_more_items,
-    with_more_slots,
+    with_room,
 )
+from saferank.statistics.pairs import all_rows, count_win, duel_of, items_of, items_of_rows, most_fought
 from saferank.verbs import Ints
 
 N_ITEMS = 9
 Pair = tuple[int, int]
 PAIRS = st.tuples(st.integers(0, N_ITEMS - 1), st.integers(0, N_ITEMS - 1)).filter(lambda pair: pair[0] != pair[1])
-OPERATIONS = st.lists(st.tuples(st.sampled_from(["win", "win", "certify", "grow", "more items"]), PAIRS), max_size=60)
+OPERATIONS = st.lists(st.tuples(st.sampled_from(["win", "win", "grow", "more items"]), PAIRS), max_size=60)
 
 
 class Policy(NamedTuple):
@@ -40,50 +36,47 @@ class Policy(NamedTuple):
 
 
 class State(NamedTuple):
-    duels: DenseDuels | HashedDuels
+    duels: Duels
 
 
 def every_pair() -> list[Pair]:
     return [(i, j) for i in range(N_ITEMS) for j in range(N_ITEMS) if i != j]
 
 
-def grown(duels: DenseDuels | HashedDuels) -> DenseDuels | HashedDuels:
-    return with_more_slots(duels, 1) if isinstance(duels, HashedDuels) else duels
+START = pytest.mark.parametrize("direct_items", [N_ITEMS, N_ITEMS + 2, 0], ids=["by number", "at first", "by hash"])
 
 
-@pytest.mark.parametrize("start", [lambda: new_dense_duels(N_ITEMS), lambda: new_hashed_duels(4)])
+@START
 @given(operations=OPERATIONS)
 @settings(max_examples=60, deadline=None)
-def test_a_store_agrees_with_a_dictionary(start: object, operations: list[tuple[str, Pair]]) -> None:
-    assert callable(start)
-    duels, wins, certified, items = start(), Counter[Pair](), set[Pair](), N_ITEMS
+def test_a_table_of_pairs_agrees_with_a_dictionary(direct_items: int, operations: list[tuple[str, Pair]]) -> None:
+    duels, wins, items = new_duels(N_ITEMS, 2, direct_items), Counter[Pair](), N_ITEMS
     for what, (i, j) in operations:
         if what == "grow" or crowded(duels, 1):
-            duels = grown(duels)
+            duels = with_room(duels, 1)
         if what == "win":
             wins[i, j] += 1
-            assert count_win(duels, i, j) == wins[j, i]
-        elif what == "certify":
-            assert certify(duels, i, j) == ((i, j) not in certified)
-            certified.add((i, j))
+            row = count_win(duels, i, j)
+            assert items_of(duels, row) == (min(i, j), max(i, j))
         elif what == "more items":
             items += 1
-            duels = with_more_items(duels, items)
-    assert {(i, j): wins_of(duels, i, j) for i, j in every_pair()} == {pair: wins[pair] for pair in every_pair()}
-    assert {(i, j) for i, j in every_pair() if is_certified(duels, i, j)} == certified
+            duels = with_more_items(duels, items, direct_items)
+    assert {(i, j): duel_of(duels, i, j)[0] for i, j in every_pair()} == {pair: wins[pair] for pair in every_pair()}
     assert most_fought(duels) == max((wins[i, j] + wins[j, i] for i, j in every_pair()), default=0)
+    rows = all_rows(duels)
+    named = list(zip(*(column.tolist() for column in items_of_rows(duels, rows)), strict=True))
+    assert named == [items_of(duels, row) for row in rows.tolist()]
 
 
-@pytest.mark.parametrize("start", [lambda: new_dense_duels(N_ITEMS), lambda: new_hashed_duels(256)])
+@START
 @given(winners=st.lists(PAIRS, max_size=200), few=st.lists(st.booleans(), max_size=100))
 @settings(max_examples=60, deadline=None)
 def test_certificates_are_kept_once_with_the_round_in_which_a_pair_was_decided(
-    start: object, winners: list[Pair], few: list[bool]
+    direct_items: int, winners: list[Pair], few: list[bool]
 ) -> None:
     """``few`` are duels of one pair, which gets decided, opens and is decided the other way."""
-    assert callable(start)
-    rule, state, wins, expected = decision_rule("paper:0.7"), State(start()), Counter[Pair](), dict[Pair, int]()
-    policy = Policy(rule.table(300))
+    rule, wins, expected = decision_rule("paper:0.7"), Counter[Pair](), dict[Pair, int]()
+    state, policy = State(new_duels(N_ITEMS, 36, direct_items)), Policy(rule.table(300))
 
     def verdict(i: int, j: int) -> list[bool]:
         n, s = wins[i, j] + wins[j, i], wins[i, j] - wins[j, i]
@@ -97,6 +90,7 @@ def test_certificates_are_kept_once_with_the_round_in_which_a_pair_was_decided(
         assert record_and_certify(policy, state, winner, loser, now) == (before != after)
         assert surely_better(state.duels, policy.lead_needed, winner, loser) == after[0]
         assert surely_better(state.duels, policy.lead_needed, loser, winner) == after[1]
+        assert is_certified(state.duels, winner, loser) == ((winner, loser) in expected or after[0])
         if after[0]:
             expected.setdefault((winner, loser), now)
     kept = state.duels.certificates
@@ -104,28 +98,37 @@ def test_certificates_are_kept_once_with_the_round_in_which_a_pair_was_decided(
     assert list(entries)[: kept.given[0]] == [(i, j, now) for (i, j), now in expected.items()]
 
 
-def test_certificates_and_duels_survive_the_way_from_a_matrix_to_a_table() -> None:
+def test_certificates_and_duels_survive_the_way_from_numbers_to_hashes() -> None:
     rng, wins = np.random.default_rng(1), Counter[Pair]()
-    state, policy = State(new_dense_duels(DENSE_LIMIT)), Policy(decision_rule("paper:0.7").table(300))
+    state, policy = State(new_duels(DIRECT_DUELS)), Policy(decision_rule("paper:0.7").table(300))
     for now in range(3000):
-        i, j = sorted(rng.integers(0, DENSE_LIMIT, 2).tolist())
+        i, j = sorted(rng.integers(0, DIRECT_DUELS, 2).tolist())
         if i != j:
             wins[i, j] += 1
             record_and_certify(policy, state, i, j, now)
             record_and_certify(policy, state, i, j, now)
     assert state.duels.certificates.given[0] > 100
-    larger = with_more_items(state.duels, DENSE_LIMIT + 1)
-    assert isinstance(larger, HashedDuels)
-    assert all(wins_of(larger, i, j) == 2 * count and wins_of(larger, j, i) == 0 for (i, j), count in wins.items())
+    larger = with_more_items(state.duels, DIRECT_DUELS + 1)
+    assert len(larger.pairs.slots) > 0 == len(state.duels.pairs.slots)
+    assert all(duel_of(larger, i, j) == (2 * count, 0) for (i, j), count in wins.items())
     assert all(is_certified(larger, i, j) == is_certified(state.duels, i, j) for i, j in wins)
     given_before = int(state.duels.certificates.given[0])
     assert larger.certificates.better[:given_before].tolist() == state.duels.certificates.better[:given_before].tolist()
-    assert with_more_items(larger, DENSE_LIMIT + 2) is larger
+    assert with_more_items(larger, DIRECT_DUELS + 2) is larger
 
 
-def test_the_store_suits_the_size_of_the_catalogue() -> None:
-    assert isinstance(new_duels(DENSE_LIMIT, 5), DenseDuels)
-    hashed = new_duels(DENSE_LIMIT + 1, 5000)
-    assert isinstance(hashed, HashedDuels)
-    assert not crowded(hashed, 5001)
-    assert most_fought(hashed) == 0
+@pytest.mark.parametrize("lifetime", [None, 50])
+def test_large_catalogues_have_rows_for_what_is_compared(lifetime: int | None) -> None:
+    assert len(duels_for(DIRECT_DUELS, 5, lifetime).pairs.slots) == 0
+    hashed = duels_for(DIRECT_DUELS + 1, 5000, lifetime)
+    assert len(with_room(hashed, 5001).pairs.low) == 20_001 and most_fought(hashed) == 0
+    assert not crowded(with_room(hashed, 5001), 5001)
+
+
+def test_duels_with_a_lifetime_grow_like_others() -> None:
+    few = new_lifetime_duels(4, 2, 100)
+    count_win(few, 3, 1)
+    more = with_more_items(few, 6)
+    many = with_more_items(more, DIRECT_DUELS + 1)
+    assert duel_of(few, 3, 1) == duel_of(more, 3, 1) == duel_of(many, 3, 1) == (1, 0)
+    assert len(many.pool) == DIRECT_DUELS + 1 and len(many.pairs.slots) > 0 == len(more.pairs.slots)

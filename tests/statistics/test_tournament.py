@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saferank.statistics.duels import count_win, new_dense_duels, new_hashed_duels, wins_of
+from saferank.statistics.duels import new_duels
 from saferank.statistics.kl import duel_index
+from saferank.statistics.pairs import count_win, duel_of
 from saferank.statistics.tournament import (
     ABSENT,
     CANDIDATE,
@@ -23,7 +24,7 @@ def plain_argmax(duels: Any, standing: Ints, bottom: int, t: int) -> int:
     """The first candidate with the largest index."""
     best, best_index = NOBODY, -2.0
     for item in np.flatnonzero(standing == CANDIDATE).tolist():
-        index = duel_index(wins_of(duels, item, bottom), wins_of(duels, bottom, item), t)
+        index = duel_index(*duel_of(duels, item, bottom), t)
         if index > best_index:
             best, best_index = item, index
     return best
@@ -34,7 +35,7 @@ def test_the_champion_is_the_plain_argmax(seed: int) -> None:
     """Clocks run, stand still and jump; the bottom item and the candidates change."""
     rng = np.random.default_rng(seed)
     n_items = int(rng.integers(2, 30))
-    duels = new_dense_duels(n_items) if seed % 2 else new_hashed_duels(256)
+    duels = new_duels(n_items, direct_items=n_items * (seed % 2))
     standing, bottom, t = np.full(n_items, CANDIDATE), int(rng.integers(n_items)), 0
     standing[bottom] = RANKED
     chances, tournament = rng.random(n_items) * 0.5 + 0.2, new_tournament(n_items)
@@ -61,13 +62,13 @@ def test_the_champion_is_the_plain_argmax(seed: int) -> None:
 
 @pytest.mark.parametrize("n_items", [1, 2, 5])
 def test_without_candidates_there_is_no_champion(n_items: int) -> None:
-    tournament, duels = new_tournament(n_items), new_dense_duels(n_items)
+    tournament, duels = new_tournament(n_items), new_duels(n_items)
     for t in (0, 3, 100):
         assert champion(tournament, duels, np.full(n_items, RANKED), 0, t) == NOBODY
 
 
 def test_equal_records_are_won_by_the_first_candidate() -> None:
-    tournament, duels, standing = new_tournament(6), new_dense_duels(6), np.full(6, CANDIDATE)
+    tournament, duels, standing = new_tournament(6), new_duels(6), np.full(6, CANDIDATE)
     standing[0] = RANKED
     for item in range(1, 6):
         for winner, loser in [(item, 0), (0, item), (0, item)]:

@@ -8,7 +8,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from saferank.statistics.bets import CURRENT, PREVIOUS, SOFT, BetTable, entry_of, needed_for, row_of
+from saferank.statistics.bets import CURRENT, PREVIOUS, SOFT, BetTable, entry_of, needed_for
+from saferank.statistics.pairs import row_of
 from saferank.verbs import NOBODY, Floats
 
 

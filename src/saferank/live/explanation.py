@@ -8,8 +8,8 @@ from saferank.live.drawing import Evidence, draws, evidence_for, working_order
 from saferank.live.page import Item, Page, Risk
 from saferank.policies import PolicyKind, Setup
 from saferank.statistics.certificates import surely
-from saferank.statistics.duels import wins_of
-from saferank.statistics.lifetimes import LifetimeDuels
+from saferank.statistics.duels import LifetimeDuels
+from saferank.statistics.pairs import duel_of
 from saferank.verbs import NOBODY
 
 
@@ -137,7 +137,7 @@ def duel(state: Any, i: int, j: int) -> tuple[int, int]:
     """(s, n) of a pair seen from i; (0, 0) for a policy that keeps no duels."""
     if not hasattr(state, "duels"):
         return 0, 0
-    wins, losses = int(wins_of(state.duels, i, j)), int(wins_of(state.duels, j, i))
+    wins, losses = duel_of(state.duels, i, j)
     return wins - losses, wins + losses
 
 

@@ -28,14 +28,13 @@ from saferank.policies.shared.epochs import advance, restart, turn_epoch
 from saferank.policies.shared.room import duels_have_room, has_room
 from saferank.randomness import Words, below
 from saferank.statistics.duels import (
-    DenseDuels,
-    HashedDuels,
+    AnyDuels,
     compared_enough,
+    duels_for,
     fight,
     record,
     record_and_certify,
 )
-from saferank.statistics.lifetimes import LifetimeDuels, new_duels
 from saferank.statistics.tournament import CANDIDATE
 from saferank.verbs import NOBODY, Flags, Impression, Ints, Items, choose, learn
 
@@ -58,7 +57,7 @@ class BubbleRankState(NamedTuple):
     unsettled: Ints  # [1] a pair was decided, or the leader moved, since the last pass
     open: Ints  # by place of the row: 1 while its item is not surely better than the next one
     standing: Ints  # by item
-    duels: DenseDuels | HashedDuels | LifetimeDuels
+    duels: AnyDuels
     eligible: Items  # unranked items that the bottom item does not beat, in candidate order
     n_eligible: Ints  # [1]
 
@@ -148,7 +147,7 @@ def _start_as(setup: Setup, policy: BubbleRank) -> tuple[BubbleRank, BubbleRankS
         unsettled=np.zeros(1, np.int64),
         open=np.ones(setup.n_positions, np.int64),
         standing=first_standing(setup.n_items, setup.n_positions),
-        duels=new_duels(setup.n_items, setup.n_positions, setup.lifetime),
+        duels=duels_for(setup.n_items, setup.n_positions, setup.lifetime),
         eligible=np.zeros(setup.n_items, np.uint32),
         n_eligible=np.zeros(1, np.int64),
     )

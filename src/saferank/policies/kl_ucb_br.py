@@ -32,13 +32,12 @@ from saferank.policies.shared.issuing import count_issued
 from saferank.policies.shared.room import duels_have_room, has_room
 from saferank.randomness import Words
 from saferank.statistics.duels import (
-    DenseDuels,
-    HashedDuels,
+    AnyDuels,
     compared_enough,
+    duels_for,
     fight,
     record,
     record_and_certify,
-    wins_of,
 )
 from saferank.statistics.kl import duel_index
 from saferank.statistics.leaders import (
@@ -49,7 +48,7 @@ from saferank.statistics.leaders import (
     new_leader_counts,
     with_more_leaders,
 )
-from saferank.statistics.lifetimes import LifetimeDuels, new_duels
+from saferank.statistics.pairs import duel_of
 from saferank.statistics.tournament import (
     Tournament,
     champion,
@@ -77,7 +76,7 @@ class KlUcbBrState(NamedTuple):
     moved_in: Ints  # [1] the newest round in which the leader moved
     open: Ints  # by place of the row: 1 while its item is not surely better than the next one
     standing: Ints  # by item
-    duels: DenseDuels | HashedDuels | LifetimeDuels
+    duels: AnyDuels
     leaders: LeaderCounts
     tournament: Tournament
 
@@ -147,7 +146,7 @@ def _start(setup: Setup) -> tuple[KlUcbBr, KlUcbBrState]:
         moved_in=np.zeros(1, np.int64),
         open=np.ones(setup.n_positions, np.int64),
         standing=first_standing(setup.n_items, setup.n_positions),
-        duels=new_duels(setup.n_items, setup.n_positions, setup.lifetime),
+        duels=duels_for(setup.n_items, setup.n_positions, setup.lifetime),
         leaders=new_leader_counts(setup.n_positions, 256),
         tournament=new_tournament(setup.n_items),
     )
@@ -181,7 +180,7 @@ def _outlook(policy: KlUcbBr, state: KlUcbBrState) -> Outlook:
     x = champion(state.tournament, state.duels, state.standing, bottom, issued)
     if x == NOBODY:
         return Outlook("no item is left to challenge")
-    index = duel_index(wins_of(state.duels, x, bottom), wins_of(state.duels, bottom, x), issued)
+    index = duel_index(*duel_of(state.duels, x, bottom), issued)
     return Outlook(f"the largest optimistic index after {issued} pages under this leader", int(x), float(index))
 
 

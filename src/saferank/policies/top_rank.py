@@ -25,11 +25,20 @@ from saferank.policies.shared.partition import (
     row_of,
     shuffle_page,
     sizes_in_words,
+    with_larger_matrix,
 )
 from saferank.policies.shared.room import duels_have_room, has_room
 from saferank.randomness import Words
 from saferank.statistics.decision import DecisionRule, PaperRule, top_rank_rule, whole_horizon
-from saferank.statistics.duels import DenseDuels, fight, new_dense_duels, record, record_and_certify, with_larger_matrix
+from saferank.statistics.duels import (
+    Duels,
+    fight,
+    is_certified,
+    new_duels,
+    record,
+    record_and_certify,
+    with_more_items,
+)
 from saferank.verbs import Flags, Impression, Ints, choose, learn
 
 
@@ -45,12 +54,18 @@ class TopRankState(NamedTuple):
     round: Ints  # [1] pages issued
     learned: Ints  # [1] pages learnt from
     horizon: Ints  # [1] how many may be learnt from before the rule's table must be longer
-    duels: DenseDuels
+    duels: Duels
+    below: Flags  # [L, L]: the first item was ever declared worse than the second
     present: Flags  # by item
     blocks: Partition
 
 
-implements(record, TopRank)(record_and_certify)
+@implements(record, TopRank)
+def _record(policy: TopRank, state: TopRankState, winner: int, loser: int, now: int) -> bool:
+    changed = record_and_certify(policy, state, winner, loser, now)
+    if changed and is_certified(state.duels, winner, loser):
+        state.below[loser, winner] = True
+    return changed
 
 
 @implements(choose, TopRank)
@@ -68,7 +83,7 @@ def _choose(policy: TopRank, state: TopRankState, rng: Words, impression: Impres
 def _learn(policy: TopRank, state: TopRankState, impression: Impression, clicks: Ints) -> None:
     state.learned[0] += 1
     if fight(policy, state, impression, clicks):
-        rebuild(state.blocks, state.duels.beaten_by, state.present)
+        rebuild(state.blocks, state.below, state.present)
 
 
 @implements(has_room, TopRank)
@@ -81,11 +96,12 @@ def _start(setup: Setup) -> tuple[TopRank, TopRankState]:
         round=np.zeros(1, np.int64),
         learned=np.zeros(1, np.int64),
         horizon=np.zeros(1, np.int64),
-        duels=new_dense_duels(setup.n_items),
+        duels=new_duels(setup.n_items, direct_items=LARGEST_CATALOGUE),
+        below=np.zeros((setup.n_items, setup.n_items), np.bool_),
         present=np.ones(setup.n_items, np.bool_),
         blocks=new_partition(setup.n_items),
     )
-    rebuild(state.blocks, state.duels.beaten_by, state.present)
+    rebuild(state.blocks, state.below, state.present)
     return TopRank(_rule(setup).table(0)), state
 
 
@@ -101,9 +117,14 @@ def _rule(setup: Setup) -> DecisionRule:
 
 
 def _regroup(policy: TopRank, state: TopRankState, present: Flags) -> TopRankState:
-    duels = with_larger_matrix(state.duels, len(present))
-    state = state._replace(duels=duels, present=present, blocks=new_partition(len(present)))
-    rebuild(state.blocks, state.duels.beaten_by, state.present)
+    n_items = len(present)
+    state = state._replace(
+        duels=with_more_items(state.duels, n_items, LARGEST_CATALOGUE),
+        below=with_larger_matrix(state.below, n_items),
+        present=present,
+        blocks=new_partition(n_items),
+    )
+    rebuild(state.blocks, state.below, state.present)
     return state
 
 

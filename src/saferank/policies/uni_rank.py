@@ -28,13 +28,15 @@ from saferank.policies.shared.partition import (
     row_of,
     shuffle_page,
     sizes_in_words,
+    with_larger_matrix,
 )
 from saferank.policies.shared.room import has_room
 from saferank.policies.shared.uni_rank_page import outdates, recommend_parts
 from saferank.randomness import Words
-from saferank.statistics.duels import DenseDuels, fight, new_dense_duels, record, with_larger_matrix
+from saferank.statistics.duels import Duels, fight, new_duels, record, with_more_items
 from saferank.statistics.kl import first_budgets
 from saferank.statistics.leaders import LeaderCounts, enthrone, leaders_full, new_leader_counts
+from saferank.statistics.pairs import count_win, duel_of
 from saferank.verbs import Flags, Floats, Impression, Ints, choose, learn
 
 
@@ -49,7 +51,7 @@ class UniRankState(NamedTuple):
 
     round: Ints  # [1] pages issued
     learned: Ints  # [1] pages learnt from
-    duels: DenseDuels
+    duels: Duels
     below: Flags  # [L, L]: the first item stands below the second, by the log log bound
     present: Flags  # by item
     parts: Partition
@@ -68,7 +70,8 @@ def _bound_at(t0: float) -> float:
 @kernel
 def _stands_below(state: UniRankState, i: int, j: int) -> bool:
     """Not ok(i, j): m(i,j) + sqrt(log log(t0 + 3) / n) < 0, the logarithms taken only when the case is close."""
-    wins, losses = float(state.duels.wins[i, j]), float(state.duels.wins[j, i])
+    won, lost = duel_of(state.duels, i, j)
+    wins, losses = float(won), float(lost)
     if losses <= wins:
         return False
     n = wins + losses
@@ -92,7 +95,7 @@ def _wake_at(state: UniRankState, strength: float) -> None:
 
 @implements(record, UniRank)
 def _record(policy: UniRank, state: UniRankState, winner: int, loser: int, now: int) -> bool:
-    state.duels.wins[winner, loser] += 1
+    count_win(state.duels, winner, loser)
     if state.part_of[winner] != state.part_of[loser] and outdates(policy, state, winner, loser):
         state.extra[2] = 0
     up, down = _stands_below(state, winner, loser), _stands_below(state, loser, winner)
@@ -162,7 +165,7 @@ def _start(setup: Setup) -> tuple[UniRank, UniRankState]:
     state = UniRankState(
         round=np.zeros(1, np.int64),
         learned=np.zeros(1, np.int64),
-        duels=new_dense_duels(setup.n_items),
+        duels=new_duels(setup.n_items, direct_items=LARGEST_CATALOGUE),
         below=np.zeros((setup.n_items, setup.n_items), np.bool_),
         present=np.ones(setup.n_items, np.bool_),
         parts=new_partition(setup.n_items),
@@ -179,12 +182,10 @@ def _start(setup: Setup) -> tuple[UniRank, UniRankState]:
 
 def _regroup(policy: UniRank, state: UniRankState, present: Flags) -> UniRankState:
     """For other items. Another set of items has leaders of its own, so counts start again at 0."""
-    n_items, before = len(present), len(state.present)
-    below = np.zeros((n_items, n_items), np.bool_)
-    below[:before, :before] = state.below
+    n_items = len(present)
     state = state._replace(
-        duels=with_larger_matrix(state.duels, n_items),
-        below=below,
+        duels=with_more_items(state.duels, n_items, LARGEST_CATALOGUE),
+        below=with_larger_matrix(state.below, n_items),
         present=present,
         parts=new_partition(n_items),
         part_of=np.zeros(n_items, np.int64),

@@ -103,8 +103,8 @@ def page_code(page: Ints) -> int:
 
 
 @kernel
-def certify_seats(possible: Possible, winner: int, loser: int) -> None:
-    """Note that one seat is better than another, and what follows from it. They must not be certified already."""
+def note_better(possible: Possible, winner: int, loser: int) -> None:
+    """Note that one seat is better than another, and what follows from it: the closure of certificates among seats."""
     winners = possible.better[winner] | 1 << winner
     losers = possible.worse[loser] | 1 << loser
     for seat in range(len(possible.better)):
@@ -112,6 +112,12 @@ def certify_seats(possible: Possible, winner: int, loser: int) -> None:
             possible.better[seat] |= winners
         if winners >> seat & 1:
             possible.worse[seat] |= losers
+
+
+@kernel
+def certify_seats(possible: Possible, winner: int, loser: int) -> None:
+    """Certify one seat over another, which must not be certified already."""
+    note_better(possible, winner, loser)
     possible.version[0] += 1
 
 

@@ -19,31 +19,31 @@ proof, and for which users it holds, is in docs/algorithms/evidence.md.
 The odds are rounded up to a multiple of 2^-10, for either item, so that logarithms come from a table: a bet at longer
 odds than the true ones only loses.
 
-**One table of pairs.** A pair has a row from its first bet on; the row is found by hash, or for a small catalogue by
-its number. **Epochs**, for worlds that change, are cut every D pages, and D may be ``ENDLESS``. Then a pair has one
-logarithm of capital for each item and stake, which never ends. With epochs it has four (``epochs.py``).
+Bets are kept by pair, in the table of ``pairs.py``. **Epochs**, for worlds that change, are cut every D pages, and D
+may be ``ENDLESS``. Then a pair has one logarithm of capital for each item and stake, which never ends. With epochs it
+has four (``epochs.py``).
 """
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from saferank._kernel import implements, kernel, seldom
+from saferank._kernel import kernel, seldom
 from saferank.statistics.certificates import (
     ENDLESS,
     Certificates,
     Closure,
     closure_full,
-    copy_certificates,
+    list_full,
     new_certificates,
     new_closure,
     with_longer_list,
     with_more_numbers,
     with_more_unnumbered,
 )
-from saferank.statistics.duels import crowded, wins_of
+from saferank.statistics.pairs import Pairs, all_rows, items_of, moved, moved_column, new_pairs, pairs_full, row_of
 from saferank.verbs import Floats, Ints
 
 STAKES = (0.05, 0.15, 0.3, 0.5, 0.75, 1.1, 1.6, 2.3)
@@ -69,13 +69,10 @@ SOFT, CURRENT, PREVIOUS, SURGE = 0, 1, 2, 3
 """The kinds of capital with epochs. Without, there is only the first."""
 
 DIRECT_ITEMS = 16
-"""Up to so many items every pair has its row: numbers are found faster than hashes."""
+"""Up to so many items every pair has its row. A row of bets is longer than one of duels, so these are fewer."""
 
 LARGEST_GAP = 12.0
 """Of neighbours in an order of a large catalogue, so that no weight underflows."""
-
-_NOWHERE = 0
-"""The row of all pairs that were never compared; nothing is written there."""
 
 _SMALL = 1e-12
 
@@ -95,15 +92,11 @@ class BetTable(NamedTuple):
 class Bets(NamedTuple):
     """The bets on pairs {low, high}: a row for each, a side for each of its two items. And what they have certified."""
 
-    slots: Ints  # by hash: a row, or 0; empty when rows are found by number
-    low: Ints  # by row
-    high: Ints
-    used: Ints  # [1] rows in use, that of no pair among them
+    pairs: Pairs  # with the wins in this epoch
     kinds: Ints  # [1] kinds of capital: 1, or 4 with epochs
     capital: Floats  # [entry, stake] logarithms; entry = (kinds * row + kind) * 2 + side
     lead: Floats  # by row: sum of y - p0 seen from the lower item
     information: Floats  # by row: sum of p0 (1 - p0)
-    wins: Ints  # [row, side] how often that item was clicked and the other not, in this epoch
     epoch: Ints  # [3] pages issued before this epoch began, pages of an epoch, pages that it is expected to have
     levels: Floats  # [3] what follows from the expected pages: see ``set_levels``
     certificates: Certificates
@@ -187,107 +180,45 @@ def _by_cache_line(table: Floats) -> Floats:
     return aligned
 
 
-# --- the table of pairs ---
+# --- the table of bets ---
 
 
 def new_bets(n_items: int, lifetime: int | None = None, n_pairs: int = 64) -> Bets:
     """No bet yet; an epoch has ``lifetime`` pages, None: it never ends. Room for so many pairs, if they are hashed."""
-    direct, length = n_items <= DIRECT_ITEMS, ENDLESS if lifetime is None else lifetime
-    rows = 1 + (n_items * (n_items - 1) // 2 if direct else n_pairs)
-    bets = _empty(n_items, rows, 1 if length == ENDLESS else 4, direct)
-    bets.epoch[1] = bets.epoch[2] = length
-    set_levels(bets)
-    return bets
-
-
-def _empty(n_items: int, rows: int, kinds: int, direct: bool) -> Bets:
-    low, high = np.zeros((2, rows), np.int64)
-    if direct:
-        pairs = [(low, high) for high in range(n_items) for low in range(high)]
-        low[1:], high[1:] = np.array(pairs, np.int64).reshape(-1, 2).T
-    return Bets(
-        slots=np.zeros(0 if direct else 1 << (2 * rows - 1).bit_length(), np.int64),
-        low=low,
-        high=high,
-        used=np.full(1, rows if direct else 1, np.int64),
+    length = ENDLESS if lifetime is None else lifetime
+    pairs, kinds = new_pairs(n_items, n_pairs, DIRECT_ITEMS), 1 if length == ENDLESS else 4
+    rows = len(pairs.wins)
+    bets = Bets(
+        pairs=pairs,
         kinds=np.full(1, kinds, np.int64),
         capital=np.zeros((2 * kinds * rows, N_STAKES)),
         lead=np.zeros(rows),
         information=np.zeros(rows),
-        wins=np.zeros((rows, 2), np.int64),
-        epoch=np.zeros(3, np.int64),
+        epoch=np.array([0, length, length], np.int64),
         levels=np.zeros(3),
-        certificates=new_certificates(max(64, 4 * rows)),
+        certificates=new_certificates(64),
         closure=new_closure(n_items),
         fresh=new_closure(n_items if kinds > 1 else 0),
     )
-
-
-@kernel
-def _hash(low: int, high: int) -> int:
-    mixed = np.uint64(low) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(high) * np.uint64(0xC2B2AE3D27D4EB4F)
-    return int(np.int64(mixed >> np.uint64(32)))
-
-
-@kernel
-def _slot_of(bets: Bets, low: Any, high: Any) -> int:
-    """The slot that has the row of a pair, or the free one where it belongs."""
-    mask = len(bets.slots) - 1
-    slot = _hash(low, high) & mask
-    while bets.slots[slot] != _NOWHERE:
-        row = bets.slots[slot]
-        if bets.low[row] == low and bets.high[row] == high:
-            break
-        slot = (slot + 1) & mask
-    return int(slot)
-
-
-@kernel
-def row_of(bets: Bets, i: int, j: int) -> int:
-    """The row of a pair; one in which nothing is written for a pair that was never compared."""
-    low, high = np.int64(min(i, j)), np.int64(max(i, j))
-    if len(bets.slots) == 0:
-        return int(1 + high * (high - 1) // 2 + low)
-    return int(bets.slots[_slot_of(bets, low, high)])
-
-
-@kernel
-def claim_row(bets: Bets, i: int, j: int) -> int:
-    """The row of a pair, which is the pair's from now on."""
-    low, high = np.int64(min(i, j)), np.int64(max(i, j))
-    if len(bets.slots) == 0:
-        return int(1 + high * (high - 1) // 2 + low)
-    slot = _slot_of(bets, low, high)
-    if bets.slots[slot] == _NOWHERE:
-        row = bets.used[0]
-        bets.slots[slot], bets.low[row], bets.high[row] = row, low, high
-        bets.used[0] += 1
-    return int(bets.slots[slot])
-
-
-@implements(wins_of, Bets)
-def _wins_of(bets: Bets, i: int, j: int) -> int:
-    return int(bets.wins[row_of(bets, i, j), int(i > j)])
-
-
-@implements(crowded, Bets)
-def _crowded(bets: Bets, n_new: int) -> bool:
-    full = len(bets.slots) > 0 and bets.used[0] + n_new > len(bets.low)
-    return bool(full or bets.certificates.given[0] + n_new > len(bets.certificates.better))
+    set_levels(bets)
+    return bets
 
 
 @kernel
 def bets_have_room(bets: Bets, places: int) -> bool:
     """True when the pairs of a page with so many places fit, and what they may certify."""
-    return not (crowded(bets, places * (places - 1) // 2) or closure_full(bets.closure, places))
+    n_new = places * (places - 1) // 2
+    full = pairs_full(bets, n_new) or list_full(bets.certificates, n_new)
+    return not (full or closure_full(bets.closure, places))
 
 
 def with_room(bets: Bets, places: int) -> Bets:
     """The same bets with room for a page with so many places."""
     n_new = places * (places - 1) // 2
-    if len(bets.slots) and bets.used[0] + n_new > len(bets.low):
-        bets = _with_rows(bets, int(bets.used[0] + n_new + max(n_new, bets.used[0] // 2)))  # not for every pair
-    while crowded(bets, n_new):
+    if pairs_full(bets, n_new):
+        rows = all_rows(bets)  # not for every pair: a row of bets is long
+        bets = _with_table(bets, rows, new_pairs(1, len(rows) + n_new + max(n_new, len(rows) // 2), direct_items=0))
+    while list_full(bets.certificates, n_new):
         bets = bets._replace(certificates=with_longer_list(bets.certificates))
     while closure_full(bets.closure, places):
         bets = bets._replace(closure=with_more_numbers(bets.closure))
@@ -298,38 +229,22 @@ def with_room(bets: Bets, places: int) -> Bets:
 
 def with_more_items(bets: Bets, n_items: int) -> Bets:
     """The same bets with room for ``n_items`` items."""
-    before = len(bets.closure.number)
-    if before == n_items:
+    if len(bets.closure.number) == n_items:
         return bets
     closure = with_more_unnumbered(bets.closure, n_items)
     fresh = with_more_unnumbered(bets.fresh, n_items) if bets.kinds[0] > 1 else bets.fresh
     bets = bets._replace(closure=closure, fresh=fresh)
-    if len(bets.slots):
+    if len(bets.pairs.slots):
         return bets
-    compared = np.flatnonzero(bets.information)
-    if n_items <= DIRECT_ITEMS:
-        return _copied(bets, _empty(n_items, 1 + n_items * (n_items - 1) // 2, int(bets.kinds[0]), True), compared)
-    return _copied(bets, _empty(n_items, 64 + 3 * len(compared) // 2, int(bets.kinds[0]), False), compared)
+    rows = all_rows(bets) if n_items <= DIRECT_ITEMS else np.flatnonzero(bets.information)
+    return _with_table(bets, rows, new_pairs(n_items, 64 + 3 * len(rows) // 2, DIRECT_ITEMS))
 
 
-def _with_rows(bets: Bets, rows: int) -> Bets:
-    bigger = _empty(len(bets.closure.number), rows, int(bets.kinds[0]), False)
-    return _copied(bets, bigger, np.arange(1, int(bets.used[0])))
-
-
-def _copied(old: Bets, new: Bets, rows: Ints) -> Bets:
-    """These rows of a table in an empty one."""
-    for row in rows.tolist():
-        claim_row(new, old.low[row], old.high[row])
-    first = np.array([row_of(new, old.low[row], old.high[row]) for row in rows.tolist()], np.int64)
-    width = 2 * int(old.kinds[0])
-    new.capital.reshape(-1, width, N_STAKES)[first] = old.capital.reshape(-1, width, N_STAKES)[rows]
-    for source, copy in zip((old.lead, old.information, old.wins), (new.lead, new.information, new.wins), strict=True):
-        copy[first] = source[rows]
-    longest = max((old.certificates, new.certificates), key=lambda kept: len(kept.better))
-    if longest is new.certificates:
-        copy_certificates(old.certificates, longest)
-    return new._replace(epoch=old.epoch, levels=old.levels, certificates=longest, closure=old.closure, fresh=old.fresh)
+def _with_table(bets: Bets, rows: Ints, bigger: Pairs) -> Bets:
+    """These rows of the bets in a larger table."""
+    pairs, columns = moved(bets, rows, bigger), (bets.capital, bets.lead, bets.information)
+    capital, lead, information = (moved_column(column, bets.pairs, rows, pairs) for column in columns)
+    return bets._replace(pairs=pairs, capital=capital, lead=lead, information=information)
 
 
 # --- bets ---
@@ -406,7 +321,7 @@ def settle_bet(table: BetTable, bets: Bets, row: int, side: int, p0: float, now:
     bets.information[row] += p0 * lead
     if bets.kinds[0] > 1:
         return _settle_streams(table, bets, (row, side, won, lost), now)
-    bets.wins[row, side] += 1
+    bets.pairs.wins[row, side] += 1
     return most + LOG_STAKES >= table.needed[0] and has_won(table, bets, row, SOFT, side)
 
 
@@ -424,14 +339,14 @@ def _settle_streams(table: BetTable, bets: Bets, bet: tuple[int, int, int, int],
         capital[mine, g] = max(0.0, capital[mine, g] + table.gains[won, g])
         capital[other, g] = max(0.0, capital[other, g] + table.losses[lost, g])
         surge = max(surge, capital[mine, g])
-    bets.wins[row, side] += int(now > bets.epoch[0])
+    bets.pairs.wins[row, side] += int(now > bets.epoch[0])
     return bool(most + LOG_STAKES >= table.needed[0] or surge > bets.levels[0])
 
 
 @seldom
 def has_won(table: BetTable, bets: Bets, row: int, kind: int, side: int) -> bool:
     """True when the mean of a capital of a pair has reached 1/alpha."""
-    entry, needed, total = entry_of(bets, row, kind, side), needed_for(table, bets.low[row], bets.high[row]), 0.0
+    entry, needed, total = entry_of(bets, row, kind, side), needed_for(table, *items_of(bets, row)), 0.0
     if largest(bets.capital, entry) + LOG_STAKES < needed:  # exponentials are slow
         return False
     for g in range(N_STAKES):

@@ -53,6 +53,14 @@ def new_certificates(capacity: int) -> Certificates:
     return Certificates(better, worse, rounds, expires, given, first, alarms)
 
 
+def lasting_certificates(pairs: Ints) -> Certificates:
+    """Certificates of these pairs [better, worse], which never end."""
+    certificates = new_certificates(len(pairs))
+    certificates.better[:], certificates.worse[:] = pairs.T
+    certificates.expires[:], certificates.given[0] = ENDLESS, len(pairs)
+    return certificates
+
+
 def copy_certificates(old: Certificates, new: Certificates) -> None:
     """Put the certificates of one table into an empty one, which is at least as long."""
     size = int(old.given[0])
@@ -60,6 +68,12 @@ def copy_certificates(old: Certificates, new: Certificates) -> None:
         target[:size] = source[:size]
     for source, target in zip(old[4:], new[4:], strict=True):
         target[:] = source
+
+
+@kernel
+def list_full(certificates: Certificates, n_new: int) -> bool:
+    """True when ``n_new`` more certificates might not fit."""
+    return bool(certificates.given[0] + n_new > len(certificates.better))
 
 
 def with_longer_list(certificates: Certificates) -> Certificates:
@@ -118,6 +132,11 @@ def new_closure(n_items: int, capacity: int = BITS) -> Closure:
     )
 
 
+def closure_for(n_items: int) -> Closure:
+    """No certificate, with room for all of so many items."""
+    return new_closure(n_items, BITS * max(1, -(-n_items // BITS)))
+
+
 @kernel
 def _bit(closure: Closure, upper: int, lower: int) -> bool:
     """True when the item numbered ``upper`` is certified over the one numbered ``lower``."""
@@ -153,6 +172,16 @@ def certify_over(closure: Closure, i: int, j: int) -> None:
                 if word == lower // BITS:
                     gained |= 1 << (lower % BITS)
                 closure.worse[above * words + word] = np.uint32(int(closure.worse[above * words + word]) | gained)
+
+
+@seldom
+def certify_further(closure: Closure, pairs: Ints, taken: Flags) -> None:
+    """Certify pairs one after the other, but none that follows already or contradicts what is certain; note which."""
+    for entry in range(len(pairs)):
+        better, worse = pairs[entry, 0], pairs[entry, 1]
+        taken[entry] = not surely(closure, better, worse) and not surely(closure, worse, better)
+        if taken[entry]:
+            certify_over(closure, better, worse)
 
 
 @kernel

@@ -1,12 +1,20 @@
 """Duels: for every pair of items, how often each was clicked when the other, compared with it, was not.
 
-With ``wins[i, j]`` such rounds for i over j, the paper's statistics are ``n = wins[i,j] + wins[j,i]`` and
-``s[i,j] = wins[i,j] - wins[j,i]``. Two stores hold them: a dense matrix for small catalogues, and a hash table whose
-memory grows with the pairs that were compared. Both also remember which pairs were ever *certified*, that is declared
-decided by the rule, and in which round.
+With ``wins(i, j)`` such rounds for i over j, the paper's statistics are ``n = wins(i, j) + wins(j, i)`` and
+``s(i, j) = wins(i, j) - wins(j, i)``. There are two stores, both over the one table of pairs (``pairs.py``).
+
+* ``Duels``: the paper's. A pair is certain while the decision rule says so of its wins, and which pairs were ever
+  declared decided is remembered, each with its round: its *certificate*.
+* ``LifetimeDuels``, for worlds that change: certificates have a lifetime. Time is cut into epochs of D rounds, and wins
+  are those of pages issued in this one. A pair that the rule decides is certified until the end of the next epoch, so
+  the certificate holds while the pair is compared again, and never longer than 2 D rounds after the first page that
+  spoke for it. What is certain is what follows from the certificates that hold (``certificates.py``), not what the
+  present wins say. Why it is right: docs/algorithms/drift.md.
+
+They are two types, and kernels are compiled for the types of their arguments: a policy without a lifetime runs exactly
+the code that it would run if there were no other.
 """
 
-import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,157 +22,102 @@ import numpy as np
 from saferank._kernel import implements, kernel, verb
 from saferank.statistics.certificates import (
     ENDLESS,
+    NOTHING,
     Certificates,
+    Closure,
+    close,
+    closure_full,
     copy_certificates,
+    expire,
+    give,
+    held_through,
     keep_certificate,
+    list_full,
     new_certificates,
+    new_closure,
+    surely,
+    with_longer_list,
+    with_more_numbers,
+    with_more_unnumbered,
 )
-from saferank.verbs import Flags, Impression, Ints
+from saferank.statistics.pairs import (
+    Pairs,
+    all_rows,
+    count_win,
+    duel_of,
+    forget_wins,
+    moved,
+    moved_column,
+    new_pairs,
+    pairs_full,
+    row_of,
+)
+from saferank.verbs import Flags, Impression, Ints, Items
 
-DENSE_LIMIT = 256
-"""Up to this many items a matrix is faster and not larger than the hash table."""
+DIRECT_DUELS = 256
+"""Up to so many items every pair has its row."""
 
-_EMPTY = -1
+FIRST_PAIRS = 2048
+"""Beyond, there is room for so many pairs at first, or for those of four pages."""
 
 
-class DenseDuels(NamedTuple):
-    """Every pair in a matrix."""
+class Duels(NamedTuple):
+    """Wins, and what they have ever certified."""
 
-    wins: Ints  # [L, L]
-    beaten_by: Flags  # [L, L]: the first item was ever declared worse than the second
+    pairs: Pairs
+    certified: Flags  # [row, side] that item was ever declared better than the other
     certificates: Certificates
 
 
-class HashedDuels(NamedTuple):
-    """Only the pairs that met, by linear probing; at most half of the slots are used."""
+class LifetimeDuels(NamedTuple):
+    """What this epoch says, and what is certified."""
 
-    low: Ints  # smaller item of the pair, or -1
-    high: Ints
-    wins: Ints  # [capacity, 2]: of the smaller item, of the larger one
-    certified: Flags  # [capacity, 2]
-    certificates: Certificates
-    used: Ints  # [1] slots in use
-
-
-def new_dense_duels(n_items: int) -> DenseDuels:
-    """No duel fought yet, room for all."""
-    shape = (n_items, n_items)
-    return DenseDuels(np.zeros(shape, np.int64), np.zeros(shape, np.bool_), new_certificates(n_items * (n_items - 1)))
+    pairs: Pairs  # wins in pages of this epoch
+    epoch: Ints  # [2] pages issued before this epoch began, pages of an epoch
+    changed: Ints  # [1] the certificates have changed since the leader was derived from them
+    base: Items  # production's ranking
+    reference: Items  # the same without absent items, closed up
+    pool: Items  # scratch: present items
+    certificates: Certificates  # all that were ever given, in every epoch again
+    closure: Closure  # what follows from those that hold
 
 
-def new_hashed_duels(capacity: int) -> HashedDuels:
-    """No duel fought yet; ``capacity`` is a power of two."""
-    return HashedDuels(
-        low=np.full(capacity, _EMPTY, np.int64),
-        high=np.full(capacity, _EMPTY, np.int64),
-        wins=np.zeros((capacity, 2), np.int64),
-        certified=np.zeros((capacity, 2), np.bool_),
-        certificates=new_certificates(capacity),
-        used=np.zeros(1, np.int64),
+AnyDuels = Duels | LifetimeDuels
+
+
+def new_duels(n_items: int, n_pairs: int = FIRST_PAIRS, direct_items: int = DIRECT_DUELS) -> Duels:
+    """No duel fought yet; room for ``n_pairs``, if the catalogue is too large for a row for each."""
+    return _with_pairs(new_pairs(n_items, n_pairs, direct_items))
+
+
+def _with_pairs(pairs: Pairs) -> Duels:
+    return Duels(pairs, np.zeros(pairs.wins.shape, np.bool_), new_certificates(pairs.wins.size))
+
+
+def new_lifetime_duels(n_items: int, n_positions: int, lifetime: int, n_pairs: int = FIRST_PAIRS) -> LifetimeDuels:
+    """No duel fought yet; an epoch has ``lifetime`` pages, and the first items are production's ranking."""
+    ranked = np.arange(n_positions, dtype=np.uint32)
+    return LifetimeDuels(
+        pairs=new_pairs(n_items, n_pairs, DIRECT_DUELS),
+        epoch=np.array([0, lifetime], np.int64),
+        changed=np.zeros(1, np.int64),
+        base=ranked,
+        reference=ranked.copy(),
+        pool=np.zeros(n_items, np.uint32),
+        certificates=new_certificates(256),
+        closure=new_closure(n_items),
     )
 
 
-def new_duels(n_items: int, n_positions: int) -> DenseDuels | HashedDuels:
-    """The store that suits the size of the catalogue."""
-    if n_items <= DENSE_LIMIT:
-        return new_dense_duels(n_items)
-    return new_hashed_duels(1 << max(12, (4 * n_positions).bit_length()))
+def duels_for(n_items: int, n_positions: int, lifetime: int | None) -> AnyDuels:
+    """The store of a policy; ``lifetime`` is that of its certificates, None for no end."""
+    n_pairs = max(FIRST_PAIRS, 4 * n_positions)
+    if lifetime is None:
+        return new_duels(n_items, n_pairs)
+    return new_lifetime_duels(n_items, n_positions, lifetime, n_pairs)
 
 
-@verb
-def wins_of(duels: Any, i: int, j: int) -> int:
-    """How often i was clicked when j, compared with it, was not."""
-    raise NotImplementedError
-
-
-@verb
-def count_win(duels: Any, i: int, j: int) -> int:
-    """Add a win of i over j; returns how often j has won over i."""
-    raise NotImplementedError
-
-
-@verb
-def certify(duels: Any, i: int, j: int) -> bool:
-    """Mark i as declared better than j; True when it was not marked before."""
-    raise NotImplementedError
-
-
-@verb
-def is_certified(duels: Any, i: int, j: int) -> bool:
-    """True when i was ever declared better than j."""
-    raise NotImplementedError
-
-
-@implements(wins_of, DenseDuels)
-def _dense_wins_of(duels: DenseDuels, i: int, j: int) -> int:
-    return int(duels.wins[i, j])
-
-
-@implements(count_win, DenseDuels)
-def _dense_count_win(duels: DenseDuels, i: int, j: int) -> int:
-    duels.wins[i, j] += 1
-    return int(duels.wins[j, i])
-
-
-@implements(certify, DenseDuels)
-def _dense_certify(duels: DenseDuels, i: int, j: int) -> bool:
-    if duels.beaten_by[j, i]:
-        return False
-    duels.beaten_by[j, i] = True
-    return True
-
-
-@implements(is_certified, DenseDuels)
-def _dense_is_certified(duels: DenseDuels, i: int, j: int) -> bool:
-    return bool(duels.beaten_by[j, i])
-
-
-@kernel
-def _slot_of(duels: HashedDuels, i: int, j: int) -> int:
-    """The slot that holds the pair, or the free slot where it belongs."""
-    low, high = min(i, j), max(i, j)
-    mask = len(duels.low) - 1
-    mixed = np.uint64(low) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(high) * np.uint64(0xC2B2AE3D27D4EB4F)
-    slot = np.int64(mixed >> np.uint64(32)) & mask
-    while duels.low[slot] != _EMPTY and (duels.low[slot] != low or duels.high[slot] != high):
-        slot = (slot + 1) & mask
-    return int(slot)
-
-
-@kernel
-def _claim_slot(duels: HashedDuels, i: int, j: int) -> int:
-    slot = _slot_of(duels, i, j)
-    if duels.low[slot] == _EMPTY:
-        duels.low[slot] = min(i, j)
-        duels.high[slot] = max(i, j)
-        duels.used[0] += 1
-    return slot
-
-
-@implements(wins_of, HashedDuels)
-def _hashed_wins_of(duels: HashedDuels, i: int, j: int) -> int:
-    return int(duels.wins[_slot_of(duels, i, j), int(i > j)])
-
-
-@implements(count_win, HashedDuels)
-def _hashed_count_win(duels: HashedDuels, i: int, j: int) -> int:
-    slot = _claim_slot(duels, i, j)
-    duels.wins[slot, int(i > j)] += 1
-    return int(duels.wins[slot, int(i < j)])
-
-
-@implements(certify, HashedDuels)
-def _hashed_certify(duels: HashedDuels, i: int, j: int) -> bool:
-    slot, side = _claim_slot(duels, i, j), int(i > j)
-    if duels.certified[slot, side]:
-        return False
-    duels.certified[slot, side] = True
-    return True
-
-
-@implements(is_certified, HashedDuels)
-def _hashed_is_certified(duels: HashedDuels, i: int, j: int) -> bool:
-    return bool(duels.certified[_slot_of(duels, i, j), int(i > j)])
+# --- what is certain ---
 
 
 @verb
@@ -180,33 +133,28 @@ def compared_enough(duels: Any, lead_needed: Ints, i: int, j: int) -> bool:
 
 
 @kernel
-def _decided_by_wins(duels: Any, lead_needed: Ints, i: int, j: int) -> bool:
+def _decided_by_wins(duels: Duels, lead_needed: Ints, i: int, j: int) -> bool:
     """The decision rule on the present statistics."""
-    wins, losses = wins_of(duels, i, j), wins_of(duels, j, i)
+    wins, losses = duel_of(duels, i, j)
     return bool(wins - losses >= lead_needed[np.uint32(wins + losses)])
 
 
-for _kind in (DenseDuels, HashedDuels):
-    implements(surely_better, _kind)(_decided_by_wins)
-    implements(compared_enough, _kind)(_decided_by_wins)
+implements(surely_better, Duels)(_decided_by_wins)
+implements(compared_enough, Duels)(_decided_by_wins)
 
 
-@verb
-def forget_wins(duels: Any) -> None:
-    """Nothing was compared yet."""
+@implements(surely_better, LifetimeDuels)
+def _follows(duels: LifetimeDuels, lead_needed: Ints, i: int, j: int) -> bool:
+    return surely(duels.closure, i, j)
 
 
-@implements(forget_wins, DenseDuels)
-def _forget_dense_wins(duels: DenseDuels) -> None:
-    for i in range(len(duels.wins)):
-        for j in range(len(duels.wins)):
-            duels.wins[i, j] = 0
+@implements(compared_enough, LifetimeDuels)
+def _certified_in_this_epoch(duels: LifetimeDuels, lead_needed: Ints, i: int, j: int) -> bool:
+    """A certificate of an epoch before has to be earned again, so only one of this epoch ends the comparison."""
+    return surely(duels.closure, i, j) and held_through(duels.certificates, i, j, end_of_certificates(duels))
 
 
-@implements(forget_wins, HashedDuels)
-def _forget_hashed_wins(duels: HashedDuels) -> None:
-    for slot in range(len(duels.wins)):
-        duels.wins[slot, 0] = duels.wins[slot, 1] = 0
+# --- a page is learnt ---
 
 
 @verb
@@ -224,21 +172,38 @@ def add_win(duels: Any, lead_needed: Ints, winner: int, loser: int, now: int) ->
     raise NotImplementedError
 
 
-@kernel
-def _add_lasting_win(duels: Any, lead_needed: Ints, winner: int, loser: int, now: int) -> bool:
+@implements(add_win, Duels)
+def _add_lasting_win(duels: Duels, lead_needed: Ints, winner: int, loser: int, now: int) -> bool:
     """True when the pair became decided by it, or open again."""
-    losses = count_win(duels, winner, loser)
-    wins = wins_of(duels, winner, loser)
+    row, side = count_win(duels, winner, loser), int(winner > loser)
+    wins, losses = duels.pairs.wins[row, side], duels.pairs.wins[row, 1 - side]
     lead, n = wins - losses, np.uint32(wins + losses)
     if lead < lead_needed[n]:
         return bool(1 - lead >= lead_needed[n - 1] and -lead < lead_needed[n])
-    if certify(duels, winner, loser):
+    if not duels.certified[row, side]:
+        duels.certified[row, side] = True
         keep_certificate(duels.certificates, winner, loser, now, ENDLESS)
     return bool(lead - 1 < lead_needed[n - 1])
 
 
-for _kind in (DenseDuels, HashedDuels):
-    implements(add_win, _kind)(_add_lasting_win)
+@implements(add_win, LifetimeDuels)
+def _add_win_of_epoch(duels: LifetimeDuels, lead_needed: Ints, winner: int, loser: int, now: int) -> bool:
+    if now <= duels.epoch[0]:  # a page of an epoch before, answered late: it says nothing of this one
+        return False
+    row, side = count_win(duels, winner, loser), int(winner > loser)
+    wins, losses = duels.pairs.wins[row, side], duels.pairs.wins[row, 1 - side]
+    if wins - losses < lead_needed[np.uint32(wins + losses)]:
+        return False
+    if give(duels.certificates, duels.closure, (winner, loser), end_of_certificates(duels), now) == NOTHING:
+        return False
+    duels.changed[0] = 1
+    return True
+
+
+@kernel
+def is_certified(duels: Duels, i: int, j: int) -> bool:
+    """True when i was ever declared better than j."""
+    return bool(duels.certified[row_of(duels, i, j), int(i > j)])
 
 
 @kernel
@@ -263,76 +228,81 @@ def fight(policy: Any, state: Any, impression: Impression, clicks: Ints) -> bool
     return changed
 
 
-@verb
-def crowded(duels: Any, n_new: int) -> bool:
-    """True when ``n_new`` more pairs might not fit."""
-    raise NotImplementedError
-
-
-@implements(crowded, DenseDuels)
-def _dense_crowded(duels: DenseDuels, n_new: int) -> bool:
-    return False
-
-
-@implements(crowded, HashedDuels)
-def _hashed_crowded(duels: HashedDuels, n_new: int) -> bool:
-    return bool(2 * (duels.used[0] + n_new) > len(duels.low))
+# --- epochs ---
 
 
 @kernel
-def _copy_slots(old: HashedDuels, new: HashedDuels) -> None:
-    for slot in range(len(old.low)):
-        if old.low[slot] != _EMPTY:
-            target = _claim_slot(new, old.low[slot], old.high[slot])
-            for side in range(2):
-                new.wins[target, side] = old.wins[slot, side]
-                new.certified[target, side] = old.certified[slot, side]
+def end_of_certificates(duels: LifetimeDuels) -> int:
+    """The last round in which a certificate of this epoch holds."""
+    return int(duels.epoch[0] + 2 * duels.epoch[1])
 
 
-@functools.singledispatch
-def with_more_slots(duels: Any, n_new: int) -> Any:
-    """The same duels in larger tables, for stores that may be crowded by ``n_new`` more pairs."""
-    raise TypeError(f"{type(duels).__name__} does not grow")
+@kernel
+def begin_epoch(duels: LifetimeDuels, issued: int) -> bool:
+    """After ``issued`` pages: if the next one belongs to a later epoch, begin that; True when it does."""
+    start, length = duels.epoch[0], duels.epoch[1]
+    if issued < start + length:
+        return False
+    duels.epoch[0] += (issued - start) // length * length
+    forget_wins(duels)
+    if expire(duels.certificates, duels.epoch[0] + 1):
+        close(duels.certificates, duels.closure, 1)
+    duels.changed[0] = 1
+    return True
 
 
-@with_more_slots.register
-def _with_more_slots(duels: HashedDuels, n_new: int) -> HashedDuels:
-    bigger = new_hashed_duels(2 * len(duels.low))
-    _copy_slots(duels, bigger)
-    copy_certificates(duels.certificates, bigger.certificates)
-    return bigger
+# --- room for more ---
 
 
-@functools.singledispatch
-def with_more_items(duels: Any, n_items: int) -> Any:
-    """The same duels with room for ``n_items`` items."""
-    if isinstance(duels, HashedDuels) or len(duels.wins) == n_items:
+@verb
+def crowded(duels: Any, n_new: int) -> bool:
+    """True when ``n_new`` more pairs, or what they may certify, might not fit."""
+    raise NotImplementedError
+
+
+@implements(crowded, Duels)
+def _pairs_crowded(duels: Duels, n_new: int) -> bool:
+    """A pair is certified once in either direction at most, and there is room for that."""
+    return pairs_full(duels, n_new)
+
+
+@implements(crowded, LifetimeDuels)
+def _crowded(duels: LifetimeDuels, n_new: int) -> bool:
+    return pairs_full(duels, n_new) or list_full(duels.certificates, n_new) or closure_full(duels.closure, 2 * n_new)
+
+
+def with_room(duels: Any, n_new: int) -> Any:
+    """The same duels with room for ``n_new`` more pairs and what they may certify."""
+    if pairs_full(duels, n_new):
+        rows = all_rows(duels)
+        duels = _with_table(duels, rows, new_pairs(1, 2 * len(rows) + n_new, direct_items=0))
+    if isinstance(duels, Duels):
         return duels
-    return with_larger_matrix(duels, n_items) if n_items <= DENSE_LIMIT else _as_hashed(duels)
+    while list_full(duels.certificates, n_new):
+        duels = duels._replace(certificates=with_longer_list(duels.certificates))
+    while closure_full(duels.closure, 2 * n_new):
+        duels = duels._replace(closure=with_more_numbers(duels.closure))
+    return duels
 
 
-def with_larger_matrix(duels: DenseDuels, n_items: int) -> DenseDuels:
-    """The same duels in a matrix for ``n_items`` items."""
-    before, bigger = len(duels.wins), new_dense_duels(n_items)
-    bigger.wins[:before, :before] = duels.wins
-    bigger.beaten_by[:before, :before] = duels.beaten_by
-    copy_certificates(duels.certificates, bigger.certificates)
-    return bigger
+def with_more_items(duels: Any, n_items: int, direct_items: int = DIRECT_DUELS) -> Any:
+    """The same duels with room for ``n_items`` items."""
+    if isinstance(duels, LifetimeDuels) and len(duels.pool) != n_items:
+        closure = with_more_unnumbered(duels.closure, n_items)
+        duels = duels._replace(closure=closure, pool=np.zeros(n_items, np.uint32))
+    if len(duels.pairs.slots):
+        return duels
+    rows = all_rows(duels)
+    if n_items > direct_items:
+        rows = rows[duels.pairs.wins[rows].any(axis=1)]
+    return _with_table(duels, rows, new_pairs(n_items, max(FIRST_PAIRS, 2 * len(rows)), direct_items))
 
 
-def _as_hashed(duels: DenseDuels) -> HashedDuels:
-    met = np.argwhere(np.triu(duels.wins + duels.wins.T))
-    hashed = new_hashed_duels(1 << max(12, (4 * len(met)).bit_length()))
-    for i, j in met:
-        slot = _claim_slot(hashed, int(i), int(j))
-        hashed.wins[slot] = duels.wins[i, j], duels.wins[j, i]
-        hashed.certified[slot] = duels.beaten_by[j, i], duels.beaten_by[i, j]
-    copy_certificates(duels.certificates, hashed.certificates)
-    return hashed
-
-
-@functools.singledispatch
-def most_fought(duels: Any) -> int:
-    """The largest n of any pair."""
-    both = duels.wins + duels.wins.T if isinstance(duels, DenseDuels) else duels.wins.sum(axis=1)
-    return int(both.max(initial=0))
+def _with_table(duels: Any, rows: Ints, bigger: Pairs) -> Any:
+    """These rows of the duels in a larger table."""
+    pairs = moved(duels, rows, bigger)
+    if isinstance(duels, LifetimeDuels):
+        return duels._replace(pairs=pairs)
+    larger = _with_pairs(pairs)
+    copy_certificates(duels.certificates, larger.certificates)
+    return larger._replace(certified=moved_column(duels.certified, duels.pairs, rows, pairs))

@@ -29,7 +29,6 @@ from saferank.statistics.bets import (
     evidence_in,
     has_won,
     largest,
-    row_of,
 )
 from saferank.statistics.certificates import (
     ADDED,
@@ -43,6 +42,7 @@ from saferank.statistics.certificates import (
     leads_from,
     surely,
 )
+from saferank.statistics.pairs import row_of
 
 HELD_OVER = 8.0
 """At the beginning of an epoch soft evidence is scaled to this at most."""
@@ -114,7 +114,7 @@ def certify(table: BetTable, bets: Bets, i: int, j: int, now: int) -> int:
 @seldom
 def scale_soft(bets: Bets, most: float) -> None:
     """Scale the soft evidence of every pair to at most ``most``: it is linear in what the table holds."""
-    for row in range(1, bets.used[0]):
+    for row in range(1, bets.pairs.used[0]):
         size = abs(evidence_in(bets, row))
         if size > most:
             share = most / size
@@ -180,9 +180,9 @@ def begin_epoch(bets: Bets, issued: int) -> bool:
         return False
     ended = (issued - start) // length
     bets.epoch[0] += ended * length
-    for row in range(1, bets.used[0]):
+    for row in range(1, bets.pairs.used[0]):
         for side in range(2):
-            bets.wins[row, side] = 0
+            bets.pairs.wins[row, side] = 0
             current, previous = entry_of(bets, row, CURRENT, side), entry_of(bets, row, PREVIOUS, side)
             for g in range(N_STAKES):
                 capital[previous, g] = capital[current, g] if ended == 1 else 0.0

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import kernel
-from saferank.statistics.duels import wins_of
 from saferank.statistics.kl import FIRST_BUDGET, budget, entropy, optimistic, rounds_within
+from saferank.statistics.pairs import duel_of
 from saferank.verbs import NOBODY, Floats, Ints
 
 CANDIDATE, RANKED, ABSENT = 0, 1, 2
@@ -78,8 +78,8 @@ def new_opponent(tournament: Tournament) -> None:
 @kernel
 def new_record(tournament: Tournament, duels: Any, bottom: int, item: int) -> None:
     """A duel between ``item`` and the bottom item may have been recorded: if so, its path is outdated."""
-    known = tournament.wins[item] == wins_of(duels, item, bottom)
-    if known and tournament.losses[item] == wins_of(duels, bottom, item):
+    wins, losses = duel_of(duels, item, bottom)
+    if tournament.wins[item] == wins and tournament.losses[item] == losses:
         return
     node = len(tournament.winner) // 2 + item
     while node > 0:
@@ -97,7 +97,7 @@ def _seat(tournament: Tournament, duels: Any, standing: Ints, bottom: int, item:
     if item >= len(standing) or standing[item] != CANDIDATE:
         tournament.winner[node] = NOBODY
         return
-    wins, losses = wins_of(duels, item, bottom), wins_of(duels, bottom, item)
+    wins, losses = duel_of(duels, item, bottom)
     tournament.wins[item], tournament.losses[item] = wins, losses
     tournament.plain[item] = entropy(float(wins), float(losses))
     tournament.index_at[item] = -1.0

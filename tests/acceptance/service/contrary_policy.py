@@ -21,8 +21,7 @@ from saferank.policies.shared.bubble import (
 from saferank.policies.shared.epochs import advance, restart, turn_epoch
 from saferank.policies.shared.room import duels_have_room, has_room
 from saferank.randomness import Words
-from saferank.statistics.duels import fight, record, record_and_certify
-from saferank.statistics.lifetimes import new_duels
+from saferank.statistics.duels import duels_for, fight, record, record_and_certify
 from saferank.verbs import NOBODY, Flags, Impression, Ints, Items, choose, implements, learn
 
 
@@ -79,7 +78,7 @@ def _start(setup: Setup) -> tuple[Contrary, BubbleRankState]:
         round=next(zero), learned=next(zero), horizon=next(zero), row=first_row(setup.n_positions),
         unsettled=next(zero), open=np.ones(setup.n_positions, np.int64),
         standing=first_standing(setup.n_items, setup.n_positions),
-        duels=new_duels(setup.n_items, setup.n_positions, setup.lifetime),
+        duels=duels_for(setup.n_items, setup.n_positions, setup.lifetime),
         eligible=np.zeros(setup.n_items, np.uint32), n_eligible=next(zero),
     )  # fmt: skip
     return policy, state

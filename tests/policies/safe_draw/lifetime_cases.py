@@ -23,10 +23,11 @@ from saferank.randomness import stream
 from saferank.safety import allowance, whole_allowance
 from saferank.safety.worst_case import certify_seats, change_certainty, new_possible, page_code
 from saferank.safety.worst_case import worst_case as worst_case_of
-from saferank.statistics.bets import CURRENT, PREVIOUS, SOFT, SURGE, Bets, entry_of, row_of, settle_bet, with_more_items
+from saferank.statistics.bets import CURRENT, PREVIOUS, SOFT, SURGE, Bets, entry_of, settle_bet, with_more_items
 from saferank.statistics.certificates import ENDLESS, NOTHING, held, surely
 from saferank.statistics.decision import decision_rule
 from saferank.statistics.epochs import begin_epoch, certify, sound_alarm
+from saferank.statistics.pairs import row_of
 from saferank.verbs import Impression, choose, learn, new_impression
 from tests.reference.randomness import Xoshiro
 from tests.reference.safe_draw.lifetime import IssuedPage, LifetimeSafeDraw
@@ -99,7 +100,7 @@ def assert_same_knowledge(both: Both) -> None:
         assert capital(bets, PREVIOUS, i, j) == slow.previous[i, j]
         assert capital(bets, SURGE, i, j) == slow.surge[i, j]
         assert bets.information[row_of(bets, i, j)] == slow.information[i, j]
-        assert bets.wins[row_of(bets, i, j), int(i > j)] == slow.wins[i, j]
+        assert bets.pairs.wins[row_of(bets, i, j), int(i > j)] == slow.wins[i, j]
     assert state.rates.exposure[state.item].tolist() == [slow.exposure[item] for item in state.item.tolist()]
 
 
@@ -291,9 +292,11 @@ def test_a_late_answer_to_a_page_of_an_epoch_before_speaks_for_that_epoch_only()
     learner.learn(pages[3], np.array([0, 0, 1]))  # two epochs ago
     assert not kinds.any()
     learner.learn(pages[13], np.array([0, 0, 1]))  # the epoch before
-    assert kinds[:, PREVIOUS].any() and kinds[:, SOFT].any() and not kinds[:, CURRENT].any() and not bets.wins.any()
+    assert (
+        kinds[:, PREVIOUS].any() and kinds[:, SOFT].any() and not kinds[:, CURRENT].any() and not bets.pairs.wins.any()
+    )
     learner.learn(pages[20], np.array([0, 0, 1]))
-    assert kinds[:, CURRENT].any() and bets.wins.any()
+    assert kinds[:, CURRENT].any() and bets.pairs.wins.any()
 
 
 @pytest.mark.parametrize("n_items", [5, 14])

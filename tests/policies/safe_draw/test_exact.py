@@ -16,9 +16,10 @@ from saferank.live.ranker import RankerError
 from saferank.policies import POLICIES, Setup, WrongRuleError, freeze
 from saferank.policies.safe_draw.small import SmallState
 from saferank.randomness import stream
-from saferank.statistics.bets import SOFT, entry_of, row_of
+from saferank.statistics.bets import SOFT, entry_of
 from saferank.statistics.certificates import ENDLESS, give
 from saferank.statistics.decision import decision_rule
+from saferank.statistics.pairs import row_of
 from saferank.verbs import Impression, choose, learn, new_impression
 from tests.policies.test_every_policy import USERS, User, browses, takes_the_first, ties
 from tests.reference.randomness import Xoshiro
@@ -62,7 +63,7 @@ def assert_same_knowledge(pair: Pair) -> None:
     for i, j in itertools.permutations(items, 2):
         row, side = row_of(bets, i, j), int(i > j)
         assert bets.capital[entry_of(bets, row, SOFT, side)].tolist() == slow.l[i, j]
-        assert bets.wins[row, side] == slow.wins[i, j]
+        assert bets.pairs.wins[row, side] == slow.wins[i, j]
         assert bets.lead[row] * (1 if side == 0 else -1) == slow.lead[i, j]
         assert bets.information[row] == slow.information[i, j]
     kept = state.duels.certificates

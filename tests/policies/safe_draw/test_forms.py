@@ -15,7 +15,7 @@ import sys
 import numpy as np
 from saferank.live.learner import Learner
 from saferank.randomness import stream
-from saferank.statistics.bets import row_of
+from saferank.statistics.pairs import row_of
 from tests.reference.randomness import Xoshiro
 from tests.reference.safe_draw.exact import SafeDraw
 from tests.reference.safe_draw.slots import SafeDrawSlots

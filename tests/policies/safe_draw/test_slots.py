@@ -26,7 +26,8 @@ from saferank.policies.safe_draw.large import (
 from saferank.policies.safe_draw.large import (
     with_room as with_large_room,
 )
-from saferank.policies.safe_draw.prices import derive_reference, largest_price, price_of
+from saferank.policies.safe_draw.large_plan import largest_price, price_of
+from saferank.policies.shared.derivation import derive_reference
 from saferank.randomness import stream
 from saferank.statistics.bets import with_room as bets_with_room
 from saferank.statistics.certificates import certify_over, surely
@@ -200,10 +201,10 @@ def test_late_feedback_counts_as_the_page_was_issued() -> None:
     large_freeze(state, policy, page)
     state.limit[0] = -100
     learn(policy, state, page, clicks)
-    assert int(state.duels.wins.sum()) == 9
+    assert int(state.duels.pairs.wins.sum()) == 9
     page.frozen[0] = 0
     learn(policy, state, page, clicks)
-    assert int(state.duels.wins.sum()) == 9
+    assert int(state.duels.pairs.wins.sum()) == 9
 
 
 # --- items come and go, production changes ---
@@ -274,13 +275,13 @@ def test_tables_grow_without_changing_anything() -> None:
     for places in (0, 60):
         policy, state = started(200, 6)
         state = with_large_room(state._replace(duels=bets_with_room(state.duels, places)))
-        rng, page, users, before = stream(1, "grow"), empty_page(6), random_users(1, 6), len(state.duels.low)
+        rng, page, users, before = stream(1, "grow"), empty_page(6), random_users(1, 6), len(state.duels.pairs.low)
         for number in range(4000):
             choose(policy, state, rng, page)
             learn(policy, state, page, users(number, page.shown.tolist()))
             if not large_has_room(state):
                 state = with_large_room(state)
-        assert places or len(state.duels.low) > before
+        assert places or len(state.duels.pairs.low) > before
         ends.append((leader_of(state).tolist(), certificates_of(state)))
     assert ends[0] == ends[1]
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from saferank.policies.safe_draw.large import LargeState
-from saferank.policies.safe_draw.prices import derive_reference, price_of
+from saferank.policies.safe_draw.large_plan import price_of
+from saferank.policies.shared.derivation import derive_reference
 from saferank.randomness import stream
 from saferank.statistics.certificates import certify_over, surely
 from saferank.verbs import choose, learn

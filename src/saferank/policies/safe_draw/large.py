@@ -2,8 +2,8 @@ r"""safe-draw for large catalogues: pages with one slot for an item from outside
 
     price(page | R) - m <= floor(L - K/2)           makes a page safe
 
-where R is what certified moves make of production's ranking, m what they have earned (``prices.py``) and
-the price bounds V(page) - V(R) (``prices.py``). An uncertified outside item at place p costs
+where R is what certified moves make of production's ranking, m what they have earned (``shared/derivation.py``) and
+the price bounds V(page) - V(R) (``large_plan.py``). An uncertified outside item at place p costs
 L - K + K - p and more, so one fits on a page: it gets the *slot*, somewhere in the lower half. The other places hold
 the rest of R in Plackett-Luce order. The definition in full and the proof are in docs/policies/safe-draw.md.
 """
@@ -27,16 +27,23 @@ from saferank.policies.safe_draw.large_plan import (
     new_race,
     new_slot_plan,
     place_of_seat,
+    price_of,
 )
-from saferank.policies.safe_draw.prices import Reference, derive_reference, new_reference, price_of
 from saferank.policies.safe_draw.trust import Trust, trust_with_more
-from saferank.policies.shared.derivation import others_in_order, with_more_in_order
+from saferank.policies.shared.derivation import (
+    Reference,
+    derive_reference,
+    new_reference,
+    others_in_order,
+    with_more_in_order,
+)
 from saferank.randomness import Words
 from saferank.safety import whole_allowance
-from saferank.statistics.bets import Bets, bets_have_room, claim_row, settle_bet, with_more_items
+from saferank.statistics.bets import Bets, bets_have_room, settle_bet, with_more_items
 from saferank.statistics.bets import with_room as bets_with_room
 from saferank.statistics.certificates import NOTHING, TAKEN, surely
 from saferank.statistics.epochs import begin_epoch, certify, is_bet_on, sound_alarm, still_counts
+from saferank.statistics.pairs import claim_row
 from saferank.verbs import NOBODY, Flags, Impression, Ints, Items
 
 

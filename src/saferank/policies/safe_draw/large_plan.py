@@ -30,13 +30,69 @@ from saferank.policies.safe_draw.constants import (
     SLOT_SHARE,
     TIGHT,
 )
-from saferank.policies.safe_draw.prices import largest_price, price_of
 from saferank.policies.safe_draw.trust import faded, prior_of
+from saferank.policies.shared.derivation import Reference
 from saferank.randomness import Words, uniform
 from saferank.statistics.bets import LARGEST_GAP, evidence, gap
-from saferank.statistics.certificates import surely
+from saferank.statistics.certificates import Closure, surely
 from saferank.statistics.epochs import is_settled
 from saferank.verbs import NOBODY, Floats, Ints
+
+# --- the price of a page ---
+# It is an upper bound of V(page) - V(R), in possibly wrong pairs. A shown item r stands above z when z is shown below
+# it or not at all. Every pair of which the page has r above z costs 1, unless R has r above z too or r is certified
+# over z. Counted by item of the page:
+# * r of R: the items z above r in R that are not above r on the page, and over which r is not certified;
+# * r outside R at place k (from 1): L - k - #{z: r certified over z} + #{z above r on the page: r certified over z}.
+
+
+@kernel
+def _price_of_ranked(reference: Reference, closure: Closure, seat: Ints, item: int, place: int) -> int:
+    """``seat`` says for every place of R where its item is on the page, K if it is hidden."""
+    price = 0
+    for above in range(reference.place[item]):
+        if seat[above] > place and not surely(closure, item, reference.row[above]):
+            price += 1
+    return price
+
+
+@kernel
+def _price_of_outsider(reference: Reference, closure: Closure, page: Ints, place: int, n_present: int) -> int:
+    price, number = n_present - place - 1, closure.number[page[place]]
+    certified = 0 if number == NOBODY else reference.below[number]
+    if certified == 0:
+        return price
+    for above in range(place):
+        certified -= int(surely(closure, page[place], page[above]))
+    return int(price - certified)
+
+
+@kernel
+def price_of(state: Any, page: Ints) -> int:
+    """The price of a row of K items, given R and the certificates."""
+    reference, closure, seat = state.reference, state.duels.closure, state.plan.seat
+    n_positions, price = len(page), 0
+    for place in range(n_positions):
+        seat[place] = n_positions
+    for place in range(n_positions):
+        if reference.place[page[place]] < n_positions:
+            seat[reference.place[page[place]]] = place
+    for place in range(n_positions):
+        item = page[place]
+        if reference.place[item] < n_positions:
+            price += _price_of_ranked(reference, closure, seat, item, place)
+        else:
+            price += _price_of_outsider(reference, closure, page, place, state.limit[1])
+    return price
+
+
+@kernel
+def largest_price(state: Any) -> int:
+    """The largest price of a safe page: floor(L - K/2) + m."""
+    return int(state.limit[0] + state.reference.income[0])
+
+
+# --- the race for the slot ---
 
 
 class Race(NamedTuple):
@@ -165,6 +221,9 @@ def hold_race(state: Any, rng: Words) -> bool:
     for seat in range(race.size[0]):
         hopeful |= sampled_appeal(state.appeal, rng, race.member[seat]) > appeal_of(state.appeal, defender)
     return hopeful
+
+
+# --- the plan ---
 
 
 class SlotPlan(NamedTuple):

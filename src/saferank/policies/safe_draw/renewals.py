@@ -14,9 +14,10 @@ import numpy as np
 from saferank._kernel import kernel, seldom
 from saferank.policies.safe_draw.constants import RENEWAL_SHARE
 from saferank.randomness import Words, uniform
-from saferank.safety.worst_case import Possible, is_within
-from saferank.statistics.bets import Bets, row_of
+from saferank.safety.worst_case import Possible, is_certain, is_within, note_better
+from saferank.statistics.bets import Bets
 from saferank.statistics.epochs import end_of_fresh
+from saferank.statistics.pairs import row_of
 from saferank.verbs import NOBODY, Floats, Ints
 
 
@@ -95,17 +96,13 @@ def _least_clear(renewal: Renewal, first: int) -> None:
 @kernel
 def _suppose(renewal: Renewal, possible: Possible) -> None:
     """Let exactly what follows from ``direct`` be certain."""
-    n_seats, better, worse = len(renewal.direct), possible.better, possible.worse
+    n_seats = len(renewal.direct)
     for x in range(n_seats):
-        better[x], worse[x] = 0, renewal.direct[x]
-    for middle in range(n_seats):
-        for x in range(n_seats):
-            if worse[x] >> middle & 1:
-                worse[x] |= worse[middle]
+        possible.better[x] = possible.worse[x] = 0
     for x in range(n_seats):
         for z in range(n_seats):
-            if worse[x] >> z & 1:
-                better[z] |= 1 << x
+            if renewal.direct[x] >> z & 1 and not is_certain(possible, x, z):
+                note_better(possible, x, z)
 
 
 @kernel

@@ -36,10 +36,11 @@ from saferank.safety import whole_allowance
 from saferank.safety.exchanges import exchange_is_safe, is_safe, safe_exchanges
 from saferank.safety.worst_case import Possible, change_certainty, is_certain, new_possible, page_code, worst_case
 from saferank.safety.worst_order import number_of_lowest
-from saferank.statistics.bets import Bets, bets_have_room, claim_row, settle_bet, with_more_items
+from saferank.statistics.bets import Bets, bets_have_room, settle_bet, with_more_items
 from saferank.statistics.bets import with_room as bets_with_room
 from saferank.statistics.certificates import NOTHING, TAKEN, surely
 from saferank.statistics.epochs import begin_epoch, certify, has_epochs, is_bet_on, sound_alarm, still_counts
+from saferank.statistics.pairs import claim_row
 from saferank.statistics.rates import Rates, fade_rates, new_rates, note_rates, with_more_rates
 from saferank.verbs import NOBODY, Flags, Impression, Ints, Items
 

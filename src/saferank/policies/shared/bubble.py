@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from saferank._kernel import implements, kernel, verb
-from saferank.policies.shared.derivation import close_ranks
+from saferank.policies.shared.derivation import CONTRADICTION, close_ranks, others_in_order, sort_pool
 from saferank.policies.shared.epochs import derive, rebased
 from saferank.randomness import Words, word
-from saferank.statistics.duels import DenseDuels, HashedDuels, compared_enough, surely_better, with_more_items
-from saferank.statistics.lifetimes import LifetimeDuels
+from saferank.statistics.certificates import close, closure_for, lasting_certificates
+from saferank.statistics.duels import Duels, LifetimeDuels, compared_enough, surely_better, with_more_items
 from saferank.statistics.tournament import ABSENT, CANDIDATE, RANKED
 from saferank.verbs import NOBODY, Flags, Impression, Ints, Items
 
@@ -104,8 +104,8 @@ def promote(policy: Any, state: Any, challenger: int) -> int:
     return follow_certainty(state.duels, policy, state, challenger)
 
 
-@kernel
-def _pass_over_leader(duels: Any, policy: Any, state: Any, challenger: int) -> int:
+@implements(follow_certainty, Duels)
+def _pass_over_leader(duels: Duels, policy: Any, state: Any, challenger: int) -> int:
     """A pass over a leader that the last pass left alone can only find something new when a pair was decided since.
 
     That is what ``unsettled`` remembers.
@@ -124,10 +124,6 @@ def _pass_over_leader(duels: Any, policy: Any, state: Any, challenger: int) -> i
     return moved
 
 
-for _kind in (DenseDuels, HashedDuels):
-    implements(follow_certainty, _kind)(_pass_over_leader)
-
-
 @implements(follow_certainty, LifetimeDuels)
 def _derive_leader(duels: LifetimeDuels, policy: Any, state: Any, challenger: int) -> int:
     """With a lifetime: derived again if the certificates have changed."""
@@ -135,28 +131,10 @@ def _derive_leader(duels: LifetimeDuels, policy: Any, state: Any, challenger: in
     if duels.changed[0] == 0:
         return STANDS
     bottom, moved = state.row[-2], STANDS
-    if derive(duels, policy, state, state.row):
+    if derive(duels, state, state.row):
         moved = NEW_ORDER if state.row[-2] == bottom else NEW_BOTTOM
     mark_open(policy, state)
     return moved
-
-
-@kernel
-def settle(policy: Any, state: Any, most: int) -> bool:
-    """Passes over the leader and every item that was ever certified, until nothing moves.
-
-    Each move removes at least one wrongly ordered pair, so more than ``most`` passes mean that certificates contradict
-    each other: False.
-    """
-    certificates = state.duels.certificates
-    state.unsettled[0] = 1
-    for _ in range(most):
-        moved = promote(policy, state, NOBODY)
-        for entry in range(certificates.given[0]):
-            moved = max(moved, promote(policy, state, certificates.better[entry]))
-        if moved == STANDS:
-            return True
-    return False
 
 
 class ContradictionError(ValueError):
@@ -165,21 +143,18 @@ class ContradictionError(ValueError):
 
 def rebuild_row(policy: Any, state: Any, base: Items) -> Any:
     """The state with the leader that certified swaps make of ``base``; challengers are as they were."""
-    present, size = state.standing != ABSENT, len(base)
+    present = state.standing != ABSENT
     if isinstance(state.duels, LifetimeDuels):
-        return with_leader(policy, state, rebased(policy, state, present, base), present)
-    state = state._replace(
-        row=np.append(base, base[-1:]),
-        standing=standing_of(base, present),
-        open=np.ones(size, np.int64),
-        unsettled=np.ones(1, np.int64),
-    )
-    mark_open(policy, state)
-    n_items = int(present.sum())
-    if not settle(policy, state, 1 + size * n_items):
-        raise ContradictionError("certificates contradict each other: the passes over the leader come to no end")
-    state.row[-1] = state.row[-2]
-    return state
+        return with_leader(policy, state, rebased(state, present, base), present)
+    kept = state.duels.certificates
+    given = np.stack([kept.better, kept.worse], axis=1)[: kept.given[0]]
+    decided = [pair for pair in given.tolist() if surely_better(state.duels, policy.lead_needed, *pair)]
+    closure = closure_for(len(present))
+    close(lasting_certificates(np.array(decided, np.int64).reshape(-1, 2)), closure, 1)
+    pool = np.append(base, others_in_order(base, present)).astype(np.uint32)
+    if sort_pool(closure, pool, len(base), len(pool)) == CONTRADICTION:
+        raise ContradictionError("certificates contradict each other: no leader follows from them")
+    return with_leader(policy, state, pool[: len(base)], present)
 
 
 def first_row(n_positions: int) -> Items:
@@ -203,7 +178,7 @@ def regroup_row(policy: Any, state: Any, present: Flags) -> Any:
     """The state of a bubble policy for another set of items, apart from what it knows of its challengers."""
     state = state._replace(duels=with_more_items(state.duels, len(present)))
     if isinstance(state.duels, LifetimeDuels):
-        return with_leader(policy, state, rebased(policy, state, present), present)
+        return with_leader(policy, state, rebased(state, present), present)
     return with_leader(policy, state, close_ranks(state.row[:-1], present), present)
 
 

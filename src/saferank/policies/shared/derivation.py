@@ -1,75 +1,190 @@
-"""How a leader follows from a reference ranking and what is certain: by swaps, each of which removes a wrong pair.
+"""How a leader follows from production's ranking and what is certain: by swaps, each of which removes a wrong pair.
 
-A *pool* is a row of items of which the first K places are the leader. Neighbours of the leader, and its bottom item
-and any item outside, are swapped while the lower one is surely better. Only when no such swap is left one pair further
-apart is exchanged, and neighbours have their turn again.
+A swap puts an item in the place of one over which it is certified. It lowers V, the number of wrong pairs, by one at
+least, under every order of the items that the certificates leave possible. So with m counted from the swaps
+
+    V(leader) <= V(production's ranking) - m.
+
+Neighbours come first, wherever the lower one is certified over the upper one. When none are left, an exchange of two
+items further apart is made, and neighbours have their turn again. Which one, is where the two derivations differ:
+
+* ``sort_pool``: the first place from the top with the first below it. The leader of policies whose certificates have a
+  lifetime, and the one that the service shows.
+* ``derive_reference``: the lowest place with the best item for it, so that m is large. The reference of safe-draw's
+  slot plan.
+
+Policies follow these, and the service checks their pages with the same two, from the certificates alone. Two more rules
+move a leader, and are not derivations from a ranking and certificates: the pass of BubbleRank and KL-UCB-BR is the
+paper's, a single step from the leader of the page before (``bubble.py``). And the exact plan of safe-draw lowers the
+worst case itself (``improve_reference``).
 """
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from saferank._kernel import kernel
-from saferank.statistics.duels import surely_better
-from saferank.verbs import Flags, Ints, Items
+from saferank._kernel import kernel, seldom
+from saferank.statistics.certificates import Closure, count_below, surely
+from saferank.verbs import NOBODY, Flags, Ints, Items
 
 CONTRADICTION = -1
 """No leader follows, because what is certain contradicts itself."""
 
 
 @kernel
-def _swapped_if_sure(duels: Any, lead_needed: Ints, pool: Items, upper: int, lower: int) -> int:
-    """Exchange two places of the pool if the lower item is surely better; returns how many swaps, 0 or 1."""
-    if not surely_better(duels, lead_needed, pool[lower], pool[upper]):
+def _swapped_if_sure(closure: Closure, row: Items, upper: int, lower: int) -> int:
+    """Exchange two places of a row if the lower item is surely better; returns how many swaps, 0 or 1."""
+    if not surely(closure, row[lower], row[upper]):
         return 0
-    pool[upper], pool[lower] = pool[lower], pool[upper]
+    row[upper], row[lower] = row[lower], row[upper]
     return 1
 
 
 @kernel
-def _swap_neighbours(duels: Any, lead_needed: Ints, pool: Items, n_positions: int, size: int) -> int:
-    """One sweep from the top over the neighbours of the leader, then over the bottom item and all items outside."""
+def _swap_neighbours(closure: Closure, row: Items, n_positions: int) -> int:
+    """One sweep from the top over the neighbours of the first so many places; returns how many swaps."""
     swaps = 0
     for place in range(n_positions - 1):
-        swaps += _swapped_if_sure(duels, lead_needed, pool, place, place + 1)
-    for place in range(n_positions, size):
-        swaps += _swapped_if_sure(duels, lead_needed, pool, n_positions - 1, place)
+        swaps += _swapped_if_sure(closure, row, place, place + 1)
     return swaps
 
 
+# --- neighbours, then from the top ---
+
+
 @kernel
-def _swap_distant(duels: Any, lead_needed: Ints, pool: Items, n_positions: int, size: int) -> int:
+def _swap_distant(closure: Closure, pool: Items, n_positions: int, size: int) -> int:
     """Exchange the first place from the top with the first below it whose item is surely better; 1 if there is one."""
     for upper in range(n_positions):
         for lower in range(upper + 1, size):
-            if _swapped_if_sure(duels, lead_needed, pool, upper, lower):
+            if _swapped_if_sure(closure, pool, upper, lower):
                 return 1
     return 0
 
 
-@kernel
-def most_swaps(n_positions: int, size: int) -> int:
-    """Each right swap removes a wrong pair of the pool, and there are no more than so many."""
-    return n_positions * (n_positions - 1) // 2 + n_positions * (size - n_positions)
+@seldom
+def sort_pool(closure: Closure, pool: Items, n_positions: int, size: int) -> int:
+    """Sort the first ``size`` places of a pool, of which the first K are the leader, as far as it is certain.
 
-
-@kernel
-def sort_pool(duels: Any, lead_needed: Ints, pool: Items, n_positions: int, size: int) -> int:
-    """Sort the first ``size`` places of the pool as far as it is certain; returns how many swaps, or CONTRADICTION.
-
-    After a contradiction the pool is in no particular order.
+    The bottom item of the leader and any item outside count as neighbours. Returns how many swaps were made, or
+    CONTRADICTION: then the pool is in no particular order. Each right swap removes a wrong pair, so there is an end.
     """
-    swaps = 0
-    while swaps <= most_swaps(n_positions, size):
-        made = _swap_neighbours(duels, lead_needed, pool, n_positions, size)
+    swaps, most = 0, n_positions * (n_positions - 1) // 2 + n_positions * (size - n_positions)
+    while swaps <= most:
+        made = _swap_neighbours(closure, pool, n_positions)
+        for place in range(n_positions, size):
+            made += _swapped_if_sure(closure, pool, n_positions - 1, place)
         if made == 0:
-            made = _swap_distant(duels, lead_needed, pool, n_positions, size)
+            made = _swap_distant(closure, pool, n_positions, size)
         if made == 0:
             return swaps
         swaps += made
     return CONTRADICTION
+
+
+# --- neighbours, then from the bottom, with all that an exchange puts right ---
+
+
+class Reference(NamedTuple):
+    """Production's ranking and what was derived from it."""
+
+    base: Items  # by place: production's ranking
+    base_place: Ints  # by item: its place there, K for all others
+    row: Items  # by place: R
+    place: Ints  # by item: its place in R, K for all others
+    income: Ints  # [1] m
+    below: Ints  # by number of the closure: how many present items are certified to be worse
+
+
+def new_reference(base: Items, n_items: int, capacity: int) -> Reference:
+    """R is production's ranking; ``capacity`` is that of the closure."""
+    place = np.full(n_items, len(base), np.int64)
+    place[base] = np.arange(len(base))
+    return Reference(base.copy(), place.copy(), base.copy(), place, np.zeros(1, np.int64), np.zeros(capacity, np.int64))
+
+
+@kernel
+def _best_over(reference: Reference, closure: Closure, present: Flags, place: int) -> int:
+    """The item certified over that of ``place``, below it or outside R, with the most items certified below it.
+
+    Ties go to the item that was numbered first. NOBODY if there is none.
+    """
+    best, most, item = NOBODY, 0, reference.row[place]
+    for number in range(closure.size[0]):
+        other = closure.item[number]
+        candidate = present[other] and reference.place[other] > place and reference.below[number] > most
+        if candidate and surely(closure, other, item):
+            best, most = other, reference.below[number]
+    return int(best)
+
+
+@kernel
+def _is_between(closure: Closure, better: int, item: int, worse: int) -> bool:
+    return surely(closure, better, item) and surely(closure, item, worse)
+
+
+@kernel
+def _gain(reference: Reference, closure: Closure, present: Flags, place: int, best: int) -> int:
+    """By how many wrong pairs the exchange of the item of ``place`` with ``best`` lowers V at least.
+
+    With a the item and b the best one: 1, and 2 for every z of R between the two places with b over z over a; if b was
+    outside, 1 more for every such z outside.
+    """
+    item, gain, n_positions = reference.row[place], 1, len(reference.row)
+    for lower in range(place + 1, min(reference.place[best], n_positions)):
+        gain += 2 * int(_is_between(closure, best, reference.row[lower], item))
+    if reference.place[best] == n_positions:
+        for number in range(closure.size[0]):
+            other = closure.item[number]
+            if present[other] and reference.place[other] == n_positions:
+                gain += int(_is_between(closure, best, other, item))
+    return gain
+
+
+@kernel
+def _exchange(reference: Reference, closure: Closure, present: Flags) -> int:
+    """Exchange the lowest place that has a better item below it or outside R with the best such item."""
+    row, n_positions = reference.row, len(reference.row)
+    for step in range(n_positions):
+        place = n_positions - 1 - step
+        best = _best_over(reference, closure, present, place)
+        if best != NOBODY:
+            gain = _gain(reference, closure, present, place, best)
+            item, other_place = row[place], reference.place[best]
+            row[place], reference.place[best], reference.place[item] = best, place, other_place
+            if other_place < n_positions:
+                row[other_place] = item
+            return gain
+    return 0
+
+
+@seldom
+def derive_reference(reference: Reference, closure: Closure, present: Flags) -> None:
+    """Make certified moves from production's ranking, all of whose items are present, and count m.
+
+    What is certain must not contradict itself.
+    """
+    row, n_positions = reference.row, len(reference.row)
+    count_below(closure, present, reference.below)
+    for place in range(n_positions):
+        reference.place[row[place]] = n_positions
+    for place in range(n_positions):
+        row[place] = reference.base[place]
+    reference.income[0] = 0
+    while True:
+        gain = _swap_neighbours(closure, row, n_positions)
+        if gain == 0:
+            for place in range(n_positions):
+                reference.place[row[place]] = place
+            gain = _exchange(reference, closure, present)
+        if gain == 0:
+            return
+        reference.income[0] += gain
+
+
+# --- items come and go ---
 
 
 def close_ranks(leader: Ints | Items, present: Flags, order: Items | None = None) -> Items:

@@ -1,6 +1,6 @@
 """What a lifetime of certificates asks of a policy: begin epochs in time, and derive the leader from what is certain.
 
-With a lifetime (``statistics/lifetimes.py``) the leader is not moved step by step. Whenever a certificate is given,
+With a lifetime (``statistics/duels.py``) the leader is not moved step by step. Whenever a certificate is given,
 replaced, dropped or expires, it is derived again from production's ranking and what follows from the certificates that
 hold. Between two changes of the certificates it stands.
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from saferank._kernel import implements, kernel, verb
 from saferank.policies.shared.derivation import close_ranks, sort_pool
-from saferank.statistics.lifetimes import LifetimeDuels, begin_epoch
+from saferank.statistics.duels import LifetimeDuels, begin_epoch
 from saferank.statistics.tournament import ABSENT, CANDIDATE, RANKED
 from saferank.verbs import Flags, Items
 
@@ -56,14 +56,14 @@ def _fill_pool(duels: LifetimeDuels, state: Any) -> int:
 
 
 @kernel
-def derive(duels: LifetimeDuels, policy: Any, state: Any, leader: Items) -> bool:
+def derive(duels: LifetimeDuels, state: Any, leader: Items) -> bool:
     """Derive the leader from the reference and what is certain; True when it is another one than before.
 
     Standings follow the leader. Distant pairs are exchanged too: of an item that rose through its neighbours only the
     certificate over its present neighbour is earned again.
     """
     n_positions, size, moved = len(duels.reference), _fill_pool(duels, state), False
-    sort_pool(duels, policy.lead_needed, duels.pool, n_positions, size)
+    sort_pool(duels.closure, duels.pool, n_positions, size)
     duels.changed[0] = 0
     for place in range(size):
         state.standing[duels.pool[place]] = RANKED if place < n_positions else CANDIDATE
@@ -73,7 +73,7 @@ def derive(duels: LifetimeDuels, policy: Any, state: Any, leader: Items) -> bool
     return bool(moved)
 
 
-def rebased(policy: Any, state: Any, present: Flags, base: Items | None = None) -> Items:
+def rebased(state: Any, present: Flags, base: Items | None = None) -> Items:
     """The leader for other items, or for another ranking of production's."""
     duels: LifetimeDuels = state.duels
     if base is not None:
@@ -81,5 +81,5 @@ def rebased(policy: Any, state: Any, present: Flags, base: Items | None = None) 
     duels.reference[:] = close_ranks(duels.base, present)
     here = state._replace(standing=np.where(present, CANDIDATE, ABSENT).astype(np.int64))
     leader = duels.reference.copy()
-    derive(duels, policy, here, leader)
+    derive(duels, here, leader)
     return leader

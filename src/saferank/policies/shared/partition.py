@@ -88,6 +88,13 @@ def rebuild(partition: Partition, below: Flags, present: Flags) -> None:
         start = end
 
 
+def with_larger_matrix(below: Flags, n_items: int) -> Flags:
+    """The same of ``n_items`` items."""
+    larger = np.zeros((n_items, n_items), np.bool_)
+    larger[: len(below), : len(below)] = below
+    return larger
+
+
 @kernel
 def shuffle_page(impression: Impression, rng: Words, places: int) -> None:
     """Shuffle inside every group, as far as its places are shown, as ``shuffle_front`` does.

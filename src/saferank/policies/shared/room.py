@@ -1,6 +1,6 @@
 """Room to learn: kernels never allocate, so between pages Python gives a state what the next page might need.
 
-Three things grow: the hash table of duels with the pairs that met, the table of leaders with the leaders that were, and
+Three things grow: the table of pairs with the pairs that met, the table of leaders with the leaders that were, and
 the table of the decision rule with the largest n. ``has_room`` is asked before every page, in compiled code.
 """
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from saferank._kernel import kernel, verb
 from saferank.policies.registry import PolicyKind, Setup
-from saferank.statistics.duels import HashedDuels, crowded, most_fought, with_more_slots
+from saferank.statistics.duels import Duels, LifetimeDuels, crowded, with_room
 from saferank.statistics.leaders import leaders_full, with_more_leaders
-from saferank.statistics.lifetimes import LifetimeDuels
+from saferank.statistics.pairs import most_fought
 
 _AHEAD = 1024
 """A live ranker's table of the rule reaches at least so far beyond the largest n."""
@@ -39,9 +39,9 @@ def make_room(kind: PolicyKind, setup: Setup, policy: Any, state: Any) -> tuple[
     """Policy and state with room for more, their contents unchanged."""
     if kind.grow is not None:
         return policy, kind.grow(state)
-    grows = hasattr(state, "duels") and isinstance(state.duels, HashedDuels | LifetimeDuels)
-    while grows and crowded(state.duels, setup.n_positions + 1):
-        state = state._replace(duels=with_more_slots(state.duels, setup.n_positions + 1))
+    grows = hasattr(state, "duels") and isinstance(state.duels, Duels | LifetimeDuels)
+    if grows and crowded(state.duels, setup.n_positions + 1):
+        state = state._replace(duels=with_room(state.duels, setup.n_positions + 1))
     if hasattr(state, "leaders") and leaders_full(state.leaders):
         state = state._replace(leaders=with_more_leaders(state.leaders))
     if kind.rule is not None and hasattr(policy, "lead_needed"):

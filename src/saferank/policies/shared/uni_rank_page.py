@@ -25,6 +25,7 @@ from saferank.statistics.kl import (
     optimistic,
     rounds_within,
 )
+from saferank.statistics.pairs import duel_of
 from saferank.verbs import NOBODY, Impression
 
 
@@ -34,10 +35,10 @@ def _hopeful_at(state: Any, start: int, end: int, first: int, allowed: float) ->
 
     -1 when one has a positive index now.
     """
-    order, wins, earliest = state.parts.order, state.duels.wins, np.inf
+    order, earliest = state.parts.order, np.inf
     for beside in range(start, end):
         for place in range(first, state.parts.end[first]):
-            won, lost = wins[order[place], order[beside]], wins[order[beside], order[place]]
+            won, lost = duel_of(state.duels, order[place], order[beside])
             if may_be_better(won, lost, allowed):
                 return -1.0
             earliest = min(earliest, hopeless_until(won, lost, allowed))
@@ -62,12 +63,12 @@ def _best_of_part(state: Any, start: int, end: int, first: int, allowed: float) 
 
     Some index must be positive. Returns the place, and a budget up to which no other item of the part passes it.
     """
-    order, wins = state.parts.order, state.duels.wins
+    order = state.parts.order
     found, against, x, q, log_q = NOBODY, NOBODY, 0.0, 0.5, 0.0
     best_won, best_lost = -1, -1
     for place in range(first, state.parts.end[first]):
         for beside in range(start, end):
-            won, lost = wins[order[place], order[beside]], wins[order[beside], order[place]]
+            won, lost = duel_of(state.duels, order[place], order[beside])
             if lost == 0:
                 return place, np.inf
             if (won == best_won and lost == best_lost) or not may_be_better(won, lost, allowed):
@@ -85,12 +86,12 @@ def _passed_at(state: Any, start: int, end: int, found: int, against: int, x: fl
 
     An equal record has an equal index under every budget, and the first place keeps the lead.
     """
-    order, wins, earliest = state.parts.order, state.duels.wins, np.inf
+    order, earliest = state.parts.order, np.inf
     q, log_q = -math.expm1(-x), math.log1p(-math.exp(-x))
-    best_won, best_lost = wins[order[found], order[against]], wins[order[against], order[found]]
+    best_won, best_lost = duel_of(state.duels, order[found], order[against])
     for place in range(state.parts.start[found], state.parts.end[found]):
         for beside in range(start, end):
-            won, lost = wins[order[place], order[beside]], wins[order[beside], order[place]]
+            won, lost = duel_of(state.duels, order[place], order[beside])
             if place != found and (won != best_won or lost != best_lost):
                 earliest = min(earliest, _reached_at(won, lost, x, q, log_q, allowed))
     return earliest
@@ -162,7 +163,8 @@ def outdates(policy: Any, state: Any, winner: int, loser: int) -> bool:
     else:
         by_sign = state.parts.end[place] == state.parts.start[place] + 1
     allowed = budget_at(policy.budgets, t)
-    return not (by_sign and may_be_better(state.duels.wins[below, above], state.duels.wins[above, below], allowed))
+    won, lost = duel_of(state.duels, below, above)
+    return not (by_sign and may_be_better(won, lost, allowed))
 
 
 @kernel

@@ -1,43 +1,27 @@
 """The pairs that were compared, and those that a page turns round, for people; whatever evidence the policy keeps."""
 
-import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from saferank.live.learner import Learner
 from saferank.service.knowledge.certified import Certified
+from saferank.statistics.pairs import items_of_rows
 from saferank.verbs import Ints
 
 Compared = list[tuple[str, str, int, int]]
 """Pairs (leading item, other, s, n)."""
 
-_MOST_ASKED = 64
-"""Without a table that can be searched, the pairs of so many items are asked for one by one."""
-
 
 def compared(learner: Learner, most: int) -> Compared:
-    """Pairs with comparisons, at most so many, the leading item first."""
-    duels = _pairs(learner)
-    wins = getattr(duels, "wins", None)
-    if wins is not None and hasattr(duels, "low"):
-        met = np.flatnonzero((duels.low >= 0) & (wins.sum(axis=1) > 0))[:most]
-        numbers = list(zip(duels.low[met].tolist(), duels.high[met].tolist(), strict=True))
-    elif wins is not None and wins.shape == (len(learner.items), len(learner.items)):
-        low, high = np.nonzero(np.triu(wins + wins.T, 1))
-        numbers = list(zip(low[:most].tolist(), high[:most].tolist(), strict=True))
-    else:
-        present = np.flatnonzero(learner.present)[:_MOST_ASKED].tolist()
-        numbers = list(itertools.combinations(present, 2))
-    pairs = [_leading_first(learner, i, j) for i, j in numbers]
-    return [pair for pair in pairs if pair[3] > 0][:most]
-
-
-def _leading_first(learner: Learner, i: int, j: int) -> tuple[str, str, int, int]:
-    one, other = str(learner.items[i]), str(learner.items[j])
-    s, n = learner.duel(learner.items[i], learner.items[j])
-    return (one, other, s, n) if s >= 0 else (other, one, -s, n)
+    """Pairs with comparisons, at most so many, the leading item first; in the order of the items' numbers."""
+    low, high, first, second = (column[:most].tolist() for column in _table(learner))
+    names = [(str(learner.items[i]), str(learner.items[j])) for i, j in zip(low, high, strict=True)]
+    return [
+        (one, other, a - b, a + b) if a >= b else (other, one, b - a, a + b)
+        for (one, other), a, b in zip(names, first, second, strict=True)
+    ]
 
 
 class PairProgress(NamedTuple):
@@ -78,23 +62,13 @@ def joined(races: Iterable[PairProgress]) -> PairProgress:
 
 
 def _table(learner: Learner) -> tuple[Ints, Ints, Ints, Ints]:
-    """The pairs with comparisons: both items, wins of the first, wins of the second."""
-    duels = _pairs(learner)
-    wins = getattr(duels, "wins", None)
-    if wins is not None and hasattr(duels, "low"):
-        rows = np.flatnonzero(wins.sum(axis=1))
-        return duels.low[rows], duels.high[rows], wins[rows, 0], wins[rows, 1]
-    if wins is not None and wins.shape == (len(learner.items), len(learner.items)):
-        low, high = np.nonzero(np.triu(wins + wins.T, 1))
-        return low, high, wins[low, high], wins[high, low]
-    pairs = [(learner.index[a], learner.index[b], (n + s) // 2, (n - s) // 2) for a, b, s, n in compared(learner, 2000)]
-    columns = np.array(pairs, np.int64).reshape(-1, 4)
-    return columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3]
-
-
-def _pairs(learner: Learner) -> Any:
-    """The table of pairs; duels with a lifetime have it inside."""
-    return getattr(learner.state.duels, "pairs", learner.state.duels)
+    """The pairs with comparisons, in the order of their items: both items, wins of the first, wins of the second."""
+    duels = learner.state.duels
+    rows = np.flatnonzero(duels.pairs.wins.any(axis=1))
+    low, high = items_of_rows(duels, rows)
+    order = np.lexsort((high, low))
+    wins = duels.pairs.wins[rows[order]]
+    return low[order], high[order], wins[:, 0], wins[:, 1]
 
 
 def reversed_pairs(shown: Sequence[str], leader: Sequence[str]) -> int:

@@ -218,7 +218,7 @@ class Knowledge:
 
     def contradicts_itself(self) -> bool:
         """True when certificates that never end say that an item is better than itself."""
-        return any(self.certified.surely(item, item) for item in self.certified.winners())
+        return self.certified.is_circular
 
     def changed_certificates(self) -> tuple[list[NamedPair], list[NamedPair]]:
         """Those that were gained and those that were lost since the last call."""

@@ -1,4 +1,4 @@
-"""The check of every page before it leaves, written without a look at the policies.
+"""The check of every page before it leaves: from the certificates and the call alone, whatever the policy did.
 
 V counts wrong pairs: a shown item with a better one below it or hidden. A page is legal when V(page) is at most
 V(base) + floor(L - K/2), whatever the truth is, as long as it agrees with the certificates. Two proofs are tried:
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.safety import whole_allowance
-from saferank.safety.worst_case import MOST_SEATS, at_most, certify_seats, new_possible, page_code
+from saferank.safety.worst_case import MOST_SEATS, at_most, new_possible, note_better, page_code
 from saferank.service.knowledge.certified import Certified, Leader, leaders
 from saferank.verbs import Flags, Ints
 
@@ -175,6 +175,13 @@ def exactly_safe(call: CheckedCall, page: Sequence[int], limit: int) -> bool:
     possible = new_possible(len(seats), len(call.base), limit)
     for better, x in seats.items():
         for worse, z in seats.items():
-            if call.certified.surely(better, worse) and not possible.worse[x] >> z & 1:
-                certify_seats(possible, x, z)
+            if call.certified.surely(better, worse):
+                note_better(possible, x, z)
     return bool(at_most(possible, page_code(np.array([seats[item] for item in page], np.int64)), limit))
+
+
+def warm_up_check() -> None:
+    """Compile or load what a check may need."""
+    call = CheckedCall((0, 1), 0b111, Certified([(2, 1)]).extended([(0, 1)]))
+    list(leaders(call.certified, call.base, call.present))
+    exactly_safe(call, (2, 0), limit=2)

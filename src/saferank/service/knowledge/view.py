@@ -20,10 +20,9 @@ from saferank.service.knowledge.catalogues import Catalogue
 from saferank.service.knowledge.certified import Certified, exchanged
 from saferank.service.knowledge.knowledge import ROUNDS, Knowledge, Terms, copied_learner
 from saferank.service.knowledge.lessons import Lesson, Lessons
-from saferank.service.knowledge.page_check import CheckedCall, exactly_safe, fault_of
+from saferank.service.knowledge.page_check import CheckedCall, fault_of, warm_up_check
 from saferank.service.knowledge.sharing import all_certified, teach
 from saferank.service.knowledge.visitors import chance_of_order
-from saferank.statistics.duels import DENSE_LIMIT
 from saferank.store.page_record import Law, PageRecord
 from saferank.verbs import NOBODY, Impression, new_impression
 
@@ -333,7 +332,7 @@ def _memory(knowledge: Knowledge, lists: Catalogue) -> int:
 # --- everything that a call may need is compiled or loaded before the first one: no caller waits for it ---
 
 
-SIZES = (3, 13, DENSE_LIMIT + 1)
+SIZES = (3, 13)
 """Catalogues for which some policy has a state of its own."""
 
 _COINS = bytes(range(32))
@@ -341,7 +340,7 @@ _COINS = bytes(range(32))
 
 def warm_up(policy: str, rule: str, sizes: Sequence[int] = SIZES) -> None:
     """Go through the life of a page on catalogues of these sizes, with knowledge that is thrown away."""
-    exactly_safe(CheckedCall((0, 1), 0b111, Certified([(2, 1)])), (2, 0), limit=2)
+    warm_up_check()
     for size in sizes:
         items = [str(number) for number in range(size)]
         terms = Terms(policy, rule, 1000, 1000, 0)
