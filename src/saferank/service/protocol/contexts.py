@@ -195,19 +195,18 @@ class Contexts:
         memory = memory_of(context.fold)
         self._memory[context.row.tenant] += memory - context.memory
         context.memory = memory
-        while self._memory.total() > self._limits.memory and self._forget_one(
-            self._memory, self._limits.memory, context
-        ):
+        while self._forget_one(self._memory, self._limits.memory, context):
             pass
-        while len(self._by_number) > self._limits.contexts and self._forget_one(
-            Counter({tenant: len(contexts) for tenant, contexts in self._by_tenant.items()}),
-            self._limits.contexts,
-            context,
-        ):
+        while self._forget_one(self._numbers(), self._limits.contexts, context):
             pass
 
+    def _numbers(self) -> Counter[str]:
+        return Counter({tenant: len(contexts) for tenant, contexts in self._by_tenant.items()})
+
     def _forget_one(self, taken: Counter[str], limit: int, in_use: Context) -> bool:
-        """Put a context of the tenant away that takes the most; False when no tenant above its share has one."""
+        """Put a context of the tenant away that takes the most; False when that is not needed, or not possible."""
+        if taken.total() <= limit:
+            return False
         for tenant, most in taken.most_common():
             if most * len(self._by_tenant) <= limit:
                 return False

@@ -7,6 +7,7 @@ lease, a few pages at a time.
 
 import json
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from saferank.service.clock import Clock
@@ -73,8 +74,9 @@ class Retention:
             except StoreError as problem:  # damage: the pages of this context stay, those of others must go
                 log(logging.ERROR, "old pages cannot be deleted", context_number=number, detail=str(problem))
         if _EVENTS_SHARD in leases:
-            await self._delete_events(limit)
-            await self._delete_catalogues(limit)
+            unused = limit - 2 * CATALOGUE_MS
+            self.events += await self._in_slices(lambda: self._store.prune_events(limit, SLICE))
+            self.catalogues += await self._in_slices(lambda: self._store.prune_catalogues(unused, SLICE))
 
     async def _delete_of(self, number: int, lease: Lease, limit: int) -> None:
         row = await self._store.context(number)
@@ -86,11 +88,10 @@ class Retention:
         mark = await self._mark(row.id, limit)
         if mark is None:
             return
-        before, deleted, slice_ = await self._needed_from(row, mark), 0, SLICE
-        while slice_ == SLICE:
-            slice_ = await self._store.prune(lease, row.id, mark, before, self._heart.switches.acknowledged, SLICE)
-            deleted += slice_
-            await self._clock.sleep(SLICE_PAUSE_SECONDS)
+        before, switches = await self._needed_from(row, mark), self._heart.switches
+        deleted = await self._in_slices(
+            lambda: self._store.prune(lease, row.id, mark, before, switches.acknowledged, SLICE)
+        )
         self.deleted += deleted
         if deleted:
             log(logging.INFO, "old pages deleted", tenant=row.tenant, context=row.name, pages=deleted)
@@ -135,16 +136,11 @@ class Retention:
         following = await self._store.pages_between(row.id, mark.through, begin + window - 1)
         return begin if following else mark.through + 1
 
-    async def _delete_catalogues(self, limit: int) -> None:
-        slice_ = SLICE
+    async def _in_slices(self, delete: Callable[[], Awaitable[int]]) -> int:
+        """Delete slice after slice, with pauses, until one is not full; how much was deleted."""
+        deleted, slice_ = 0, SLICE
         while slice_ == SLICE:
-            slice_ = await self._store.prune_catalogues(limit - 2 * CATALOGUE_MS, SLICE)
-            self.catalogues += slice_
+            slice_ = await delete()
+            deleted += slice_
             await self._clock.sleep(SLICE_PAUSE_SECONDS)
-
-    async def _delete_events(self, limit: int) -> None:
-        slice_ = SLICE
-        while slice_ == SLICE:
-            slice_ = await self._store.prune_events(limit, SLICE)
-            self.events += slice_
-            await self._clock.sleep(SLICE_PAUSE_SECONDS)
+        return deleted
