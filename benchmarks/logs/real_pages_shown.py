@@ -103,16 +103,14 @@ def _estimate(found: Estimate) -> str:
 def _differences(results: Results, base: str) -> str:
     """Each policy minus the base by model: mean (errors), better / tied / worse queries, p-value adjusted by Holm."""
     cells: dict[tuple[str, str], str] = {}
-    for pair in results.compare_all().pairs:
-        if base in (pair.a, pair.b):
-            sign = -1 if pair.a == base else 1
-            for each in pair.by_model:
-                won, lost = (each.wins, each.losses) if sign > 0 else (each.losses, each.wins)
-                errors = f"({number(each.stderr_within, 2)}, {number(each.stderr_across, 2)})"
-                text = (
-                    f"{number(sign * each.difference)} {errors}; {won}/{each.ties}/{lost}; p {number(each.p_holm, 2)}"
-                )
-                cells[pair.b if sign < 0 else pair.a, each.model] = text
+    for each in results.compare_all().pairs.to_dicts():
+        if base in (each["a"], each["b"]):
+            sign = -1 if each["a"] == base else 1
+            won, lost = (each["wins"], each["losses"]) if sign > 0 else (each["losses"], each["wins"])
+            errors = f"({number(each['stderr_within'], 2)}, {number(each['stderr_across'], 2)})"
+            counts = f"{won}/{each['ties']}/{lost}; p {number(each['p_holm'], 2)}"
+            name = each["b"] if sign < 0 else each["a"]
+            cells[name, each["model"]] = f"{number(sign * each['difference'])} {errors}; {counts}"
     others = [policy for policy in results.policies if policy != base]
     rows = [[f"`{policy}`", *(cells[policy, model] for model in results.models)] for policy in others]
     return table(["policy", *map(model_name, results.models)], rows)

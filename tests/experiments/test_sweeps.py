@@ -44,7 +44,7 @@ def test_rows_are_named_by_what_differs(swept: Results) -> None:
     assert swept.policies == ["bubble-rank", "original"]
     assert "bubble-rank rule=anytime:0.3 K=5" in repr(swept)
     found = swept.compare("bubble-rank rule=paper:0.3 K=3", "bubble-rank rule=anytime:0.3 K=3")
-    assert found.by_model[0].queries == 2
+    assert found.pairs["queries"].to_list() == [2]
 
 
 def test_files_keep_the_rows_apart(swept: Results, tmp_path: Path) -> None:

@@ -72,6 +72,6 @@ def test_tables_plots_and_comparisons_of_results_name_the_rules() -> None:
     assert "safe-draw rule=anytime:1e-4" in results.labels and "top-rank" in results.labels
     assert "kl-ucb-br rule=paper:1/T" in repr(results)
     assert "KL-UCB-BR rule=paper:1/T" in results.to_latex()
-    assert results.compare("safe-draw", "kl-ucb-br").a == "safe-draw rule=anytime:1e-4"
+    assert results.compare("safe-draw", "kl-ucb-br").pairs["a"][0] == "safe-draw rule=anytime:1e-4"
     alike = [replace(each, rule=each.rule and "paper:1/T") for each in curves]
     assert Results(alike).labels == ["original", "kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "safe-draw"]

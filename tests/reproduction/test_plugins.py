@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import polars
 import pytest
 
 from saferank import embedded_instances, reproduce
@@ -48,3 +49,15 @@ def test_a_policy_of_a_plug_in_is_reproduced_from_python(tmp_path: Path) -> None
     fit = made.results.provenance["reproduction"]["fit"]["cm"]
     assert fit["perplexity"] is None and fit["impossible"] > 0.1  # the planted users click several times
     assert 0 < fit["attraction_error"] < 0.2
+
+
+@pytest.mark.check  # fits a log and compiles a loop
+def test_sessions_of_a_frame_are_reproduced(tmp_path: Path) -> None:
+    items = [f"i{n}" for n in range(10)]
+    pages = [{"query": f"q{n % 2}", "items": items, "clicked": items[n % 5 : n % 5 + 1]} for n in range(200)]
+    made = reproduce(
+        tmp_path, log=polars.DataFrame(pages), policies=["original"], models=["cm"], queries=2, rounds=50, repetitions=1,
+        iterations=2, without=["sensitivity", "study"], jobs=1, report=False, progress=False,
+    )  # fmt: skip
+    assert made.results.provenance["reproduction"]["log"]["name"] == "sessions.ndjson"
+    assert sorted(made.results.instances) == ["q0", "q1"]

@@ -3,10 +3,10 @@
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from saferank.errors import ArgumentError, writing
-from saferank.experiments.comparisons import Comparison, QueryDifference, outcomes_in_words
+from saferank.experiments.comparisons import outcomes_in_words
 from saferank.reporting.numbers import CHANCE, student
 from saferank.simulation.results import Result
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from saferank.experiments.comparisons import Comparisons
+    from saferank.experiments.comparisons import Comparison
 
 
 class _Drawn:
@@ -72,22 +72,16 @@ class Plot(_Drawn):
         return f"Plot of regret and violations under {models}; .figure is the matplotlib figure, .save(path) writes it"
 
 
-MOST_PAIRS = 6
-"""A figure of more rows cannot be read."""
-
 _LOOKS = {"win": ("#1b7837", "o"), "tie": ("#75757d", "s"), "loss": ("#b2182b", "^"), None: ("#75757d", "x")}
 
 
 class Scatter(_Drawn):
-    """One row per pair of policies, one column per click model."""
+    """Every query as a point: a row per pair and a column per click model; of many policies a triangle per model."""
 
     _argument = "plot"
 
-    def __init__(self, found: "Comparisons") -> None:
+    def __init__(self, found: "Comparison") -> None:
         super().__init__()
-        if not 1 <= len(found.pairs) <= MOST_PAIRS:
-            reason = f"{len(found.pairs)} pairs cannot be drawn in one figure, at most {MOST_PAIRS}; choose fewer"
-            raise ArgumentError("policies", reason)
         self._found = found
 
     def _draw(self) -> "Figure":
@@ -95,36 +89,59 @@ class Scatter(_Drawn):
 
         from saferank.reporting.figures.panels import arranged, drawing
 
-        pairs = self._found.pairs
-        models = list(dict.fromkeys(each.model for pair in pairs for each in pair.by_query))
+        places, inches = self._places()
+        rows, columns = (1 + max(place[axis] for place in places.values()) for axis in (0, 1))
         with drawing():
-            figure = Figure(figsize=(3.4 * len(models), 3.4 * len(pairs) + 0.3), layout="constrained")
-            panels = figure.subplots(len(pairs), len(models), squeeze=False)
-            for row, pair in enumerate(pairs):
-                for column, model in enumerate(models):
-                    _draw_pair(panels[row, column], pair, model, self._found.measure)
-            _legend(figure, {each.outcome for pair in pairs for each in pair.by_query} | {"win", "tie", "loss"})
+            figure = Figure(figsize=(inches * columns, inches * rows + 0.3), layout="constrained")
+            panels = figure.subplots(rows, columns, squeeze=False)
+            for panel in set(panels.ravel()) - {panels[place] for place in places.values()}:
+                panel.set_visible(False)
+            for pair, place in places.items():
+                _draw_pair(panels[place], self._found, pair, brief=len(places) > _FEW)
+            there = set(self._found.by_query["outcome"].to_list())
+            _legend(figure, there | {"win", "tie", "loss"}, columns)
             return arranged(figure)
 
+    def _places(self) -> tuple[dict[tuple[str, str, str], tuple[int, int]], float]:
+        """The row and the column of each pair and click model, and the inches of a panel."""
+        names = [tuple(pair) for pair in self._found.pairs.select("a", "b").unique(maintain_order=True).rows()]
+        models = self._found.pairs["model"].unique(maintain_order=True).to_list()
+        if len(names) * len(models) <= _FEW:
+            return {(*pair, m): (r, c) for r, pair in enumerate(names) for c, m in enumerate(models)}, 3.4
+        policies = list(dict.fromkeys(name for pair in names for name in pair))
+        side = len(policies) - 1
+        return {
+            (a, b, m): (block * side + policies.index(a), policies.index(b) - 1)
+            for block, m in enumerate(models)
+            for a, b in names
+        }, 2.3
 
-def _draw_pair(panel: "Axes", pair: Comparison, model: str, measure: str) -> None:
+
+_FEW = 6
+"""Panels that are drawn large, one row per pair."""
+
+
+def _draw_pair(panel: "Axes", found: "Comparison", pair: tuple[str, str, str], *, brief: bool) -> None:
     from saferank.reporting.looks import FAINT, INK, model_name, policy_name
 
-    queries = [each for each in pair.by_query if each.model == model]
-    low, high = _scaled(panel, [value for each in queries for value in (each.mean_a, each.mean_b)])
+    a, b, model = pair
+    queries = found.by_query.filter(a=a, b=b, model=model).to_dicts()
+    low, high = _scaled(panel, [value for each in queries for value in (each["mean_a"], each["mean_b"])])
     panel.set_box_aspect(1)
     panel.plot([low, high], [low, high], color=FAINT, zorder=1)
     for outcome, look in _LOOKS.items():
-        _points(panel, [each for each in queries if each.outcome == outcome], *look)
-    what = measure.replace("_", " ")
-    panel.set_xlabel(f"{what} of {policy_name(pair.b)}", color=INK)
-    panel.set_ylabel(f"{what} of {policy_name(pair.a)}", color=INK)
-    panel.set_title(_title(pair, model, model_name(model)), color=INK, fontsize=9, parse_math=False)
-
-
-def _title(pair: Comparison, model: str, name: str) -> str:
-    found = next((each for each in pair.by_model if each.model == model), None)
-    return name if found is None else f"{name}: {outcomes_in_words(found)}"
+        _points(panel, [each for each in queries if each["outcome"] == outcome], *look)
+    what = "" if brief else f"{found.measure.replace('_', ' ')} of "
+    panel.set_xlabel(f"{what}{policy_name(b)}", color=INK)
+    panel.set_ylabel(f"{what}{policy_name(a)}", color=INK)
+    row = found.pairs.filter(a=a, b=b, model=model).to_dicts()
+    counts = "".join(
+        "+ {wins}  = {ties}  - {losses}".format(**each) if brief else outcomes_in_words(each) for each in row
+    )
+    title = f"{model_name(model)}: {counts}" if counts else model_name(model)
+    panel.set_title(title, color=INK, fontsize=7 if brief else 9, parse_math=False)
+    if brief:
+        panel.tick_params(labelsize=6)
 
 
 def _scaled(panel: "Axes", values: Sequence[float]) -> tuple[float, float]:
@@ -146,14 +163,14 @@ def _scaled(panel: "Axes", values: Sequence[float]) -> tuple[float, float]:
     return low, high
 
 
-def _points(panel: "Axes", queries: Sequence[QueryDifference], colour: str, marker: str) -> None:
+def _points(panel: "Axes", queries: Sequence[dict[str, Any]], colour: str, marker: str) -> None:
     """Bars reach as far as chance does: those that stay off the diagonal are wins and losses."""
-    x, y = [each.mean_b for each in queries], [each.mean_a for each in queries]
-    errors = [0.0 if each.stderr is None else student(CHANCE, each.runs - 1) * each.stderr for each in queries]
+    x, y = [each["mean_b"] for each in queries], [each["mean_a"] for each in queries]
+    errors = [student(CHANCE, each["runs"] - 1) * each["stderr"] if each["stderr"] else 0.0 for each in queries]
     panel.errorbar(x, y, yerr=errors, fmt=marker, color=colour, ms=4, alpha=0.75, elinewidth=0.7, lw=0, zorder=2)
 
 
-def _legend(figure: "Figure", there: set[str | None]) -> None:
+def _legend(figure: "Figure", there: set[str | None], columns: int) -> None:
     from matplotlib.lines import Line2D
 
     words = {"win": "clearly better", "tie": "no clear difference", "loss": "clearly worse", None: "played once"}
@@ -163,4 +180,6 @@ def _legend(figure: "Figure", there: set[str | None]) -> None:
         if outcome in there
     ]
     title = "queries on which the policy of the vertical axis is"
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, title=title)
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=4 if columns > 1 else 2, frameon=False, title=title
+    )

@@ -1,12 +1,13 @@
 """``Results``: the results of an experiment as tables, figures, comparisons and files."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saferank.errors import ArgumentError, writing
-from saferank.experiments.comparisons import Comparison, Comparisons, adjusted, compared, compared_all
+from saferank.experiments.comparisons import Comparison, compared
 from saferank.experiments.frames import (
     labelled,
     long_table,
@@ -21,7 +22,7 @@ from saferank.experiments.plot import Plot
 from saferank.reporting.numbers import counted
 from saferank.reporting.runs import RUNS, read_runs
 from saferank.simulation.results import Result, ResultsError, read_results, write_results
-from saferank.simulation.runs import MEASURES, Runs
+from saferank.simulation.runs import Runs
 
 if TYPE_CHECKING:
     import pandas
@@ -83,20 +84,22 @@ class Results:
 
         Where several click models are tested together, p-values are adjusted for that too (Holm).
         """
-        (a, b), curves = self._chosen((a, b), measure)
-        return adjusted([compared(curves, self._known_runs(), a, b, measure)])[0]
+        (a, b), curves = self._chosen((a, b))
+        return compared(curves, self._known_runs(), [(a, b)], measure)
 
-    def compare_all(self, policies: Sequence[str] | None = None, measure: str = "regret") -> Comparisons:
+    def compare_all(self, policies: Sequence[str] | None = None, measure: str = "regret") -> Comparison:
         """All pairs of policies (None: of all), p-values adjusted over all tests; quantiles and worst runs of each."""
-        chosen, curves = self._chosen(self.labels if policies is None else policies, measure)
-        return compared_all(curves, self._known_runs(), chosen, measure)
+        chosen, curves = self._chosen(self.labels if policies is None else policies)
+        if len(chosen) < 2:
+            raise ArgumentError("policies", f"found {', '.join(chosen) or 'none'}, expected two or more to compare")
+        return compared(curves, self._known_runs(), list(itertools.combinations(chosen, 2)), measure)
 
     @property
     def labels(self) -> list[str]:
         """The names that distinguish rows: policies, and what differs among the rows of one policy."""
         return list(dict.fromkeys(curve.policy for curve in labelled(self.curves)))
 
-    def _chosen(self, policies: Sequence[str], measure: str) -> tuple[list[str], list[Result]]:
+    def _chosen(self, policies: Sequence[str]) -> tuple[list[str], list[Result]]:
         """The labels that are meant, and the curves with theirs; a policy with a single label is meant by its name."""
         curves = labelled(self.curves)
         labels: dict[str, dict[str, None]] = {}
@@ -107,8 +110,6 @@ class Results:
         for label in chosen:
             if label not in self.labels:
                 raise ArgumentError("policies", f"no results of {label!r}; there are {', '.join(self.labels)}")
-        if measure not in MEASURES:
-            raise ArgumentError("measure", f"found {measure!r}, expected one of {', '.join(MEASURES)}")
         return chosen, curves
 
     def plot(self) -> Plot:

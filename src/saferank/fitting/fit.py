@@ -2,19 +2,21 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from saferank.click_models import PBM
 from saferank.errors import ArgumentError, RunInterrupted, argument, unknown, whole_number, writing
-from saferank.fitting import ESTIMATORS, ITERATIONS, Fitted, estimator
+from saferank.fitting import ESTIMATORS, ITERATIONS, Estimator, Fitted, estimator
 from saferank.fitting.bootstrap import standard_errors
 from saferank.fitting.evaluation import Evaluation, evaluate_model
 from saferank.fitting.export import instances_of, save_errors
 from saferank.instances import Instance, save_instances
 from saferank.logs import FORMATS, ClickLog, LogSummary, read_log, split
+from saferank.logs.reading import sessions_of
 from saferank.logs.records import check_lengths
 from saferank.logs.tables.passes import pages_by_length
 from saferank.progress import MEGABYTES, Reporter, progress_of
@@ -88,13 +90,14 @@ class Fit:
 
 
 def fit(
-    log: str | os.PathLike[str],
-    format: str,
+    log: Any,
+    format: str = "sessions",
     models: Sequence[str] | None = None,
     queries: int = 100,
     *,
     page_length: int | None = None,
     items: int | None = None,
+    normalize: str | None = None,
     evaluate: float | None = None,
     iterations: int = ITERATIONS,
     replicates: int = 30,
@@ -104,6 +107,9 @@ def fit(
 ) -> Fit:
     """Estimate click models from the pages of a log's most frequent queries.
 
+    ``log`` is a file in this ``format``; or sessions, as a frame or a list of dicts with query, items and clicked.
+    Clicks do not tell the scale of PBM: with ``normalize="first"`` its first position is always examined, and
+    attractions are click-through there (positions that are examined more often are held for as often).
     ``models`` are names (None: all); ``evaluate`` is a share of the pages that is held out to compare the models on;
     ``replicates`` logs are drawn for standard errors (0: none). Instances are made of each query's most frequent
     ranking of ``page_length`` items; None stands for ten where a query has such a page, else its most frequent length.
@@ -114,20 +120,22 @@ def fit(
     check_lengths(page_length, items)
     whole_number(iterations, "iterations")
     _check(replicates, evaluate)
-    shown = progress_of(progress)
+    if normalize not in (None, "first"):
+        raise ArgumentError("normalize", f"found {normalize!r}, expected first or None")
+    shown, source = progress_of(progress), Path(log) if isinstance(log, str | os.PathLike) else sessions_of(log)
     try:
-        pages = read_pages(Path(log), format, queries, max_bad, shown, page_length)
-        fits = {name: estimate(name, pages, iterations, shown) for name in names}
+        pages = read_pages(source, format, queries, max_bad, shown, page_length)
+        fits = {name: scaled(estimate(name, pages, iterations, shown), normalize) for name in names}
         evaluations, held_out = evaluated(names, pages, evaluate, iterations, seed, shown) if evaluate else ({}, 0)
         if evaluate and not evaluations:
             reason = f"{evaluate:g} leaves no page to fit or none to evaluate; try another share"
             raise ArgumentError("evaluate", reason)
-        errors = _errors(fits, pages, iterations, replicates, seed, shown)
+        errors = _errors(fits, pages, iterations, replicates, seed, shown, normalize)
     except KeyboardInterrupt:
         raise RunInterrupted("interrupted; nothing was written") from None
     instances = instances_of(pages, {name: fitted.model for name, fitted in fits.items()}, items)
     return Fit(
-        log=Path(log).name,
+        log=Path(pages.summary.source).name,
         summary=pages.summary,
         models=fits,
         instances=instances,
@@ -158,20 +166,20 @@ def _check(replicates: int, evaluate: float | None) -> None:
 
 
 def read_pages(
-    path: Path, form: str, queries: int, max_bad: float, shown: Reporter, page_length: int | None = None
+    path: Path | list[Any], form: str, queries: int, max_bad: float, shown: Reporter, page_length: int | None = None
 ) -> ClickLog:
     """The pages of the most frequent queries, of which at least one has a ranking for instances."""
     if form not in FORMATS:
         raise ArgumentError("format", unknown("format", form, FORMATS))
     whole_number(queries, "queries")
-    size = path.stat().st_size if path.is_file() else 0
+    size = path.stat().st_size if isinstance(path, Path) and path.is_file() else 0
     with shown.meter(2 * size, MEGABYTES) as meter:  # one pass counts queries, the other collects their pages
         log = read_log(path, form, queries=queries, page_length=page_length, max_bad=max_bad, progress=meter)
     for warning in log.summary.warnings:
-        shown.note(f"{path}: {warning}")
+        shown.note(f"{log.summary.source}: {warning}")
     if not any(log.rankings):
-        reason = f"{path}: no query has a page of {page_length} items; there are pages of {_lengths_of(log)} items"
-        raise ArgumentError("page_length", f"{reason}; choose one of these, or leave it out")
+        reason = f"no query has a page of {page_length} items; there are pages of {_lengths_of(log)} items"
+        raise ArgumentError("page_length", f"{log.summary.source}: {reason}; choose one of these, or leave it out")
     return log
 
 
@@ -186,6 +194,15 @@ def estimate(name: str, log: ClickLog, iterations: int, shown: Reporter) -> Fitt
     """One click model of the log."""
     with shown.status(f"estimating {name}"):
         return estimator(name)(log, iterations)
+
+
+def scaled(fitted: Fitted, normalize: str | None) -> Fitted:
+    """PBM on the scale on which the first position is always examined, if that is asked for; others as they are."""
+    if normalize is None or not isinstance(fitted.model, PBM):
+        return fitted
+    attraction, examination = fitted.model
+    model = PBM(attraction * examination[0], np.minimum(examination / examination[0], 1.0))
+    return replace(fitted, model=model)
 
 
 def evaluated(
@@ -203,12 +220,21 @@ def evaluated(
 
 
 def _errors(
-    fits: Mapping[str, Fitted], log: ClickLog, iterations: int, replicates: int, seed: int, shown: Reporter
+    fits: Mapping[str, Fitted],
+    log: ClickLog,
+    iterations: int,
+    replicates: int,
+    seed: int,
+    shown: Reporter,
+    normalize: str | None,
 ) -> dict[str, Any]:
+    def on_scale(name: str) -> Estimator:
+        return lambda *given: scaled(estimator(name)(*given), normalize)
+
     if replicates == 0:
         return {}
     with shown.status(f"standard errors from {replicates} drawn logs"):
         return {
-            name: standard_errors(estimator(name), log, fitted, iterations, replicates, seed)
+            name: standard_errors(on_scale(name), log, fitted, iterations, replicates, seed)
             for name, fitted in fits.items()
         }

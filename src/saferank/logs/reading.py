@@ -5,10 +5,10 @@ frequent ones. Neither keeps more than tables of what is different, so the size 
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -82,8 +82,22 @@ def summarize_log(
     return _summary(reader, _counts(reader, path, progress), on_one_line(path), format, max_bad)
 
 
+def sessions_of(given: Any) -> list[Any]:
+    """Pages that were given as a list of dicts or as a frame (polars, pandas), like rows of the format sessions.
+
+    >>> sessions_of([{"query": "q", "items": ["a"], "clicked": []}])
+    [{'query': 'q', 'items': ['a'], 'clicked': []}]
+    """
+    if hasattr(given, "to_dicts"):
+        return list(given.to_dicts())
+    rows = given.to_dict("records") if hasattr(given, "to_dict") else given
+    if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
+        raise LogError(f"found {type(given).__name__}, expected a log file, a frame or a list of pages")
+    return list(rows)
+
+
 def read_log(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | list[Any],
     format: str,
     *,
     queries: int = 100,
@@ -92,21 +106,23 @@ def read_log(
     progress: Progress = _nobody,
     chunk: int = CHUNK,
 ) -> ClickLog:
-    """The pages of the ``queries`` most frequent queries of a log, in two passes.
+    """The pages of the ``queries`` most frequent queries of a log, a file or a list of sessions, in two passes.
 
     All pages are taken, whatever their length. ``page_length`` is that of the rankings that are noted; None stands for
     ten where a query has such a page, and else for the most frequent length of its pages.
     """
     if queries < 1:
         raise ValueError(f"queries is {queries}, expected at least 1")
-    reader = _reader(Path(path), format, chunk)
-    counts = _counts(reader, path, progress)
-    summary = _summary(reader, counts, on_one_line(path), format, max_bad)
+    listed = isinstance(path, list)
+    reader = SessionsReader(path, chunk) if isinstance(path, list) else _reader(Path(path), format, chunk)
+    source = f"{len(path)} sessions" if isinstance(path, list) else on_one_line(path)
+    counts = _counts(reader, source, progress)
+    summary = _summary(reader, counts, source, "sessions" if listed else format, max_bad)
     selected = counts.queries.rows[heaviest(counts.queries, queries), 0].copy()
     del counts  # with many queries the table is large, and the second pass needs room for its own
     reader.select(selected)
     collection = new_collection(selected, len(summary.shown_by_position))
-    for batch in _passing(reader, path, progress):
+    for batch in _passing(reader, source, progress):
         collection = collected(collection, batch)
     return _click_log(reader, collection, _with_warning(summary, queries), page_length)
 

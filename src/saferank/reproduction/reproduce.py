@@ -1,6 +1,7 @@
 """``saferank.reproduce``: log, click models, runs, results and report, as one function that can be interrupted."""
 
 import inspect
+import json
 import os
 import time
 from dataclasses import dataclass
@@ -69,7 +70,8 @@ def reproduce(
     """Reproduce the paper's experiments, from a click log (synthetic unless ``log`` is given) to a report in ``out``.
 
     Beside those above, arguments are the fields of ``saferank.reproduction.protocol.Protocol``, as
-    ``help(saferank.reproduce)`` lists them. ``profile`` is quick or paper; sizes that are not given are those of the
+    ``help(saferank.reproduce)`` lists them. ``log`` is a file in a ``format``, or sessions as a frame or a list of
+    dicts. ``profile`` is quick or paper; sizes that are not given are those of the
     profile. A query takes part with ``items``
     items: those of its most frequent ranking of ``page_length`` items (None: ten where it has such a page, else its
     most frequent length), then those that its other pages showed. ``policies`` are the paper's five
@@ -88,6 +90,8 @@ def reproduce(
     from saferank.reproduction.folder import Folder
 
     started, out = time.monotonic(), Path(out)
+    if asked.get("log") is not None and not isinstance(asked["log"], str | os.PathLike):
+        asked |= {"log": _written(asked["log"], out), "format": "sessions"}
     load_checked_plugins(asked.get("plugins", ()), compiled=True)
     protocol = Protocol.of({"profile": profile, **asked})
     others, kinds = protocol.study_sets(), [policy_kind(name) for name in protocol.policies or ()]
@@ -108,6 +112,18 @@ def reproduce(
                 experiment = _experiment(protocol, instances, log, others)
                 _run(folder, *experiment, protocol, engine, shown, started)
         return Reproduction(out, _reported(folder, shown) if report else None)
+
+
+def _written(sessions: Any, out: Path) -> Path:
+    """The file of sessions that were given as a frame or a list; it stays beside the results, as a synthetic log does."""
+    from saferank.files import write_atomically
+    from saferank.logs.reading import sessions_of
+
+    lines = "".join(json.dumps(page) + "\n" for page in sessions_of(sessions))
+    with writing(out / "sessions.ndjson"):
+        out.mkdir(parents=True, exist_ok=True)
+        write_atomically(out / "sessions.ndjson", lines)
+    return out / "sessions.ndjson"
 
 
 def _with_arguments_of_the_protocol() -> inspect.Signature:

@@ -44,9 +44,10 @@ def a_and_a(
 
 
 def share_of_verdicts(cells: list[tuple[Result, Runs]], a: str = "a", b: str = "b") -> float:
-    found = compared([curve for curve, _ in cells], [runs for _, runs in cells], a, b, "regret")
-    assert sum(each.wins + each.ties + each.losses for each in found.by_model) == len(found.by_query)
-    return sum(each.wins + each.losses for each in found.by_model) / len(found.by_query)
+    found = compared([curve for curve, _ in cells], [runs for _, runs in cells], [(a, b)], "regret")
+    pairs = found.pairs
+    assert (pairs["wins"] + pairs["ties"] + pairs["losses"]).sum() == len(found.by_query)
+    return float((pairs["wins"] + pairs["losses"]).sum()) / len(found.by_query)
 
 
 @pytest.mark.parametrize("repetitions", REPETITIONS)
@@ -68,8 +69,8 @@ def test_equal_differences_of_counts_are_no_proof(repetitions: int) -> None:
 
 def test_a_single_repetition_gives_no_verdict() -> None:
     cells = a_and_a(1, lambda rng, shape: rng.normal(0, 1, shape))[:: TRIALS // 2]
-    found = compared([curve for curve, _ in cells], [runs for _, runs in cells], "a", "b", "regret")
-    assert {each.outcome for each in found.by_query} == {None}
+    found = compared([curve for curve, _ in cells], [runs for _, runs in cells], [("a", "b")], "regret")
+    assert found.by_query["outcome"].to_list() == [None, None]
     assert "no verdict from single runs on 2 queries" in repr(found)
     (one, _), (other, _) = planted("a", 1, np.array([3.0])), planted("original", 1, np.array([9.0]))
     assert share_of(one, other).outcome is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from saferank.errors import ArgumentError
-from saferank.experiments.comparisons import holm, tails_of
+from saferank.experiments.comparisons import holm
 from saferank.experiments.results import Results
 from saferank.simulation.results import Result
 from saferank.simulation.runs import MEASURES, Runs
@@ -47,8 +47,9 @@ def test_holm_is_the_step_down_procedure() -> None:
 
 def test_every_pair_is_tested_under_every_model_and_adjusted_together() -> None:
     found = RESULTS.compare_all()
-    assert [(pair.a, pair.b) for pair in found.pairs] == [("good", "same"), ("good", "bad"), ("same", "bad")]
-    rows = found.rows()
+    named = found.pairs.select("a", "b").unique(maintain_order=True).rows()
+    assert named == [("good", "same"), ("good", "bad"), ("same", "bad")]
+    rows = found.pairs.to_dicts()
     assert len(rows) == 6
     assert [row["p_holm"] for row in rows] == holm([row["p_value"] for row in rows])
     for row in rows:
@@ -60,28 +61,25 @@ def test_every_pair_is_tested_under_every_model_and_adjusted_together() -> None:
 
 def test_pairing_removes_what_the_users_share() -> None:
     """The users have a standard deviation of 5, the policies of 0.1 each."""
-    found = RESULTS.compare("good", "bad").by_model[0]
-    assert found.stderr_within is not None
-    assert found.stderr_within < 0.1 * np.sqrt(2 / (10 * 12)) * 2
-    assert found.difference == pytest.approx(-4, abs=0.1)
-    assert found.p_holm is not None and found.p_value is not None
-    assert found.p_holm == pytest.approx(2 * found.p_value)  # two click models
+    found = RESULTS.compare("good", "bad").pairs.row(0, named=True)
+    assert found["stderr_within"] < 0.1 * np.sqrt(2 / (10 * 12)) * 2
+    assert found["difference"] == pytest.approx(-4, abs=0.1)
+    assert found["p_holm"] == pytest.approx(2 * found["p_value"])  # two click models
 
 
 def test_tails_are_quantiles_of_runs_and_name_the_worst() -> None:
-    tail = next(each for each in RESULTS.compare_all().tails if (each.model, each.policy) == ("cm", "bad"))
+    tail = RESULTS.compare_all().tails.filter(model="cm", policy="bad").row(0, named=True)
     values = np.array([runs.finals[:, 0] for curve, runs in CELLS if (curve.model, curve.policy) == ("cm", "bad")])
     ordered = np.sort(values.ravel())
-    assert tail.runs == 120
-    assert tail.quantiles == pytest.approx((ordered[59], ordered[107], ordered[118], ordered[119]))
-    assert tail.worst == ordered[-1] == values[QUERIES.index(tail.worst_instance), tail.worst_repetition]
+    assert tail["runs"] == 120
+    assert list(tail["quantiles"].values()) == pytest.approx([ordered[59], ordered[107], ordered[118], ordered[119]])
+    assert tail["worst"] == ordered[-1] == values[QUERIES.index(tail["worst_instance"]), tail["worst_repetition"]]
 
 
 def test_where_more_is_better_tails_are_counted_from_the_other_end() -> None:
-    curves, runs = [curve for curve, _ in CELLS[:12]], [runs for _, runs in CELLS[:12]]
-    (tail,) = tails_of(curves, runs, "clicks_relative")
-    values = np.sort(np.concatenate([each.finals[:, 3] for each in runs]))
-    assert (tail.worst, tail.quantiles[1]) == pytest.approx((values[0], values[120 - 108]))
+    tail = RESULTS.compare("good", "bad", "clicks_relative").tails.row(0, named=True)
+    values = np.sort(np.concatenate([runs.finals[:, 3] for _, runs in CELLS[:12]]))
+    assert (tail["worst"], tail["quantiles"]["0.9"]) == pytest.approx((values[0], values[120 - 108]))
 
 
 def test_the_json_is_complete_and_strict() -> None:
@@ -105,7 +103,19 @@ def test_the_scatter_has_a_panel_for_every_pair_and_model_and_a_point_for_every_
         plot.save(tmp_path / "by-query.doc")
 
 
-def test_too_few_policies_and_too_many_pairs_are_refused() -> None:
+def test_many_policies_have_a_triangle_of_panels_for_each_model() -> None:
+    six = [
+        (Result(**{**curve.__dict__, "policy": f"{curve.policy} {n}"}), runs) for n in (1, 2) for curve, runs in CELLS
+    ]
+    figure = Results([curve for curve, _ in six], [runs for _, runs in six]).compare_all().plot().figure
+    seen = [panel for panel in figure.axes if panel.get_visible()]
+    assert len(figure.axes) == 2 * 5 * 5 and len(seen) == 2 * 15
+    assert seen[0].get_title() == "PBM: + 0  = 12  - 0" and seen[0].get_xlabel() == "same 1"
+    width, height = figure.get_size_inches()
+    assert width < 15 and height < 30
+
+
+def test_too_few_policies_are_refused() -> None:
     with pytest.raises(ArgumentError, match="policies: found good, expected two or more"):
         RESULTS.compare_all(["good"])
     with pytest.raises(ArgumentError, match="no results of 'best'; there are good, same, bad"):

@@ -177,7 +177,7 @@ def compare(
     ] = False,
     plot: Annotated[
         Path | None,
-        option("FILE", "Draw every query as a point (PNG, SVG or PDF); for up to four policies.", "no figure"),
+        option("FILE", "Draw every query as a point (PNG, SVG or PDF).", "no figure"),
     ] = None,
 ) -> None:
     """Compare policies that played the same queries against the same users.

@@ -21,7 +21,7 @@ from saferank.reporting.readings import claims_table, headline, in_standard_erro
 from saferank.table import Cell, Table, text_of
 
 if TYPE_CHECKING:
-    from saferank.experiments.comparisons import Comparisons
+    from saferank.experiments.comparisons import Comparison
     from saferank.experiments.results import Results
     from saferank.fitting.fit import Fit
     from saferank.forecasting.outcome import Band, Forecast
@@ -136,7 +136,7 @@ def show_names(title: str, lines: Mapping[str, str]) -> None:
     STDOUT.print(drawn(Table(title, ["", ""], [[name, line] for name, line in lines.items()], names=2)))
 
 
-def show_comparisons(found: "Comparisons", provenance: dict[str, Any]) -> None:
+def show_comparisons(found: "Comparison", provenance: dict[str, Any]) -> None:
     """Print pairs of policies, the tails of each, and what was played."""
     STDOUT.print(drawn(found.table()))
     STDOUT.print(drawn(found.tail_table()))

@@ -91,8 +91,8 @@ class SessionsReader:
 
     has_sessions = False
 
-    def __init__(self, path: Path, chunk: int = CHUNK) -> None:
-        self._path = path
+    def __init__(self, path: Path | list[Any], chunk: int = CHUNK) -> None:
+        self._path = path  # or the pages themselves
         self._chunk = chunk
         self._selected: frozenset[int] = frozenset()
         self._names: dict[int, str] = {}
@@ -129,6 +129,9 @@ class SessionsReader:
                 yield text, record
 
     def _records(self, progress: Progress) -> Iterator[tuple[bytes, object]]:
+        if isinstance(self._path, list):
+            yield from ((b"", row) for row in self._path)
+            return
         if is_parquet(self._path):
             for row in parquet_rows(self._path, progress):
                 yield b"", row
