@@ -28,7 +28,7 @@ def test_a_plug_in_that_is_not_there_is_said_before_anything_is_done(tmp_path: P
 
 
 def test_policies_that_only_this_process_knows_are_not_compiled_in_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saferank.simulation.compiling.is_kept", lambda part: False)
+    monkeypatch.setattr("saferank.simulation.compiling.is_compiled", lambda part: False)
     known = POLICIES["original"]
     plan = Plan((known, replace(known, name="twin"), "bubble-rank"), 5, 10, 1)
     assert [job.policy for job in jobs_of(cells_of(embedded_instances(2, models=("cm",)), plan))] == [
