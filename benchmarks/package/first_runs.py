@@ -19,7 +19,7 @@ saferank.simulate(policies=[{policy!r}], rounds=10, repetitions=1, jobs=1, lifet
                   instances=[one for one in saferank.embedded_instances() if one.model_name == "pbm"][:1])
 """
 _SERVICE = """
-from saferank.service.knowledge.view import warm_up
+from saferank.service.knowledge.warm_up import warm_up
 warm_up("safe-draw", "anytime:1e-5")
 """
 CASES = {

@@ -1,6 +1,6 @@
 """How a kernel is compiled, cached and dispatched.
 
-Only this file, ``_inner_code.py`` (what is private to numba) and ``_bound_kernel.py`` import numba.
+Only this file, ``_inner_code.py`` (what is private to numba) and ``memory.py`` import numba.
 
 Three things are offered to the rest of the package:
 
@@ -53,8 +53,8 @@ NO_KERNELS = (
 """Folders and files that compute nothing: an edit there leaves the compiled code valid."""
 
 CORE = (
-    "_bound_kernel.py", "_inner_code.py", "_kernel.py", "click_models", "policies", "randomness.py", "safety",
-    "statistics", "verbs.py",
+    "_inner_code.py", "_kernel.py", "click_models", "live/replay.py", "memory.py", "policies", "randomness.py",
+    "safety", "statistics", "verbs.py",
 )  # fmt: skip
 """Folders and files that import nothing from the rest of the package: their compiled code outlives edits elsewhere."""
 
@@ -87,9 +87,11 @@ def package_digest() -> str:
 
 @functools.cache
 def _core_digest() -> str:
-    core = {PACKAGE / name for name in CORE}
-    files = [file for file in sorted(PACKAGE.rglob("*.py")) if core & {file, *file.parents}]
-    return _digest(files) + _checked()
+    return _digest([file for file in sorted(PACKAGE.rglob("*.py")) if _is_core(file)]) + _checked()
+
+
+def _is_core(file: Path) -> bool:
+    return bool({PACKAGE / name for name in CORE} & {file, *file.parents})
 
 
 def _checked() -> str:
@@ -101,8 +103,7 @@ def _digest_for(function: Callable[..., Any]) -> str | None:
     file = Path(function.__code__.co_filename)
     if PACKAGE not in file.parents:
         return None
-    inside = file.relative_to(PACKAGE).parts[0] in CORE
-    return _core_digest() if inside else package_digest()
+    return _core_digest() if _is_core(file) else package_digest()
 
 
 def _cache_home() -> Path:
@@ -151,13 +152,13 @@ def _mark_of(part: str) -> Path | None:
     return folder and folder / f"{part} on {settings.CPU_NAME or llvmlite.binding.get_host_cpu_name()}"
 
 
-def keep_in_mind(part: str) -> None:
+def mark_compiled(part: str) -> None:
     """Note in the cache that this part of the package has been compiled."""
     if mark := _mark_of(part):
         mark.touch()
 
 
-def is_kept(part: str) -> bool:
+def is_compiled(part: str) -> bool:
     """True when this part of the package was compiled and noted, for this source and this kind of CPU."""
     mark = _mark_of(part)
     return mark is not None and mark.exists()

@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from saferank._kernel import keep_in_mind
+from saferank._kernel import mark_compiled
 from saferank.errors import ArgumentError, RunError, argument
 from saferank.simulation.compiling import CompileJob
 
@@ -47,7 +47,7 @@ def _sizes(policy: str) -> list[int]:
     from saferank.statistics.decision import decision_rule
 
     try:
-        from saferank.service.knowledge.view import SIZES
+        from saferank.service.knowledge.warm_up import SIZES
     except ImportError as problem:
         raise RunError(f"the service needs more packages ({problem}): pip install 'saferank[service]'") from problem
     kind = policy_kind(policy)
@@ -63,13 +63,13 @@ def run_job(job: CompileJob) -> None:
             _play(job.policy, model)
         else:
             _serve(job)
-        keep_in_mind(part)
+        mark_compiled(part)
         print(part, flush=True)  # noqa: T201 (to the process that waits)
 
 
 def _serve(job: CompileJob) -> None:
     from saferank.policies.registry import policy_kind
-    from saferank.service.knowledge.view import warm_up
+    from saferank.service.knowledge.warm_up import warm_up
 
     warm_up(job.policy, policy_kind(job.policy).default_rule(), (job.size,))
 

@@ -13,7 +13,8 @@ import pytest
 
 from saferank import Ranker
 from saferank.randomness import stream
-from saferank.statistics.bets import SOFT, entry_of, row_of
+from saferank.statistics.bets import SOFT, entry_of
+from saferank.statistics.pairs import row_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "algorithms" / "safe-draw-to-the-letter.md"
 TRACED = [(8, 5, None), (8, 5, 500), (20, 10, None), (20, 10, 500)]

@@ -29,7 +29,7 @@ def test_a_plug_in_that_is_not_there_is_said_before_anything_is_done(tmp_path: P
 
 
 def test_policies_that_only_this_process_knows_are_not_compiled_in_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saferank.simulation.compiling.is_kept", lambda part: False)
+    monkeypatch.setattr("saferank.simulation.compiling.is_compiled", lambda part: False)
     known = POLICIES["original"]
     plan = Plan((known, replace(known, name="twin"), "bubble-rank"), 5, 10, 1)
     assert [job.policy for job in jobs_of(cells_of(embedded_instances(2, models=("cm",)), plan))] == [
@@ -56,8 +56,8 @@ def test_sessions_of_a_frame_are_reproduced(tmp_path: Path) -> None:
     items = [f"i{n}" for n in range(10)]
     pages = [{"query": f"q{n % 2}", "items": items, "clicked": items[n % 5 : n % 5 + 1]} for n in range(200)]
     made = reproduce(
-        tmp_path, log=polars.DataFrame(pages), policies=["original"], models=["cm"], queries=2, rounds=50, repetitions=1,
-        iterations=2, without=["sensitivity", "study"], jobs=1, report=False, progress=False,
+        tmp_path, log=polars.DataFrame(pages), policies=["original"], models=["cm"], queries=2, rounds=50,
+        repetitions=1, iterations=2, without=["sensitivity", "study"], jobs=1, report=False, progress=False,
     )  # fmt: skip
     assert made.results.provenance["reproduction"]["log"]["name"] == "sessions.ndjson"
     assert sorted(made.results.instances) == ["q0", "q1"]

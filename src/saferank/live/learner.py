@@ -13,25 +13,15 @@ import numpy as np
 from saferank import saved_state
 from saferank.live.explanation import Explanation, decided, duel, explain
 from saferank.live.page import Item, Page, Risk
-from saferank.live.replay import Desk, Pages, fold
-from saferank.policies import (
-    ContradictionError,
-    PolicyKind,
-    Setup,
-    advance,
-    count_issued,
-    freeze,
-    has_room,
-    make_room,
-    policy_kind,
-)
+from saferank.live.replay import ADVANCED, ISSUED, Pages, Worker, carrying_out, new_desk
+from saferank.policies import ContradictionError, PolicyKind, Setup, has_room, make_room, policy_kind
 from saferank.policies.shared.derivation import close_ranks
 from saferank.randomness import Words
 from saferank.safety import whole_allowance
 from saferank.saved_state import SavedStateError
 from saferank.statistics.certificates import held
 from saferank.statistics.decision import decision_rule, whole_horizon
-from saferank.verbs import Flags, Impression, Ints, Items, choose, learn, new_impression
+from saferank.verbs import Flags, Impression, Ints, Items
 
 __all__ = ["Certificate", "ContradictionError", "Learner"]
 
@@ -78,6 +68,7 @@ class Learner:
         self.policy, self.state = make_room(self.kind, self.setup, *self.kind.begin(self.setup))
         self.present: Flags = np.ones(len(self.items), np.bool_)
         self.base: tuple[int, ...] = tuple(range(len(original)))
+        self._worker: Worker | None = None
         self.pinned: tuple[
             int, ...
         ] = ()  # items that stand where production has them; for the policy they are not here
@@ -86,27 +77,32 @@ class Learner:
 
     def issue(self, rng: Words) -> Impression:
         """The next page."""
-        impression = new_impression(self.n_positions - len(self.pinned), self.kind.places(self.setup))
         self.advance()
-        choose(self.policy, self.state, rng, impression)
-        freeze(self.policy, self.state, impression)
-        return impression
+        return self._at_work().choose(rng)
 
     def advance(self) -> None:
         """Begin the epoch of the next page, if certificates have a lifetime and it is time: the leader may change."""
-        advance(self.policy, self.state)
+        self._at_work().do(ADVANCED)
 
-    def count_issued(self, pages: int = 1) -> None:
-        """Count pages as issued without choosing them, as a replay does."""
+    def count_issued(self) -> None:
+        """Count a page as issued without choosing it, as a replay does."""
         self._replayable()
-        if pages > 0:
-            self.advance()
-        count_issued(self.policy, self.state, pages)
+        self._at_work().do(ISSUED)
 
     def learn(self, impression: Impression, clicks: Ints) -> None:
         """Take the clicks of a page, 0 or 1 for every position that is not pinned, into the statistics."""
-        learn(self.policy, self.state, impression, clicks)
-        self._make_room()
+        learnt = False
+        while not learnt:
+            learnt, room = self._at_work(len(clicks), len(impression.ranking)).learn(impression, clicks)
+            if not room:
+                self._grow()
+
+    def _at_work(self, n_positions: int | None = None, n_places: int = 0) -> Worker:
+        shown = self.n_positions - len(self.pinned) if n_positions is None else n_positions
+        asked = self.policy, self.state, shown, max(shown, n_places, self.kind.places(self.setup))
+        if self._worker is None or not self._worker.fits(*asked):
+            self._worker = Worker(*asked)
+        return self._worker
 
     def fold(self, pages: Pages, first: int = 0) -> int:
         """Carry out logged operations from ``first`` on, in order; returns the number of the next one to do.
@@ -115,17 +111,16 @@ class Learner:
         """
         self._replayable()
         before = self._certificate_counts()
+        desk = new_desk(self.n_positions, max(pages.ranking.shape[1], self.kind.places(self.setup)))
+        desk.done[0] = first
         while True:
-            first = fold(self.policy, self.state, pages, self._desk(pages), first)
-            if has_room(self.policy, self.state):
+            carrying_out(self.policy, self.state, pages, desk)()
+            first, room = desk.done.tolist()
+            if room:
                 return first
-            self._make_room()
+            self._grow()
             if self._certificate_counts() != before or first == len(pages.operation):
                 return first
-
-    def _desk(self, pages: Pages) -> Desk:
-        places = max(pages.ranking.shape[1], self.kind.places(self.setup))
-        return Desk(new_impression(self.n_positions, places), np.zeros(self.n_positions, np.int64))
 
     def _certificate_counts(self) -> tuple[int, int]:
         return self.certificates_given(), self.lifetime_alarms()
@@ -396,7 +391,10 @@ class Learner:
 
     def _make_room(self) -> None:
         if not has_room(self.policy, self.state):
-            self.policy, self.state = make_room(self.kind, self.setup, self.policy, self.state)
+            self._grow()
+
+    def _grow(self) -> None:
+        self.policy, self.state = make_room(self.kind, self.setup, self.policy, self.state)
 
     def _leader_numbers(self) -> Ints:
         return np.asarray(self.kind.leader(self.state)[: self.n_positions], np.int64)

@@ -22,12 +22,12 @@ from saferank.policies.registry import (
 )
 from saferank.policies.shared.bubble import ContradictionError
 from saferank.policies.shared.epochs import advance
-from saferank.policies.shared.issuing import count_issued, freeze, issuing, shows_one_page
+from saferank.policies.shared.issuing import count_issued, freeze, shows_one_page
 from saferank.policies.shared.room import has_room, make_room
 
 __all__ = [
     "POLICIES", "ContradictionError", "Look", "Outlook", "PolicyKind", "Presentation", "Servable", "Setup",
-    "TooManyItemsError", "WrongRuleError", "advance", "count_issued", "freeze", "has_room", "issuing", "make_room",
+    "TooManyItemsError", "WrongRuleError", "advance", "count_issued", "freeze", "has_room", "make_room",
     "policies_of", "policy_kind", "register", "shows_one_page",
 ]  # fmt: skip
 

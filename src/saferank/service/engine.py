@@ -14,7 +14,7 @@ from saferank.service.commands.forgetting import Forgetting
 from saferank.service.commands.operations import Operations
 from saferank.service.commands.ranking import Ranking
 from saferank.service.json_logs import sign_lines
-from saferank.service.knowledge.view import warm_up
+from saferank.service.knowledge.warm_up import warm_up
 from saferank.service.protocol.server import Server
 from saferank.service.queries.audit import Audit
 from saferank.service.queries.counters import counters

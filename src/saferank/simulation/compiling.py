@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from saferank._kernel import JIT, cache_folder, is_foreign, is_kept
+from saferank._kernel import JIT, cache_folder, is_compiled, is_foreign
 from saferank.errors import RunError
 from saferank.plugins import home_of
 from saferank.policies import POLICIES
@@ -59,7 +59,7 @@ def worth_compiling(jobs: Iterable[CompileJob], processes: int) -> list[CompileJ
     """
     if not JIT or processes < 2 or cache_folder() is None:
         return []
-    cold = [job for job in jobs if not all(map(is_kept, job.parts))]
+    cold = [job for job in jobs if not all(map(is_compiled, job.parts))]
     return cold if len(cold) > 1 else []
 
 

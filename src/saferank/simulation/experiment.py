@@ -21,10 +21,10 @@ import numpy as np
 from saferank._kernel import specialised
 from saferank.errors import ArgumentError, argument, whole_number
 from saferank.instances import Instance, with_examination
+from saferank.memory import in_one_block
 from saferank.policies import PolicyKind, Setup, make_room, policy_kind
 from saferank.randomness import Words, stream
 from saferank.safety import judge_of
-from saferank.simulation.arena import in_one_block
 from saferank.simulation.drift import Drift
 from saferank.simulation.feedback import LateFeedback, layout_of, terms_of
 from saferank.simulation.late import new_post, play_late

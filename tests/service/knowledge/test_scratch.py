@@ -7,7 +7,7 @@ import pytest
 
 from saferank.policies import freeze
 from saferank.service.knowledge.knowledge import ROUNDS
-from saferank.service.knowledge.view import Scratch, View, _copied, _law
+from saferank.service.knowledge.view import View, _copied, _law
 from saferank.store.page_record import Law
 from saferank.verbs import choose, new_impression
 from tests.service.knowledge.test_page_check import SERVED
@@ -40,15 +40,3 @@ def test_pages_are_those_of_copied_arrays(policy: str, n_items: int, k: int) -> 
             view, coins = views[number % 2], world.dice.randbytes(32)
             page = view.page(coins)
             assert (page.row, page.law, page.round) == on_a_copy(world, view, coins)
-
-
-def test_states_of_one_shape_share_their_memory_and_see_nothing_of_each_other() -> None:
-    world = World("kl-ucb-br", 7, 3)
-    state = world.knowledge.learner.state
-    one, other = Scratch(state, 3, 4), Scratch(state, 3, 4)
-    assert np.shares_memory(one.state.round, other.state.round)
-    assert np.shares_memory(one.impression.shown, one.impression.ranking)
-    one.state.round[0], one.impression.ranking[0] = 99, 6
-    other.restore()
-    assert other.state.round[0] == state.round[0] and other.impression.ranking[0] == 0
-    assert not np.shares_memory(one.state.round, state.round)

@@ -5,12 +5,10 @@ issued, and what was on it is needed only when its clicks are learnt.
 """
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
-from saferank._bound_kernel import bound, unpacked
-from saferank._kernel import kernel, verb
-from saferank.verbs import Impression, Ints, Words, choose
+from saferank._kernel import verb
+from saferank.verbs import Impression
 
 
 @functools.partial(verb, default=True)
@@ -34,20 +32,3 @@ def shows_one_page(policy: Any) -> bool:
     The simulator then asks for one page and simulates no further clicks: regret is of expected rewards.
     """
     return False
-
-
-def _issue(policy: Any, state: Any, rng: Words, impression: Impression) -> None:
-    choose(policy, state, rng, impression)
-    freeze(policy, state, impression)
-
-
-@kernel
-def _issue_from(kinds: Any, table: Ints) -> None:
-    policy, state, rng, impression = unpacked(kinds, table)
-    choose(policy, state, rng, impression)
-    freeze(policy, state, impression)
-
-
-def issuing(policy: Any, state: Any, rng: Words, impression: Impression) -> Callable[[], None]:
-    """A function that chooses and freezes a page on this state, again and again, with little cost for a call."""
-    return bound(_issue_from, _issue, policy, state, rng, impression)

@@ -1,132 +1,38 @@
-"""Knowledge as one call sees it, the memory in which pages are chosen, and the views that are kept."""
+"""Knowledge as one call sees it, and the views that are kept."""
 
 import copy
 import functools
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from saferank.live.explanation import Explanation
 from saferank.live.learner import Learner
-from saferank.policies import issuing
-from saferank.randomness import Words
+from saferank.live.replay import CHOSEN, carrying_out, new_desk, new_pages
+from saferank.memory import Scratch, with_arrays
 from saferank.saved_state import bytes_in_use
 from saferank.service.knowledge.catalogues import Catalogue
 from saferank.service.knowledge.certified import Certified, exchanged
-from saferank.service.knowledge.knowledge import ROUNDS, Knowledge, Terms, copied_learner
-from saferank.service.knowledge.lessons import Lesson, Lessons
-from saferank.service.knowledge.page_check import CheckedCall, fault_of, warm_up_check
+from saferank.service.knowledge.knowledge import ROUNDS, Knowledge, copied_learner
+from saferank.service.knowledge.page_check import CheckedCall, fault_of
 from saferank.service.knowledge.sharing import all_certified, teach
-from saferank.service.knowledge.visitors import chance_of_order
-from saferank.store.page_record import Law, PageRecord
-from saferank.verbs import NOBODY, Impression, new_impression
-
-# --- where pages are chosen: the policy's state, an impression and the coins in one block of memory ---
-# Choosing a page changes the state it is chosen on, and the next page must not see that. One copy of the block puts
-# everything back; a copy of every array for every page took a fifth of the time of a rank call. All views whose states
-# have the same arrays share a block: pages are chosen one at a time.
-
-
-EVIDENCE = "duels"
-"""The part of a state that choosing never changes. It is left where it is."""
-
-_WORDS = 4
-_ALIGNED = 16
-
-
-class BlockShape(NamedTuple):
-    """What two states that share a block have in common."""
-
-    arrays: tuple[tuple[tuple[int, ...], str], ...]  # shape and kind of every array of the state, without evidence
-    n_positions: int
-    n_places: int
-
-
-class Scratch:
-    """A state on which pages are chosen, one after the other, each as if it were the first."""
-
-    def __init__(self, state: Any, n_positions: int, n_places: int) -> None:
-        arrays = list(_own_arrays(state))
-        shape = BlockShape(tuple([(array.shape, array.dtype.str) for array in arrays]), n_positions, n_places)
-        self._block = _block_of(shape)
-        self.impression, self.words = self._block.impression, self._block.words
-        self.state = _moved(state, iter(self._block.arrays))
-        for mine, array in zip(self._block.arrays, arrays, strict=True):
-            mine[...] = array
-        self._begin: NDArray[np.uint8] = self._block.state_bytes.copy()
-
-    def restore(self) -> None:
-        """Everything is as it was at first."""
-        self._block.state_bytes[:] = self._begin
-        self._block.page_bytes[:] = self._block.no_page
-
-
-class _Block:
-    """The memory."""
-
-    def __init__(self, shape: BlockShape) -> None:
-        kinds = [(size, np.dtype(kind)) for size, kind in shape.arrays]
-        self.state_bytes = np.zeros(sum(_room(size, kind) for size, kind in kinds), np.uint8)
-        self.arrays = list(_placed(self.state_bytes, kinds))
-        empty = new_impression(shape.n_positions, shape.n_places)
-        kinds = [(array.shape, array.dtype) for array in empty]
-        self.page_bytes = np.zeros(sum(_room(size, kind) for size, kind in kinds), np.uint8)
-        placed = list(_placed(self.page_bytes, kinds))
-        for mine, array in zip(placed, empty, strict=True):
-            mine[...] = array
-        page = Impression(*placed)
-        self.no_page = self.page_bytes.copy()
-        self.impression = page._replace(shown=page.ranking[: shape.n_positions])  # a view of the first places
-        self.words: Words = np.zeros(_WORDS, np.uint64)
-
-
-_block_of = functools.lru_cache(maxsize=64)(_Block)
-
-
-def _placed(block: NDArray[np.uint8], kinds: list[tuple[tuple[int, ...], np.dtype[Any]]]) -> Iterator[NDArray[Any]]:
-    at = 0
-    for size, kind in kinds:
-        yield np.ndarray(size, kind, block, at)
-        at += _room(size, kind)
-
-
-def _room(size: tuple[int, ...], kind: np.dtype[Any]) -> int:
-    entries = 1
-    for length in size:
-        entries *= length
-    return -(-entries * kind.itemsize // _ALIGNED) * _ALIGNED
-
-
-def _own_arrays(state: Any) -> Iterator[NDArray[Any]]:
-    """The arrays of a state without its evidence."""
-    for name, part in zip(state._fields, state, strict=True):
-        if name == EVIDENCE:
-            continue
-        if isinstance(part, np.ndarray):
-            yield part
-        else:
-            yield from _own_arrays(part)
-
-
-def _moved(state: Any, arrays: Iterator[NDArray[Any]]) -> Any:
-    parts = [
-        part if name == EVIDENCE else next(arrays) if isinstance(part, np.ndarray) else _moved(part, arrays)
-        for name, part in zip(state._fields, state, strict=True)
-    ]
-    return type(state)(*parts)
-
+from saferank.store.page_record import Law
+from saferank.verbs import NOBODY, Impression
 
 # --- knowledge as one call sees it: its items, its base ranking. A page is a pure function of a view and of coins ---
 # A view has a copy of the policy's state whose leader is derived from the call's base ranking. What is large and never
-# changed by choosing, the evidence, is shared with the knowledge. Every page is chosen on the same state (``Scratch``).
-# So the same coins give the same page as long as nothing was learnt in between, on whichever server.
+# changed by choosing, the evidence (``duels``), is shared with the knowledge. Choosing a page changes the rest of the
+# state, and the next page must not see that: every page is chosen on the same state, in a ``Scratch``. So the same
+# coins give the same page as long as nothing was learnt in between, on whichever server.
 
 
+_ONE_PAGE = new_pages(1, 0)
+_ONE_PAGE.operation[0] = CHOSEN
+_empty_desk = functools.lru_cache(maxsize=64)(new_desk)
 _SHARED_FROM = 4096
 """Arrays of the evidence with more entries than this are shared, not copied."""
 
@@ -161,9 +67,13 @@ class View:
         self.leader = tuple(str(self._learner.items[number]) for number in exchanged(certified, numbers, present).row)
         self.form = knowledge.form
         self._names = cast(list[str], self._learner.items)  # items of the service are text
-        places = self._learner.kind.places(self._learner.setup)
-        self._scratch = scratch = Scratch(self._learner.state, knowledge.k, places)
-        self._issue = issuing(self._learner.policy, scratch.state, scratch.words, scratch.impression)
+        state, places = self._learner.state, self._learner.kind.places(self._learner.setup)
+        self._scratch = Scratch((state._replace(duels=()), _empty_desk(knowledge.k, places)))
+        own, desk = self._scratch.parts
+        page = desk.impression
+        self._desk = desk._replace(impression=page._replace(shown=page.ranking[: knowledge.k]))
+        self._state = own._replace(duels=state.duels)
+        self._choose = carrying_out(self._learner.policy, self._state, _ONE_PAGE, self._desk)
 
     def is_certain_of(self, knowledge: Knowledge) -> bool:
         """True when it was made from the certificates that hold now."""
@@ -185,12 +95,11 @@ class View:
 
     def _chosen(self, coins: bytes) -> Impression:
         """The page as the policy gives it; it holds until the next one is chosen."""
-        scratch = self._scratch
-        scratch.restore()
-        scratch.state.round[0] = self._round_before(coins)
-        scratch.words[:] = np.frombuffer(coins, np.uint64)
-        self._issue()
-        return scratch.impression
+        self._scratch.restore()
+        self._state.round[0] = self._round_before(coins)
+        self._desk.words[:] = np.frombuffer(coins, np.uint64)
+        self._choose()
+        return self._desk.impression
 
     def explain(self) -> Explanation:
         """What the next page would try."""
@@ -230,17 +139,10 @@ def _copied_learner(learner: Learner) -> Learner:
 
 def _copied(state: Any) -> Any:
     """The state in arrays of its own, apart from large evidence."""
-    parts = [
-        _copied_evidence(part) if name == EVIDENCE else part.copy() if isinstance(part, np.ndarray) else _copied(part)
-        for name, part in zip(state._fields, state, strict=True)
-    ]
-    return type(state)(*parts)
-
-
-def _copied_evidence(part: Any) -> Any:
-    if isinstance(part, np.ndarray):
-        return part if part.size > _SHARED_FROM else part.copy()
-    return type(part)(*map(_copied_evidence, part))
+    own = with_arrays(state._replace(duels=()), np.ndarray.copy)
+    return own._replace(
+        duels=with_arrays(state.duels, lambda array: array if array.size > _SHARED_FROM else array.copy())
+    )
 
 
 # --- the views that calls look through, kept while they are up to date ---
@@ -327,43 +229,3 @@ def _memory(knowledge: Knowledge, lists: Catalogue) -> int:
     """About how many bytes a view takes."""
     shared = all(item in knowledge.learner.index for item in chain(*lists))
     return _OVERHEAD + (0 if shared else bytes_in_use(knowledge.learner.state))
-
-
-# --- everything that a call may need is compiled or loaded before the first one: no caller waits for it ---
-
-
-SIZES = (3, 13)
-"""Catalogues for which some policy has a state of its own."""
-
-_COINS = bytes(range(32))
-
-
-def warm_up(policy: str, rule: str, sizes: Sequence[int] = SIZES) -> None:
-    """Go through the life of a page on catalogues of these sizes, with knowledge that is thrown away."""
-    warm_up_check()
-    for size in sizes:
-        items = [str(number) for number in range(size)]
-        terms = Terms(policy, rule, 1000, 1000, 0)
-        knowledge = Knowledge(terms, 2, items)
-        _go_through(knowledge, terms, items)
-        knowledge.know([*items[1:], "new"])
-        View(knowledge, items, ["newer"])
-        knowledge.turn_to(1)
-
-
-def _go_through(knowledge: Knowledge, terms: Terms, items: list[str]) -> None:
-    """A page, its clicks, another base ranking, and the questions that the dashboard asks."""
-    view = View(knowledge, items)
-    page = view.page(_COINS)
-    record = PageRecord(
-        bytes(16), "", "", terms.policy, view.form, 0, 1, page.round, 1000, 2, b"", bytes(16), _COINS, page.row,
-        law=page.law, challenger=page.challenger,
-    )  # fmt: skip
-    lessons = Lessons.of([Lesson(record, 1), Lesson(record, 2), Lesson(None, 0)])
-    if page.law.drawn:  # the watch over orders asks for odds, and a call that wants explanations
-        chance_of_order(knowledge.laid_out(lessons)[0], 1, 0, 1)
-    for _ in knowledge.learn(lessons):
-        knowledge.changed_certificates()
-    again = View(knowledge, [items[1], items[0], *items[2:]])
-    again.explain()
-    knowledge.named([(0, 1)])

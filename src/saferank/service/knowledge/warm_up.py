@@ -1,0 +1,46 @@
+"""Everything that a call may need is compiled, or loaded, before the first one: no caller waits for it."""
+
+from collections.abc import Sequence
+
+from saferank.service.knowledge.knowledge import Knowledge, Terms
+from saferank.service.knowledge.lessons import Lesson, Lessons
+from saferank.service.knowledge.page_check import warm_up_check
+from saferank.service.knowledge.view import View
+from saferank.service.knowledge.visitors import chance_of_order
+from saferank.store.page_record import PageRecord
+
+SIZES = (3, 13)
+"""Catalogues for which some policy has a state of its own."""
+
+_COINS = bytes(range(32))
+
+
+def warm_up(policy: str, rule: str, sizes: Sequence[int] = SIZES) -> None:
+    """Go through the life of a page on catalogues of these sizes, with knowledge that is thrown away."""
+    warm_up_check()
+    for size in sizes:
+        items = [str(number) for number in range(size)]
+        terms = Terms(policy, rule, 1000, 1000, 0)
+        knowledge = Knowledge(terms, 2, items)
+        _go_through(knowledge, terms, items)
+        knowledge.know([*items[1:], "new"])
+        View(knowledge, items, ["newer"])
+        knowledge.turn_to(1)
+
+
+def _go_through(knowledge: Knowledge, terms: Terms, items: list[str]) -> None:
+    """A page, its clicks, another base ranking, and the questions that the dashboard asks."""
+    view = View(knowledge, items)
+    page = view.page(_COINS)
+    record = PageRecord(
+        bytes(16), "", "", terms.policy, view.form, 0, 1, page.round, 1000, 2, b"", bytes(16), _COINS, page.row,
+        law=page.law, challenger=page.challenger,
+    )  # fmt: skip
+    lessons = Lessons.of([Lesson(record, 1), Lesson(record, 2), Lesson(None, 0)])
+    if page.law.drawn:  # the watch over orders asks for odds, and a call that wants explanations
+        chance_of_order(knowledge.laid_out(lessons)[0], 1, 0, 1)
+    for _ in knowledge.learn(lessons):
+        knowledge.changed_certificates()
+    again = View(knowledge, [items[1], items[0], *items[2:]])
+    again.explain()
+    knowledge.named([(0, 1)])
