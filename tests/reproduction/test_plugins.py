@@ -56,8 +56,8 @@ def test_sessions_of_a_frame_are_reproduced(tmp_path: Path) -> None:
     items = [f"i{n}" for n in range(10)]
     pages = [{"query": f"q{n % 2}", "items": items, "clicked": items[n % 5 : n % 5 + 1]} for n in range(200)]
     made = reproduce(
-        tmp_path, log=polars.DataFrame(pages), policies=["original"], models=["cm"], queries=2, rounds=50, repetitions=1,
-        iterations=2, without=["sensitivity", "study"], jobs=1, report=False, progress=False,
+        tmp_path, log=polars.DataFrame(pages), policies=["original"], models=["cm"], queries=2, rounds=50,
+        repetitions=1, iterations=2, without=["sensitivity", "study"], jobs=1, report=False, progress=False,
     )  # fmt: skip
     assert made.results.provenance["reproduction"]["log"]["name"] == "sessions.ndjson"
     assert sorted(made.results.instances) == ["q0", "q1"]

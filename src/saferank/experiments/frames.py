@@ -11,7 +11,7 @@ import numpy as np
 from saferank.files import replacing
 from saferank.reporting.looks import policy_name
 from saferank.reporting.numbers import plainly
-from saferank.reporting.pooling import endings_table, final_regret, pooled, wrong_certificates
+from saferank.reporting.pooling import ending, endings_table, pooled
 from saferank.reporting.reading import differing_rules
 from saferank.reporting.runs import NAMES
 from saferank.simulation.results import Result
@@ -131,15 +131,10 @@ def title(curves: Sequence[Result]) -> str:
 def long_table(curves: Sequence[Result], headline: str = "") -> Table:
     """The ends of all curves for a screen or a notebook: one row per click model and policy."""
     columns = ["model", "policy", "regret", "violations a run", "wrong certificates"]
+    ends = [(each, ending(each)) for each in pooled(curves)]
     rows = [
-        [
-            each.model,
-            each.policy,
-            str(final_regret(each)),
-            plainly(float(each.violations[-1])),
-            wrong_certificates(each),
-        ]
-        for each in pooled(curves)
+        [each.model, each.policy, str(end.regret), plainly(end.violations.mean), end.wrong_certificates]
+        for each, end in ends
     ]
     return Table(f"{headline}{title(curves)}", columns, rows, names=2)
 

@@ -10,6 +10,7 @@ the error of the average over *these* instances, not over queries in general.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -99,9 +100,18 @@ def final_violations(curve: Pooled) -> Measured:
     return Measured(float(curve.violations[-1]), stderr, curve.violations_freedom)
 
 
-def wrong_certificates(curve: Pooled) -> str:
-    """Certificates a run that were wrong; a dash for policies without any."""
-    return "-" if curve.wrong_certificates is None else plainly(float(curve.wrong_certificates[-1]))
+class Ending(NamedTuple):
+    """The last checkpoint of a curve."""
+
+    regret: Measured
+    violations: Measured  # a run
+    wrong_certificates: str  # a run; a dash for policies without certificates
+
+
+def ending(curve: Pooled) -> Ending:
+    """Where a curve ended."""
+    wrong = "-" if curve.wrong_certificates is None else plainly(float(curve.wrong_certificates[-1]))
+    return Ending(final_regret(curve), final_violations(curve), wrong)
 
 
 def least(curves: Iterable[Pooled]) -> Pooled | None:

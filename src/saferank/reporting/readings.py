@@ -113,9 +113,9 @@ def _shares(ours: Claim, places: Mapping[str, Place], other: Claim) -> list[tupl
     """Empty for claims that compare with no other policy."""
     question, model, place = ours.question, ours.model, places[ours.question.place]
     than = None if question.than is None else place.curve(question.than, model)
-    if than is None or ours.judgement.of is None or other.judgement.of is None:
+    if than is None or ours.of is None or other.of is None:
         return []
-    named = [("under our reading", ours.judgement.of), ("under the other reading", other.judgement.of)]
+    named = [("under our reading", ours.of), ("under the other reading", other.of)]
     best = place.curve("kl-ucb-br", model)
     if best is not None and question.who != "kl-ucb-br":
         named.append((policy_name("kl-ucb-br"), final_regret(best)))

@@ -6,11 +6,12 @@ behind an instance is another order for ties, and any rule other than the run's 
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from saferank.reporting.claims import ALL, PHRASES, Place
 from saferank.reporting.looks import model_name, policy_name
 from saferank.reporting.numbers import Measured, counted, ratio
-from saferank.reporting.pooling import final_regret, final_violations, pooled, wrong_certificates
+from saferank.reporting.pooling import Ending, ending, final_regret, pooled
 from saferank.reporting.reading import Run
 from saferank.reporting.readings import WORDS
 from saferank.reporting.sections import Section
@@ -39,14 +40,11 @@ class Variant:
         return "; ".join(changes)
 
 
-@dataclass(frozen=True)
-class Effect:
-    """A variant under one click model."""
+class Effect(NamedTuple):
+    """A variant under one click model: where it ended, and its regret as a share of the default's."""
 
-    regret: Measured
+    end: Ending
     ratio: Measured | None
-    violations: Measured
-    wrong_certificates: str
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,12 @@ def _table(title: str, rows: Sequence[Row], models: Sequence[str], key: str) -> 
     def cells(effect: Effect | None, look: str) -> list[Cell]:
         texts = ("not run", "", "", "")
         if effect is not None:
-            texts = (str(effect.regret), str(effect.ratio or ""), str(effect.violations), effect.wrong_certificates)
+            texts = (
+                str(effect.end.regret),
+                str(effect.ratio or ""),
+                str(effect.end.violations),
+                effect.end.wrong_certificates,
+            )
         return [Cell(text, look) for text in texts]
 
     columns = ["algorithm", "variant", *["regret", "ratio", "violations", "wrong certificates"] * len(models)]
@@ -156,7 +159,7 @@ def _effect(variant: Variant, default: Variant, model: str, run: Run, main: Sequ
     if variant != default and own.keys() <= usual.keys():
         (base,) = pooled([usual[query] for query in own])
         compared = ratio(final_regret(curve), final_regret(base)) if curve.rounds[-1] == base.rounds[-1] else None
-    return Effect(final_regret(curve), compared, final_violations(curve), wrong_certificates(curve))
+    return Effect(ending(curve), compared)
 
 
 def _query(result: Result) -> str:

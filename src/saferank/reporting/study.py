@@ -14,7 +14,7 @@ from saferank.reporting.data import data_of
 from saferank.reporting.figures.study import model_study_figure, study_figure
 from saferank.reporting.looks import model_name, policy_name
 from saferank.reporting.numbers import Measured, counted, listed, ratio
-from saferank.reporting.pooling import final_regret, final_violations, pooled, wrong_certificates
+from saferank.reporting.pooling import Ending, ending, pooled
 from saferank.reporting.reading import Run, read_run
 from saferank.reporting.sections import Section, Studio
 from saferank.simulation.model_study import Estimate, StudyLine, lines_of, made_for
@@ -206,7 +206,7 @@ def _set_in_words(name: str, pairs: "Sequence[StudyPair]") -> str:
 def _set_table(name: str, pairs: "Sequence[StudyPair]", key: str) -> Table:
     first = pairs[0]
     size = f"{counted(first.queries, 'query', 'queries')}, {counted(first.repetitions, 'repetition')}"
-    rules = f"{first.policy}, {first.paper.rule} beside {first.anytime.rule}"
+    rules = f"{first.policy}, {first.rules[0]} beside {first.rules[1]}"
     rows = [
         [
             pair.model, str(pair.paper.regret), str(pair.anytime.regret), str(pair.ratio or "-"),
@@ -238,16 +238,6 @@ def _finding(sets: "Mapping[str, Sequence[StudyPair]]") -> str:
 
 
 @dataclass(frozen=True)
-class StudyOutcome:
-    """The results of one rule."""
-
-    rule: str
-    regret: Measured
-    violations: Measured
-    wrong_certificates: str
-
-
-@dataclass(frozen=True)
 class StudyPair:
     """Both rules, for one policy under one click model, on the same queries."""
 
@@ -256,13 +246,14 @@ class StudyPair:
     queries: int
     repetitions: int
     rounds: int
-    paper: StudyOutcome
-    anytime: StudyOutcome
+    rules: tuple[str, str]  # the paper's and the anytime one
+    paper: Ending
+    anytime: Ending
 
     @property
     def same_level(self) -> bool:
         """True when as much is proved of either rule."""
-        levels = [_level(outcome.rule, self.rounds) for outcome in (self.paper, self.anytime)]
+        levels = [_level(rule, self.rounds) for rule in self.rules]
         return None not in levels and math.isclose(levels[0] or 0.0, levels[1] or 0.0, rel_tol=1e-9)
 
     @property
@@ -303,8 +294,8 @@ def _pair(results: list[Result]) -> StudyPair | None:
         len(paper),
         first.repetitions,
         first.rounds[-1],
-        _outcome(paper),
-        _outcome(anytime),
+        (first.rule or "", anytime[0].rule or ""),
+        *(ending(*pooled(of_rule)) for of_rule in (paper, anytime)),
     )
 
 
@@ -323,9 +314,3 @@ def _level(rule: str, rounds: int) -> float | None:
     except ValueError:
         return None
     return min(1.0, rounds * level**2) if kind == "paper" else level
-
-
-def _outcome(results: list[Result]) -> StudyOutcome:
-    (curve,) = pooled(results)
-    ends = final_regret(curve), final_violations(curve), wrong_certificates(curve)
-    return StudyOutcome(results[0].rule or "", *ends)
