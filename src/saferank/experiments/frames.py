@@ -16,7 +16,7 @@ from saferank.reporting.reading import differing_rules
 from saferank.reporting.runs import NAMES
 from saferank.simulation.results import Result
 from saferank.simulation.runs import MEASURES, Runs
-from saferank.table import Table
+from saferank.table import TextTable
 
 if TYPE_CHECKING:
     import pandas
@@ -128,7 +128,7 @@ def title(curves: Sequence[Result]) -> str:
     return f"after {curves[0].rounds[-1]:,} rounds, averaged over instances"
 
 
-def long_table(curves: Sequence[Result], headline: str = "") -> Table:
+def long_table(curves: Sequence[Result], headline: str = "") -> TextTable:
     """The ends of all curves for a screen or a notebook: one row per click model and policy."""
     columns = ["model", "policy", "regret", "violations a run", "wrong certificates"]
     ends = [(each, ending(each)) for each in pooled(curves)]
@@ -136,10 +136,10 @@ def long_table(curves: Sequence[Result], headline: str = "") -> Table:
         [each.model, each.policy, str(end.regret), plainly(end.violations.mean), end.wrong_certificates]
         for each, end in ends
     ]
-    return Table(f"{headline}{title(curves)}", columns, rows, names=2)
+    return TextTable(f"{headline}{title(curves)}", columns, rows, names=2)
 
 
-def wide_table(curves: Sequence[Result]) -> Table:
+def wide_table(curves: Sequence[Result]) -> TextTable:
     """The ends of all curves for a paper: one row per policy, regret and violations under every click model."""
     together = pooled(curves)
     models = list(dict.fromkeys(curve.model for curve in together))

@@ -16,7 +16,7 @@ from saferank.reporting.reading import Run
 from saferank.reporting.readings import WORDS
 from saferank.reporting.sections import Section
 from saferank.simulation.results import Result
-from saferank.table import DEFAULT, Cell, Table
+from saferank.table import DEFAULT, MarkedCell, TextTable
 
 REVERSED = " (candidates reversed)"
 
@@ -78,8 +78,8 @@ def sensitivity_section(
     return Section("sensitivity", title, [words], tables=tables, short="Sensitivity")
 
 
-def _table(title: str, rows: Sequence[Row], models: Sequence[str], key: str) -> Table:
-    def cells(effect: Effect | None, look: str) -> list[Cell]:
+def _table(title: str, rows: Sequence[Row], models: Sequence[str], key: str) -> TextTable:
+    def cells(effect: Effect | None, look: str) -> list[MarkedCell]:
         texts = ("not run", "", "", "")
         if effect is not None:
             texts = (
@@ -88,17 +88,21 @@ def _table(title: str, rows: Sequence[Row], models: Sequence[str], key: str) -> 
                 str(effect.end.violations),
                 effect.end.wrong_certificates,
             )
-        return [Cell(text, look) for text in texts]
+        return [MarkedCell(text, look) for text in texts]
 
     columns = ["algorithm", "variant", *["regret", "ratio", "violations", "wrong certificates"] * len(models)]
     looks = [DEFAULT if row.is_default else "" for row in rows]
     made = [
-        [Cell(row.policy, look), Cell(row.words, look), *(c for effect in row.effects for c in cells(effect, look))]
+        [
+            MarkedCell(row.policy, look),
+            MarkedCell(row.words, look),
+            *(c for effect in row.effects for c in cells(effect, look)),
+        ]
         for row, look in zip(rows, looks, strict=True)
     ]
     caption = f"{title[:1].upper()}{title[1:]}: at the last round, averaged over queries; ± one standard error."
     groups = [("", 2), *((model_name(model), 4) for model in models)]
-    return Table(f"Sensitivity: {title}", columns, made, caption, groups, names=2, key=key)
+    return TextTable(f"Sensitivity: {title}", columns, made, caption, groups, names=2, key=key)
 
 
 def variant_of(result: Result) -> Variant:

@@ -19,7 +19,7 @@ from saferank.reporting.reading import Run, read_run
 from saferank.reporting.sections import Section, Studio
 from saferank.simulation.model_study import Estimate, StudyLine, lines_of, made_for
 from saferank.simulation.results import Result
-from saferank.table import BEST, Cell, Row, Table, text_of
+from saferank.table import BEST, MarkedCell, Row, TextTable, text_of
 
 FILE = "model-study.json"
 _NOTHING = 1e-6
@@ -49,7 +49,7 @@ class ModelStudy:
         rule = self.rules.get(policy)
         return policy_name(policy) + (f" ({rule})" if rule else "")
 
-    def table(self, measure: str) -> Table:
+    def table(self, measure: str) -> TextTable:
         """By policy and click model means with both errors; those of the own click model are marked."""
         line = next(iter(self.lines.values()))
         size = f"{counted(line.queries, 'query', 'queries')} (standard error within queries, across queries)"
@@ -62,13 +62,13 @@ class ModelStudy:
             [self.name(p), *(self._cell(p, model, measure) for model in self.models)] for p in self.policies
         ]
         columns = ["algorithm", *map(model_name, self.models)]
-        return Table(f"When the model is wrong: {what}", columns, rows, caption, key=f"model-study-{measure}")
+        return TextTable(f"When the model is wrong: {what}", columns, rows, caption, key=f"model-study-{measure}")
 
-    def _cell(self, policy: str, model: str, measure: str) -> Cell:
+    def _cell(self, policy: str, model: str, measure: str) -> MarkedCell:
         line = self.lines.get((policy, model))
         if line is None:
-            return Cell("not run")
-        return Cell(in_words(getattr(line, measure)), BEST if line.role == "matching" else "")
+            return MarkedCell("not run")
+        return MarkedCell(in_words(getattr(line, measure)), BEST if line.role == "matching" else "")
 
 
 def model_study_section(study: ModelStudy | str, studio: Studio) -> Section:
@@ -94,7 +94,7 @@ def model_study_section(study: ModelStudy | str, studio: Studio) -> Section:
     return Section("model-study", title, [words], findings(study), drawing, tables, short="Wrong models")
 
 
-def _flat(table: Table) -> str:
+def _flat(table: TextTable) -> str:
     """A table in a sentence."""
     columns = [text_of(column) for column in table.columns[1:]]
     rows = [[text_of(cell) for cell in row] for row in table.rows]
@@ -203,7 +203,7 @@ def _set_in_words(name: str, pairs: "Sequence[StudyPair]") -> str:
     return f"{name}. Regret: {each}."
 
 
-def _set_table(name: str, pairs: "Sequence[StudyPair]", key: str) -> Table:
+def _set_table(name: str, pairs: "Sequence[StudyPair]", key: str) -> TextTable:
     first = pairs[0]
     size = f"{counted(first.queries, 'query', 'queries')}, {counted(first.repetitions, 'repetition')}"
     rules = f"{first.policy}, {first.rules[0]} beside {first.rules[1]}"
@@ -217,7 +217,9 @@ def _set_table(name: str, pairs: "Sequence[StudyPair]", key: str) -> Table:
     ]  # fmt: skip
     groups = [("", 1), ("regret", 3), ("wrong certificates", 2), ("violations a run", 2)]
     columns = ["click model", "paper", "anytime", "ratio", "paper", "anytime", "paper", "anytime"]
-    return Table(f"Study: {name}", columns, rows, f"{name}: {rules}; {size}; ± one standard error.", groups, key=key)
+    return TextTable(
+        f"Study: {name}", columns, rows, f"{name}: {rules}; {size}; ± one standard error.", groups, key=key
+    )
 
 
 def _finding(sets: "Mapping[str, Sequence[StudyPair]]") -> str:
