@@ -110,7 +110,8 @@ def look_of(cell: str | MarkedCell) -> str:
 
 
 def _numeric(number: bool, cell: str | MarkedCell = "") -> str:
-    words = " ".join(word for word in ("number" if number else "", look_of(cell)) if word)
+    look = look_of(cell) if look_of(cell) in (BEST, DEFAULT) else ""  # a verdict colours its words alone
+    words = " ".join(word for word in ("number" if number else "", look) if word)
     return f' class="{words}"' if words else ""
 
 
