@@ -17,7 +17,7 @@ BEST, DEFAULT = "best", "default"
 """Looks of cells: what is to be seen first, and what others are compared with."""
 
 
-class Cell(NamedTuple):
+class MarkedCell(NamedTuple):
     """A cell that is more than text."""
 
     text: str
@@ -26,11 +26,11 @@ class Cell(NamedTuple):
     detail: str = ""  # on a page below the text, in small type
 
 
-Row = Sequence[str | Cell]
+Row = Sequence[str | MarkedCell]
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """Rows of text below the names of their columns; a row of a single cell is the heading of those below it."""
 
     title: str
@@ -99,22 +99,23 @@ class Table:
         )
 
 
-def text_of(cell: str | Cell) -> str:
+def text_of(cell: str | MarkedCell) -> str:
     """The text of a cell."""
     return cell if isinstance(cell, str) else cell.text
 
 
-def look_of(cell: str | Cell) -> str:
+def look_of(cell: str | MarkedCell) -> str:
     """The look of a cell; empty for plain text."""
     return "" if isinstance(cell, str) else cell.look
 
 
-def _numeric(number: bool, cell: str | Cell = "") -> str:
-    words = " ".join(word for word in ("number" if number else "", look_of(cell)) if word)
+def _numeric(number: bool, cell: str | MarkedCell = "") -> str:
+    look = look_of(cell) if look_of(cell) in (BEST, DEFAULT) else ""  # a verdict colours its words alone
+    words = " ".join(word for word in ("number" if number else "", look) if word)
     return f' class="{words}"' if words else ""
 
 
-def _marked_up(cell: str | Cell) -> str:
+def _marked_up(cell: str | MarkedCell) -> str:
     if isinstance(cell, str):
         return escape(cell)
     text = escape(cell.text)

@@ -1,14 +1,14 @@
 """Tables: booktabs, one cell for every column, and names that cannot break out of their cell."""
 
 from saferank.reporting.pooling import endings_table, pooled
-from saferank.table import Cell, Table, escaped
+from saferank.table import MarkedCell, TextTable, escaped
 from tests.reporting.planted import curve
 
 EVIL = "\\end{tabular}\n% & $x_1^2$ #1 ~ 2:x <b>"
 
 
 def test_names_stay_text() -> None:
-    table = Table(f"about\n{EVIL}", [EVIL], [[EVIL]])
+    table = TextTable(f"about\n{EVIL}", [EVIL], [[EVIL]])
     text = table.latex()
     assert text.count("\n") == 8 and text.splitlines()[0].startswith("% about ")
     assert r"\textbackslash{}end\{tabular\} \% \& \$x\_1\textasciicircum{}2\$ \#1 \textasciitilde{} 2:x" in text
@@ -25,6 +25,6 @@ def test_groups_stand_above_their_columns_and_the_least_regret_is_bold() -> None
 
 
 def test_text_has_numbers_to_the_right_and_headings_of_rows() -> None:
-    table = Table("t", ["name", "n"], [["all"], ["a", "1"], [Cell("bb", detail="why"), "22"]])
+    table = TextTable("t", ["name", "n"], [["all"], ["a", "1"], [MarkedCell("bb", detail="why"), "22"]])
     assert table.text() == "name   n\nall\na      1\nbb    22"
     assert table.html().count('scope="rowgroup"') == 1

@@ -10,7 +10,7 @@ from saferank.reporting.reading import Run, read_run
 from saferank.reporting.report import report
 from saferank.reporting.study import ModelStudy, findings, model_study_of
 from saferank.simulation.results import Result
-from saferank.table import Cell
+from saferank.table import MarkedCell
 from tests.reporting.planted import curve, true_results, write
 
 ENDS = {
@@ -45,7 +45,7 @@ def test_it_is_told_in_sentences_that_the_lines_carry(tmp_path: Path) -> None:
 
 def test_the_table_has_both_errors_and_marks_the_own_model(tmp_path: Path) -> None:
     rows = the_study(tmp_path).table("regret").rows
-    assert rows[0] == ["PBM-UCB", Cell("50 (0.071, 0)", "best"), Cell("90 (0.071, 0)")]
+    assert rows[0] == ["PBM-UCB", MarkedCell("50 (0.071, 0)", "best"), MarkedCell("90 (0.071, 0)")]
 
 
 def test_the_file_that_is_named_comes_before_the_one_beside(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from saferank.reproduction.parts import (
     sensitivity_rules,
     special_queries,
     study_sets,
-    with_items,
 )
 from saferank.reproduction.protocol import PARTS, PROFILES, Protocol
 
@@ -110,12 +109,6 @@ def test_reversed_candidates_are_the_same_items_with_the_same_attraction(instanc
         assert turned.model.satisfaction.tolist()[5:] == instance.model.satisfaction.tolist()[:4:-1]
     if instance.model_name == "pbm":
         assert np.array_equal(turned.model.examination, instance.model.examination)
-
-
-def test_fewer_items_are_the_first_ones() -> None:
-    cut = with_items(INSTANCES[0], range(7))
-    assert cut.items == INSTANCES[0].items[:7]
-    assert cut.model.attraction.tolist() == INSTANCES[0].model.attraction.tolist()[:7]
 
 
 @pytest.mark.parametrize(

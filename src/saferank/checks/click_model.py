@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank._kernel import CompilationError, implemented, is_foreign, kernel, specialised, why_not_compiled
-from saferank.checks.contract import ContractError, Interpreter, blaming, require
+from saferank._kernel import implemented, is_foreign, kernel, specialised
+from saferank.checks.contract import Interpreter, blaming, called, require
 from saferank.checks.state import copied, same
 from saferank.click_models import click_model
 from saferank.click_models.shapes import FieldError, Shape, field_shapes
 from saferank.instances.embedded import MODELS, embedded_instances
-from saferank.plugins import place_of_problem
 from saferank.randomness import Words, shuffle_front, stream
 from saferank.verbs import Ints, Items, click, expected_clicks
 
@@ -105,16 +104,9 @@ def _check_pages(model: Any, n_positions: int, users: _Users) -> None:
 
 def _call(model: Any, verb: Callable[..., Any], *arguments: Any) -> Any:
     """What a verb returns; a failure is a ``ContractError`` with its line."""
-    name = type(model).__name__
-    try:
-        return verb(model, *arguments)
-    except CompilationError as problem:
-        raise ContractError(f"{verb.__name__}() of {name} does not compile: {why_not_compiled(problem)}") from problem
-    except Exception as problem:
-        failed = f"{verb.__name__}() of {name} fails on {len(arguments[0])} positions"
-        advice = "Compiled code checks no index: clicks and shown have one entry for each position."
-        sentence = f"{failed}: {type(problem).__name__}: {problem}. {advice}"
-        raise ContractError(sentence, place_of_problem(problem)) from problem
+    advice = " Compiled code checks no index: clicks and shown have one entry for each position."
+    sizes = f"on {len(arguments[0])} positions"
+    return called(type(model).__name__, sizes, lambda problem: advice, verb, model, *arguments)
 
 
 def _example_of(kind: type, name: str) -> Any:

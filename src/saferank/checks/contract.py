@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar, cast
 
-from saferank._kernel import JIT, implementation, is_verb, specialised
-from saferank.plugins import place_of
+from saferank._kernel import JIT, CompilationError, implementation, is_verb, specialised, why_not_compiled
+from saferank.plugins import place_of, place_of_problem
 
 
 class ContractError(AssertionError):
@@ -39,6 +39,17 @@ def blaming(part: object) -> Iterator[None]:
     except ContractError as problem:
         problem.place = problem.place or place_of(part)
         raise
+
+
+def called(who: str, sizes: str, advice: Callable[[Exception], str], verb: Callable[..., Any], *arguments: Any) -> Any:
+    """What a verb returns; a failure is a ``ContractError`` with its line and this advice."""
+    try:
+        return verb(*arguments)
+    except CompilationError as problem:
+        raise ContractError(f"{verb.__name__}() of {who} does not compile: {why_not_compiled(problem)}") from problem
+    except Exception as problem:
+        failed = f"{verb.__name__}() of {who} fails {sizes}: {type(problem).__name__}: {problem}."
+        raise ContractError(f"{failed}{advice(problem)}", place_of_problem(problem)) from problem
 
 
 F = TypeVar("F", bound=Callable[..., Any])

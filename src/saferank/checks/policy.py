@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank._kernel import JIT, CompilationError, implemented, is_foreign, why_not_compiled
-from saferank.checks.contract import ContractError, Interpreter, blaming, require
+from saferank._kernel import JIT, implemented, is_foreign
+from saferank.checks.contract import Interpreter, blaming, called, require
 from saferank.checks.state import (
     changed_fields,
     check_leader,
@@ -27,7 +27,7 @@ from saferank.checks.state import (
     started,
 )
 from saferank.click_models import CLICK_MODELS
-from saferank.plugins import home_of, place_of_problem
+from saferank.plugins import home_of
 from saferank.policies import PolicyKind, Setup, count_issued, freeze, has_room, make_room, policy_kind
 from saferank.randomness import Words, stream, uniform
 from saferank.safety import whole_allowance
@@ -213,17 +213,10 @@ class Trial:
         )
 
     def _call(self, verb: Any, state: Any, *arguments: Any) -> None:
-        try:
-            verb(self.policy, state, *arguments)
-        except CompilationError as problem:
-            raise ContractError(
-                f"{verb.__name__}() of {self.kind.name} does not compile: {why_not_compiled(problem)}"
-            ) from problem
-        except Exception as problem:
-            sizes = f"n_items={self.setup.n_items}, n_positions={self.setup.n_positions}"
-            what = f"{verb.__name__}() of {self.kind.name} fails with {sizes}, after {len(self.pages)} pages"
-            sentence = f"{what}: {type(problem).__name__}: {problem}.{self._advice(problem)}"
-            raise ContractError(sentence, place_of_problem(problem)) from problem
+        sizes = (
+            f"with n_items={self.setup.n_items}, n_positions={self.setup.n_positions}, after {len(self.pages)} pages"
+        )
+        called(self.kind.name, sizes, self._advice, verb, self.policy, state, *arguments)
 
     def _advice(self, problem: Exception) -> str:
         if not isinstance(problem, IndexError):

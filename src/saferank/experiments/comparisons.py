@@ -31,7 +31,7 @@ from saferank.experiments.frames import pandas_frame
 from saferank.reporting.numbers import Measured, counted, is_clear, plainly
 from saferank.simulation.results import Result
 from saferank.simulation.runs import MEASURES, Runs
-from saferank.table import Table
+from saferank.table import TextTable
 from saferank.verbs import Floats
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Comparison:
 
         return Scatter(self)
 
-    def table(self) -> Table:
+    def table(self) -> TextTable:
         """One row per click model and pair, as a table."""
         title = (
             f"{self.measure.replace('_', ' ')}: first policy minus second, same queries, same users; + = - counts "
@@ -90,9 +90,9 @@ class Comparison:
         columns = ["model", "first", "second", "± within", "± across", "+ = -", "p", "Holm"]
         rows = [[row["model"], row["a"], row["b"], *_cells(row)] for row in self.pairs.to_dicts()]
         models = list(dict.fromkeys(self.pairs["model"]))
-        return Table(title, columns, sorted(rows, key=lambda row: models.index(row[0])), names=3)
+        return TextTable(title, columns, sorted(rows, key=lambda row: models.index(row[0])), names=3)
 
-    def tail_table(self) -> Table:
+    def tail_table(self) -> TextTable:
         """One row per click model and policy: quantiles over all runs, and the worst one."""
         rows = [
             [
@@ -106,7 +106,7 @@ class Comparison:
         columns = ["model", "policy", "runs", *levels, "worst", "query and run"]
         models = list(dict.fromkeys(self.tails["model"]))
         rows = sorted(rows, key=lambda row: models.index(row[0]))
-        return Table(f"{self.measure.replace('_', ' ')} of single runs", columns, rows, names=2)
+        return TextTable(f"{self.measure.replace('_', ' ')} of single runs", columns, rows, names=2)
 
     def __repr__(self) -> str:
         lines: list[str] = []

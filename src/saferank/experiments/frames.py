@@ -11,12 +11,12 @@ import numpy as np
 from saferank.files import replacing
 from saferank.reporting.looks import policy_name
 from saferank.reporting.numbers import plainly
-from saferank.reporting.pooling import endings_table, final_regret, pooled, wrong_certificates
+from saferank.reporting.pooling import ending, endings_table, pooled
 from saferank.reporting.reading import differing_rules
 from saferank.reporting.runs import NAMES
 from saferank.simulation.results import Result
 from saferank.simulation.runs import MEASURES, Runs
-from saferank.table import Table
+from saferank.table import TextTable
 
 if TYPE_CHECKING:
     import pandas
@@ -128,23 +128,18 @@ def title(curves: Sequence[Result]) -> str:
     return f"after {curves[0].rounds[-1]:,} rounds, averaged over instances"
 
 
-def long_table(curves: Sequence[Result], headline: str = "") -> Table:
+def long_table(curves: Sequence[Result], headline: str = "") -> TextTable:
     """The ends of all curves for a screen or a notebook: one row per click model and policy."""
     columns = ["model", "policy", "regret", "violations a run", "wrong certificates"]
+    ends = [(each, ending(each)) for each in pooled(curves)]
     rows = [
-        [
-            each.model,
-            each.policy,
-            str(final_regret(each)),
-            plainly(float(each.violations[-1])),
-            wrong_certificates(each),
-        ]
-        for each in pooled(curves)
+        [each.model, each.policy, str(end.regret), plainly(end.violations.mean), end.wrong_certificates]
+        for each, end in ends
     ]
-    return Table(f"{headline}{title(curves)}", columns, rows, names=2)
+    return TextTable(f"{headline}{title(curves)}", columns, rows, names=2)
 
 
-def wide_table(curves: Sequence[Result]) -> Table:
+def wide_table(curves: Sequence[Result]) -> TextTable:
     """The ends of all curves for a paper: one row per policy, regret and violations under every click model."""
     together = pooled(curves)
     models = list(dict.fromkeys(curve.model for curve in together))

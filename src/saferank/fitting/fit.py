@@ -20,7 +20,7 @@ from saferank.logs.reading import sessions_of
 from saferank.logs.records import check_lengths
 from saferank.logs.tables.passes import pages_by_length
 from saferank.progress import MEGABYTES, Reporter, progress_of
-from saferank.table import Table
+from saferank.table import TextTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Fit:
             save_errors(beside, self.errors, f"standard errors, bootstrap of {self.replicates} replicates")
         return [out, beside]
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[TextTable]:
         """How far EM came, and how well the models foresee held-out pages where they were evaluated."""
         rows = [
             [
@@ -64,7 +64,7 @@ class Fit:
             ]
             for name, fitted in self.models.items()
         ]  # fmt: skip
-        estimation = Table("estimation", ["model", "iterations", "log-likelihood", "last change"], rows)
+        estimation = TextTable("estimation", ["model", "iterations", "log-likelihood", "last change"], rows)
         if not self.evaluations:
             return [estimation]
         best = max(self.evaluations, key=lambda name: self.evaluations[name].log_likelihood)
@@ -80,8 +80,8 @@ class Fit:
         columns = ["model", "log-likelihood a page", "perplexity", "impossible pages"]
         return [
             estimation,
-            Table(f"{self.held_out:,} held-out pages (* the best model)", columns, quality),
-            Table("perplexity by position", ["position", *self.evaluations], places),
+            TextTable(f"{self.held_out:,} held-out pages (* the best model)", columns, quality),
+            TextTable("perplexity by position", ["position", *self.evaluations], places),
         ]
 
     def __repr__(self) -> str:

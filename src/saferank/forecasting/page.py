@@ -11,7 +11,7 @@ from saferank.reporting.looks import model_name, policy_name
 from saferank.reporting.numbers import plainly
 from saferank.reporting.page import render
 from saferank.reporting.sections import Section, Studio
-from saferank.table import Table
+from saferank.table import TextTable
 
 if TYPE_CHECKING:
     from saferank.forecasting.outcome import Band, Forecast
@@ -68,7 +68,7 @@ def _summary(found: "Forecast") -> dict[str, str]:
     }
 
 
-def _policies(found: "Forecast") -> Table:
+def _policies(found: "Forecast") -> TextTable:
     base = found.production_clicks_a_day
     rows = [
         [
@@ -85,7 +85,7 @@ def _policies(found: "Forecast") -> Table:
         f"cost is the change of clicks over {DAYS} days on queries whose ranking is already right, within 1 %."
     )
     weeks = ["first week", "last week", "last week, %", f"all {DAYS} days"]
-    return Table("Policies", ["policy", *weeks, "worst page (query)", "cost if right"], rows, caption)
+    return TextTable("Policies", ["policy", *weeks, "worst page (query)", "cost if right"], rows, caption)
 
 
 def _clicks(band: "Band") -> str:
@@ -97,7 +97,7 @@ def _percent(band: "Band") -> str:
     return f"{estimate:+.1f} % ({low:+.1f} to {high:+.1f})"
 
 
-def _decided(found: "Forecast") -> Table:
+def _decided(found: "Forecast") -> TextTable:
     rows = []
     for policy in found.policies:
         counts = [policy.decided[days][fate] for days in DEADLINES for fate in FATES]
@@ -110,10 +110,10 @@ def _decided(found: "Forecast") -> Table:
         "Open: the others."
     )
     groups = [("", 1), *((f"{days} days", len(FATES)) for days in DEADLINES)]
-    return Table("Queries that decide", ["policy", *FATES * len(DEADLINES)], rows, caption, groups)
+    return TextTable("Queries that decide", ["policy", *FATES * len(DEADLINES)], rows, caption, groups)
 
 
-def _queries(found: "Forecast") -> Table:
+def _queries(found: "Forecast") -> TextTable:
     first = found.policies[0]
     rows = [
         [
@@ -127,17 +127,17 @@ def _queries(found: "Forecast") -> Table:
         "beyond production's, under the fitted model; a noisy fit shows more room than there is."
     )
     columns = ["query", "pages a day", "production's clicks a page", "room", "extra clicks a day, last week"]
-    return Table("Queries", columns, rows, caption)
+    return TextTable("Queries", columns, rows, caption)
 
 
-def _models(found: "Forecast") -> Table | None:
+def _models(found: "Forecast") -> TextTable | None:
     best_first = sorted(found.log_likelihoods.items(), key=lambda pair: -pair[1])
     caption = (
         "Click models on a quarter of the pages, which was held out: log-likelihood of a page. The best was taken. "
         "Models that hold some page for impossible are left out."
     )
     rows = [[model_name(name), f"{value:.4f}"] for name, value in best_first]
-    return Table("Click models", ["click model", "log-likelihood"], rows, caption) if rows else None
+    return TextTable("Click models", ["click model", "log-likelihood"], rows, caption) if rows else None
 
 
 def _figures(found: "Forecast", studio: Studio) -> list[Section]:

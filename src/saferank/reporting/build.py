@@ -21,7 +21,7 @@ from saferank.reporting.sensitivity import sensitivity_section
 from saferank.reporting.spread import by_query_section, clicks_section
 from saferank.reporting.study import model_study_of, model_study_section, study_section
 from saferank.reporting.summary import endings_section, paper_figures, sentences
-from saferank.table import Table
+from saferank.table import TextTable
 
 PAGE = "report.html"
 TITLE = "Exploration of unranked items in safe online learning to re-rank"
@@ -142,7 +142,7 @@ def _build(run: Run, out: Path, choices: Choices) -> Report:
     return made
 
 
-def _claims(claims: Sequence[Claim], not_run: Sequence[NotRun], fits: Mapping[str, ModelFit]) -> list[Table]:
+def _claims(claims: Sequence[Claim], not_run: Sequence[NotRun], fits: Mapping[str, ModelFit]) -> list[TextTable]:
     """The table of the paper's claims, then the same questions under other click models."""
     weak = {model: f"{fit.cells[1]} of pages impossible" for model, fit in fits.items() if fit.weakness}
     of_paper = [model for model in PAPER_MODELS if any(claim.model == model for claim in claims)]
@@ -165,7 +165,7 @@ def _subtitle(run: Run, place: Place, data: str) -> list[str]:
     ]
 
 
-def _written(tables: Sequence[Table], run: Run, studio: Studio) -> list[Path]:
+def _written(tables: Sequence[TextTable], run: Run, studio: Studio) -> list[Path]:
     """The tables as LaTeX beside the figures."""
     about = f", after {run.results[0].rounds[-1]:,} rounds, on {studio.data}"
     paths = {studio.out / FIGURES / f"{table.key}.tex": table for table in tables if table.key}

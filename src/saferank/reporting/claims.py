@@ -277,26 +277,9 @@ class Asked:
         return self.model in PAPER_MODELS
 
 
-@dataclass(frozen=True)
-class Claim(Asked):
+@dataclass(frozen=True, kw_only=True)
+class Claim(Judgement, Asked):
     """A claim under one click model, and what the results say about it."""
-
-    judgement: Judgement
-
-    @property
-    def verdict(self) -> Verdict:
-        """``holds``, ``does not hold`` or ``undecided``."""
-        return self.judgement.verdict
-
-    @property
-    def numbers(self) -> str:
-        """What was compared, with standard errors."""
-        return self.judgement.numbers
-
-    @property
-    def standard_errors(self) -> float | None:
-        """The difference in standard errors, positive in the direction of the claim."""
-        return self.judgement.standard_errors
 
 
 @dataclass(frozen=True)
@@ -330,7 +313,7 @@ def _answer(question: Question, model: str, place: Place | None) -> Claim | NotR
     if missing:
         return NotRun(question, model, f"there are no results of {' and '.join(missing)} under {model_name(model)}")
     found = [curve for curve in curves.values() if curve is not None]
-    return Claim(question, model, _JUDGES[question.says](*found))
+    return Claim(question=question, model=model, **vars(_JUDGES[question.says](*found)))
 
 
 _JUDGES: dict[str, Callable[..., Judgement]] = {

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 from saferank.reporting.looks import model_name, policy_name, shortened
 from saferank.reporting.numbers import counted, plainly
 from saferank.reporting.reading import Run
-from saferank.table import Table
+from saferank.table import TextTable
 
 _DIGITS = 12
 """Of a SHA-256, enough to tell files apart."""
@@ -126,7 +126,7 @@ def fits_of(run: Run) -> dict[str, ModelFit]:
     return {model: ModelFit(model, **each) for model, each in facts.items() if isinstance(each, Mapping)}
 
 
-def fits_table(fits: Mapping[str, ModelFit]) -> Table | None:
+def fits_table(fits: Mapping[str, ModelFit]) -> TextTable | None:
     """How the click models fit; None for results that do not say."""
     if not fits:
         return None
@@ -137,7 +137,7 @@ def fits_table(fits: Mapping[str, ModelFit]) -> Table | None:
     )
     columns = ["click model", "perplexity", "impossible pages", "attraction"]
     rows = [[model_name(model), *fit.cells] for model, fit in fits.items()]
-    return Table("How the click models fit", columns, rows, caption)
+    return TextTable("How the click models fit", columns, rows, caption)
 
 
 _TITLES = {
@@ -181,7 +181,7 @@ def what_was_run(run: Run) -> list[tuple[str, str]]:
     return rows + ([(str(name), in_words(value)) for name, value in machine.items()] if _is_object(machine) else [])
 
 
-def seconds_table(run: Run) -> Table | None:
+def seconds_table(run: Run) -> TextTable | None:
     """Seconds and share of every algorithm, the slowest first; None when it was not measured."""
     measured = run.reproduction.get("seconds_by_policy")
     known = measured.items() if _is_object(measured) else ()
@@ -191,7 +191,7 @@ def seconds_table(run: Run) -> Table | None:
         return None
     slowest_first = sorted(seconds.items(), key=lambda pair: -pair[1])
     rows = [[policy_name(name), f"{value:,.1f}", f"{value / total:.0%}"] for name, value in slowest_first]
-    return Table("Seconds by algorithm", ["algorithm", "seconds", "share"], rows)
+    return TextTable("Seconds by algorithm", ["algorithm", "seconds", "share"], rows)
 
 
 def in_words(value: object) -> str:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from saferank.reporting.figures.panels import colour_variable
 from saferank.reporting.looks import dark_colours, model_name
 from saferank.reporting.readings import in_short, in_standard_errors
-from saferank.table import Table
+from saferank.table import TextTable
 
 
 def render(template: str = "report.html", /, **content: Any) -> str:
@@ -25,7 +25,7 @@ def render(template: str = "report.html", /, **content: Any) -> str:
     return page.encode("utf-8", "replace").decode()
 
 
-def _table(table: Table) -> Markup:
+def _table(table: TextTable) -> Markup:
     return Markup(table.html())
 
 

@@ -10,13 +10,14 @@ the error of the average over *these* instances, not over queries in general.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from saferank.reporting.looks import model_name
 from saferank.reporting.numbers import Measured, freedom_of, plainly
 from saferank.simulation.results import Result
-from saferank.table import BEST, Cell, Table
+from saferank.table import BEST, MarkedCell, TextTable
 from saferank.verbs import Floats, Ints
 
 
@@ -99,9 +100,18 @@ def final_violations(curve: Pooled) -> Measured:
     return Measured(float(curve.violations[-1]), stderr, curve.violations_freedom)
 
 
-def wrong_certificates(curve: Pooled) -> str:
-    """Certificates a run that were wrong; a dash for policies without any."""
-    return "-" if curve.wrong_certificates is None else plainly(float(curve.wrong_certificates[-1]))
+class Ending(NamedTuple):
+    """The last checkpoint of a curve."""
+
+    regret: Measured
+    violations: Measured  # a run
+    wrong_certificates: str  # a run; a dash for policies without certificates
+
+
+def ending(curve: Pooled) -> Ending:
+    """Where a curve ended."""
+    wrong = "-" if curve.wrong_certificates is None else plainly(float(curve.wrong_certificates[-1]))
+    return Ending(final_regret(curve), final_violations(curve), wrong)
 
 
 def least(curves: Iterable[Pooled]) -> Pooled | None:
@@ -112,17 +122,20 @@ def least(curves: Iterable[Pooled]) -> Pooled | None:
 def endings_table(
     curves: Sequence[Pooled], policies: Iterable[str], models: Sequence[str], name: Callable[[str], str], title: str,
     key: str = "endings", caption: str = "",
-) -> Table:  # fmt: skip
+) -> TextTable:  # fmt: skip
     """Every policy by this name, with its regret and violations under every click model; the least regret is marked."""
     ends = {(curve.policy, curve.model): curve for curve in curves}
     best = {model: least([curve for curve in curves if curve.model == model]) for model in models}
 
-    def cells(policy: str, model: str) -> list[str | Cell]:
+    def cells(policy: str, model: str) -> list[str | MarkedCell]:
         curve = ends.get((policy, model))
         if curve is None:
             return ["-", "-"]
-        return [Cell(str(final_regret(curve)), BEST if curve is best[model] else ""), str(final_violations(curve))]
+        return [
+            MarkedCell(str(final_regret(curve)), BEST if curve is best[model] else ""),
+            str(final_violations(curve)),
+        ]
 
     rows = [[name(policy), *(cell for model in models for cell in cells(policy, model))] for policy in policies]
     columns = ["policy", *["regret", "violations"] * len(models)]
-    return Table(title, columns, rows, caption, [("", 1), *((model_name(model), 2) for model in models)], key=key)
+    return TextTable(title, columns, rows, caption, [("", 1), *((model_name(model), 2) for model in models)], key=key)

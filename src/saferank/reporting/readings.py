@@ -24,7 +24,7 @@ from saferank.reporting.looks import model_name, policy_name
 from saferank.reporting.numbers import Measured, ratio
 from saferank.reporting.pooling import final_regret, pooled
 from saferank.simulation.results import Result
-from saferank.table import Cell, Row, Table
+from saferank.table import MarkedCell, Row, TextTable
 
 WORDS = {
     "all-candidates": "candidates: all unranked items, beaten ones too",
@@ -113,9 +113,9 @@ def _shares(ours: Claim, places: Mapping[str, Place], other: Claim) -> list[tupl
     """Empty for claims that compare with no other policy."""
     question, model, place = ours.question, ours.model, places[ours.question.place]
     than = None if question.than is None else place.curve(question.than, model)
-    if than is None or ours.judgement.of is None or other.judgement.of is None:
+    if than is None or ours.of is None or other.of is None:
         return []
-    named = [("under our reading", ours.judgement.of), ("under the other reading", other.judgement.of)]
+    named = [("under our reading", ours.of), ("under the other reading", other.of)]
     best = place.curve("kl-ucb-br", model)
     if best is not None and question.who != "kl-ucb-br":
         named.append((policy_name("kl-ucb-br"), final_regret(best)))
@@ -149,7 +149,7 @@ def claims_table(
     models: Sequence[str],
     not_run: Sequence[NotRun] = (),
     weak: Mapping[str, str] | None = None,
-) -> Table:
+) -> TextTable:
     """Every claim with its verdict under these click models, by place; places without any claim are left out.
 
     ``weak`` is what stands below the name of a click model that does not fit.
@@ -157,24 +157,24 @@ def claims_table(
     why = {(each.question, each.model): f"not run: {each.reason}" for each in not_run}
     found = {(claim.question, claim.model): claim for claim in claims if claim.model in models}
 
-    def cell(question: Question, model: str) -> Cell:
+    def cell(question: Question, model: str) -> MarkedCell:
         claim = found.get((question, model))
         if claim is None:
             only = ", ".join(map(model_name, question.models or ()))
             without = f"claimed under {only} only" if only else "not run"
-            return Cell("-", detail=why.get((question, model), without))
+            return MarkedCell("-", detail=why.get((question, model), without))
         difference = claim.standard_errors
         noisy = difference is not None and 0 < abs(difference) < _WITHOUT_NOISE
-        return Cell(claim.verdict, LOOKS[claim.verdict], f"({difference:,.1f})" if noisy else "", claim.numbers)
+        return MarkedCell(claim.verdict, LOOKS[claim.verdict], f"({difference:,.1f})" if noisy else "", claim.numbers)
 
     rows: list[Row] = []
     for place, phrase in PHRASES.items():
         questions = dict.fromkeys(question for question, _ in found if question.place == place)
         rows += [[f"{phrase[:1].upper()}{phrase[1:]}"]] if questions else []
         rows += [[question.text, *(cell(question, model) for model in models)] for question in questions]
-    columns: Row = ["claim", *(Cell(model_name(model), detail=(weak or {}).get(model, "")) for model in models)]
+    columns: Row = ["claim", *(MarkedCell(model_name(model), detail=(weak or {}).get(model, "")) for model in models)]
     title = "The paper's claims; in brackets the difference in standard errors"
-    return Table(title, columns, rows, names=len(columns), key="claims")
+    return TextTable(title, columns, rows, names=len(columns), key="claims")
 
 
 def headline(claims: Sequence[Claim], data: str, not_run: int = 0) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from matplotlib.figure import Figure
 
 from saferank.reporting.figures.panels import USUAL, FigureOptions, inline_svg, write_formats
-from saferank.table import Table
+from saferank.table import TextTable
 
 FIGURES = "figures"
 
@@ -42,7 +42,7 @@ class Section:
     words: Sequence[str] = ()
     points: Sequence[str] = ()
     drawing: Drawing | None = None
-    tables: Sequence[Table] = ()
+    tables: Sequence[TextTable] = ()
     left_out: str = ""
     short: str = ""  # in the list of sections; empty: the title
 

@@ -6,16 +6,17 @@ behind an instance is another order for ties, and any rule other than the run's 
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from saferank.reporting.claims import ALL, PHRASES, Place
 from saferank.reporting.looks import model_name, policy_name
 from saferank.reporting.numbers import Measured, counted, ratio
-from saferank.reporting.pooling import final_regret, final_violations, pooled, wrong_certificates
+from saferank.reporting.pooling import Ending, ending, final_regret, pooled
 from saferank.reporting.reading import Run
 from saferank.reporting.readings import WORDS
 from saferank.reporting.sections import Section
 from saferank.simulation.results import Result
-from saferank.table import DEFAULT, Cell, Table
+from saferank.table import DEFAULT, MarkedCell, TextTable
 
 REVERSED = " (candidates reversed)"
 
@@ -39,14 +40,11 @@ class Variant:
         return "; ".join(changes)
 
 
-@dataclass(frozen=True)
-class Effect:
-    """A variant under one click model."""
+class Effect(NamedTuple):
+    """A variant under one click model: where it ended, and its regret as a share of the default's."""
 
-    regret: Measured
+    end: Ending
     ratio: Measured | None
-    violations: Measured
-    wrong_certificates: str
 
 
 @dataclass(frozen=True)
@@ -80,22 +78,31 @@ def sensitivity_section(
     return Section("sensitivity", title, [words], tables=tables, short="Sensitivity")
 
 
-def _table(title: str, rows: Sequence[Row], models: Sequence[str], key: str) -> Table:
-    def cells(effect: Effect | None, look: str) -> list[Cell]:
+def _table(title: str, rows: Sequence[Row], models: Sequence[str], key: str) -> TextTable:
+    def cells(effect: Effect | None, look: str) -> list[MarkedCell]:
         texts = ("not run", "", "", "")
         if effect is not None:
-            texts = (str(effect.regret), str(effect.ratio or ""), str(effect.violations), effect.wrong_certificates)
-        return [Cell(text, look) for text in texts]
+            texts = (
+                str(effect.end.regret),
+                str(effect.ratio or ""),
+                str(effect.end.violations),
+                effect.end.wrong_certificates,
+            )
+        return [MarkedCell(text, look) for text in texts]
 
     columns = ["algorithm", "variant", *["regret", "ratio", "violations", "wrong certificates"] * len(models)]
     looks = [DEFAULT if row.is_default else "" for row in rows]
     made = [
-        [Cell(row.policy, look), Cell(row.words, look), *(c for effect in row.effects for c in cells(effect, look))]
+        [
+            MarkedCell(row.policy, look),
+            MarkedCell(row.words, look),
+            *(c for effect in row.effects for c in cells(effect, look)),
+        ]
         for row, look in zip(rows, looks, strict=True)
     ]
     caption = f"{title[:1].upper()}{title[1:]}: at the last round, averaged over queries; ± one standard error."
     groups = [("", 2), *((model_name(model), 4) for model in models)]
-    return Table(f"Sensitivity: {title}", columns, made, caption, groups, names=2, key=key)
+    return TextTable(f"Sensitivity: {title}", columns, made, caption, groups, names=2, key=key)
 
 
 def variant_of(result: Result) -> Variant:
@@ -156,7 +163,7 @@ def _effect(variant: Variant, default: Variant, model: str, run: Run, main: Sequ
     if variant != default and own.keys() <= usual.keys():
         (base,) = pooled([usual[query] for query in own])
         compared = ratio(final_regret(curve), final_regret(base)) if curve.rounds[-1] == base.rounds[-1] else None
-    return Effect(final_regret(curve), compared, final_violations(curve), wrong_certificates(curve))
+    return Effect(ending(curve), compared)
 
 
 def _query(result: Result) -> str:

@@ -25,7 +25,7 @@ from saferank.reporting.runs import Key, measure_of
 from saferank.reporting.sections import Section, Studio
 from saferank.simulation.results import Result
 from saferank.simulation.runs import Runs
-from saferank.table import Table
+from saferank.table import TextTable
 from saferank.verbs import Ints
 
 _NOTHING = 1e-6
@@ -178,7 +178,7 @@ def by_query_section(run: Run, runs: Mapping[Key, Runs] | str, studio: Studio) -
     return Section("by-query", title, [words], drawing=drawing, tables=[_by_query_table(found, runs)])
 
 
-def _by_query_table(found: Mapping[str, Sequence[Spread]], runs: Mapping[Key, Runs] | str) -> Table:
+def _by_query_table(found: Mapping[str, Sequence[Spread]], runs: Mapping[Key, Runs] | str) -> TextTable:
     original = policy_name(ORIGINAL)
     single = "" if all(each.judged for own in found.values() for each in own) else "; a single repetition does not tell"
     last = f"Single runs are left out: {runs}" if isinstance(runs, str) else "The last columns are about single runs."
@@ -201,7 +201,7 @@ def _by_query_table(found: Mapping[str, Sequence[Spread]], runs: Mapping[Key, Ru
         for model, own in found.items()
         for each in own
     ]
-    return Table("Query by query", columns, rows, caption, names=2, key="by-query")
+    return TextTable("Query by query", columns, rows, caption, names=2, key="by-query")
 
 
 def _in_one_breath(model: str, spreads: Sequence[Spread]) -> str:
@@ -233,7 +233,7 @@ def clicks_section(runs: Mapping[Key, Runs] | str, models: Sequence[str], polici
         "Below 1 is a loss."
     )
     caption = "Expected clicks relative to the original ranking's: mean over all runs and queries (lowest run)."
-    table = Table(title, ["model", "policy", "worst page", *pages], rows, caption, names=2, key="clicks")
+    table = TextTable(title, ["model", "policy", "worst page", *pages], rows, caption, names=2, key="clicks")
     return Section("clicks", title, [words], tables=[table], short="Clicks")
 
 

@@ -14,12 +14,12 @@ from saferank.reporting.data import data_of
 from saferank.reporting.figures.study import model_study_figure, study_figure
 from saferank.reporting.looks import model_name, policy_name
 from saferank.reporting.numbers import Measured, counted, listed, ratio
-from saferank.reporting.pooling import final_regret, final_violations, pooled, wrong_certificates
+from saferank.reporting.pooling import Ending, ending, pooled
 from saferank.reporting.reading import Run, read_run
 from saferank.reporting.sections import Section, Studio
 from saferank.simulation.model_study import Estimate, StudyLine, lines_of, made_for
 from saferank.simulation.results import Result
-from saferank.table import BEST, Cell, Row, Table, text_of
+from saferank.table import BEST, MarkedCell, Row, TextTable, text_of
 
 FILE = "model-study.json"
 _NOTHING = 1e-6
@@ -49,7 +49,7 @@ class ModelStudy:
         rule = self.rules.get(policy)
         return policy_name(policy) + (f" ({rule})" if rule else "")
 
-    def table(self, measure: str) -> Table:
+    def table(self, measure: str) -> TextTable:
         """By policy and click model means with both errors; those of the own click model are marked."""
         line = next(iter(self.lines.values()))
         size = f"{counted(line.queries, 'query', 'queries')} (standard error within queries, across queries)"
@@ -62,13 +62,13 @@ class ModelStudy:
             [self.name(p), *(self._cell(p, model, measure) for model in self.models)] for p in self.policies
         ]
         columns = ["algorithm", *map(model_name, self.models)]
-        return Table(f"When the model is wrong: {what}", columns, rows, caption, key=f"model-study-{measure}")
+        return TextTable(f"When the model is wrong: {what}", columns, rows, caption, key=f"model-study-{measure}")
 
-    def _cell(self, policy: str, model: str, measure: str) -> Cell:
+    def _cell(self, policy: str, model: str, measure: str) -> MarkedCell:
         line = self.lines.get((policy, model))
         if line is None:
-            return Cell("not run")
-        return Cell(in_words(getattr(line, measure)), BEST if line.role == "matching" else "")
+            return MarkedCell("not run")
+        return MarkedCell(in_words(getattr(line, measure)), BEST if line.role == "matching" else "")
 
 
 def model_study_section(study: ModelStudy | str, studio: Studio) -> Section:
@@ -94,7 +94,7 @@ def model_study_section(study: ModelStudy | str, studio: Studio) -> Section:
     return Section("model-study", title, [words], findings(study), drawing, tables, short="Wrong models")
 
 
-def _flat(table: Table) -> str:
+def _flat(table: TextTable) -> str:
     """A table in a sentence."""
     columns = [text_of(column) for column in table.columns[1:]]
     rows = [[text_of(cell) for cell in row] for row in table.rows]
@@ -203,10 +203,10 @@ def _set_in_words(name: str, pairs: "Sequence[StudyPair]") -> str:
     return f"{name}. Regret: {each}."
 
 
-def _set_table(name: str, pairs: "Sequence[StudyPair]", key: str) -> Table:
+def _set_table(name: str, pairs: "Sequence[StudyPair]", key: str) -> TextTable:
     first = pairs[0]
     size = f"{counted(first.queries, 'query', 'queries')}, {counted(first.repetitions, 'repetition')}"
-    rules = f"{first.policy}, {first.paper.rule} beside {first.anytime.rule}"
+    rules = f"{first.policy}, {first.rules[0]} beside {first.rules[1]}"
     rows = [
         [
             pair.model, str(pair.paper.regret), str(pair.anytime.regret), str(pair.ratio or "-"),
@@ -217,7 +217,9 @@ def _set_table(name: str, pairs: "Sequence[StudyPair]", key: str) -> Table:
     ]  # fmt: skip
     groups = [("", 1), ("regret", 3), ("wrong certificates", 2), ("violations a run", 2)]
     columns = ["click model", "paper", "anytime", "ratio", "paper", "anytime", "paper", "anytime"]
-    return Table(f"Study: {name}", columns, rows, f"{name}: {rules}; {size}; ± one standard error.", groups, key=key)
+    return TextTable(
+        f"Study: {name}", columns, rows, f"{name}: {rules}; {size}; ± one standard error.", groups, key=key
+    )
 
 
 def _finding(sets: "Mapping[str, Sequence[StudyPair]]") -> str:
@@ -238,16 +240,6 @@ def _finding(sets: "Mapping[str, Sequence[StudyPair]]") -> str:
 
 
 @dataclass(frozen=True)
-class StudyOutcome:
-    """The results of one rule."""
-
-    rule: str
-    regret: Measured
-    violations: Measured
-    wrong_certificates: str
-
-
-@dataclass(frozen=True)
 class StudyPair:
     """Both rules, for one policy under one click model, on the same queries."""
 
@@ -256,13 +248,14 @@ class StudyPair:
     queries: int
     repetitions: int
     rounds: int
-    paper: StudyOutcome
-    anytime: StudyOutcome
+    rules: tuple[str, str]  # the paper's and the anytime one
+    paper: Ending
+    anytime: Ending
 
     @property
     def same_level(self) -> bool:
         """True when as much is proved of either rule."""
-        levels = [_level(outcome.rule, self.rounds) for outcome in (self.paper, self.anytime)]
+        levels = [_level(rule, self.rounds) for rule in self.rules]
         return None not in levels and math.isclose(levels[0] or 0.0, levels[1] or 0.0, rel_tol=1e-9)
 
     @property
@@ -303,8 +296,8 @@ def _pair(results: list[Result]) -> StudyPair | None:
         len(paper),
         first.repetitions,
         first.rounds[-1],
-        _outcome(paper),
-        _outcome(anytime),
+        (first.rule or "", anytime[0].rule or ""),
+        *(ending(*pooled(of_rule)) for of_rule in (paper, anytime)),
     )
 
 
@@ -323,9 +316,3 @@ def _level(rule: str, rounds: int) -> float | None:
     except ValueError:
         return None
     return min(1.0, rounds * level**2) if kind == "paper" else level
-
-
-def _outcome(results: list[Result]) -> StudyOutcome:
-    (curve,) = pooled(results)
-    ends = final_regret(curve), final_violations(curve), wrong_certificates(curve)
-    return StudyOutcome(results[0].rule or "", *ends)

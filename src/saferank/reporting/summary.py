@@ -23,7 +23,7 @@ from saferank.reporting.reading import Run
 from saferank.reporting.sections import Section, Studio
 from saferank.reporting.sensitivity import REVERSED
 from saferank.simulation.results import Result
-from saferank.table import Table
+from saferank.table import TextTable
 
 
 def sentences(run: Run, place: Place) -> list[tuple[str, str]]:
@@ -177,13 +177,13 @@ def endings_section(run: Run, place: Place, sensitivity: Run | str) -> Section:
     return Section("endings", "Where every algorithm ended", differ, tables=[main, *tables], short="Endings")
 
 
-def one_rule(main: Run, companion: Run | str) -> list[Table]:
+def one_rule(main: Run, companion: Run | str) -> list[TextTable]:
     """All curves at one rule, as far as the sensitivity runs have them."""
     others = [] if isinstance(companion, str) else [r for r in companion.results if not r.instance.endswith(REVERSED)]
     return [table for rule in dict.fromkeys(main.rules.values()) if (table := _at_rule(rule, main, others))]
 
 
-def _at_rule(rule: str, main: Run, others: Sequence[Result]) -> Table | None:
+def _at_rule(rule: str, main: Run, others: Sequence[Result]) -> TextTable | None:
     """None where no other policy was played with this rule than in the main results."""
     own = {p: [r for r in main.results if r.policy == p] for p in main.policies if main.rules.get(p, rule) == rule}
     moved = {p: [r for r in others if (r.policy, r.rule) == (p, rule)] for p in main.policies if p not in own}

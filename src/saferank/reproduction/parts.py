@@ -177,18 +177,10 @@ def _study(protocol: Protocol, sets: Mapping[str, Sequence[Instance]]) -> list[C
     return [cell for plan in plans for cell in cells_of(instances, plan)]
 
 
-def with_items(instance: Instance, chosen: Sequence[int]) -> Instance:
-    """The instance with these of its items, in this order."""
-    places, hints = list(chosen), declared(type(instance.model))
-    fields: dict[str, Any] = {
-        name: getattr(instance.model, name)[places] for name, hint in hints.items() if hint == PerItem
-    }
-    items = tuple(instance.items[place] for place in places)
-    return replace(instance, model=instance.model._replace(**fields), items=items)
-
-
 def candidates_reversed(instance: Instance, n_positions: int) -> Instance:
     """The instance with its unranked items in the opposite order."""
-    n_items = len(instance.items)
-    turned = with_items(instance, [*range(n_positions), *range(n_items - 1, n_positions - 1, -1)])
-    return replace(turned, id=instance.id + REVERSED)
+    model, n_items = instance.model, len(instance.items)
+    places = [*range(n_positions), *range(n_items - 1, n_positions - 1, -1)]
+    fields = {name: getattr(model, name)[places] for name, hint in declared(type(model)).items() if hint == PerItem}
+    items = tuple(instance.items[place] for place in places)
+    return replace(instance, id=instance.id + REVERSED, model=model._replace(**fields), items=items)

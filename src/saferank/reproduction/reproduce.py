@@ -115,7 +115,7 @@ def reproduce(
 
 
 def _written(sessions: Any, out: Path) -> Path:
-    """The file of sessions that were given as a frame or a list; kept beside the results, as a synthetic log is."""
+    """The file of sessions that were given as a frame or a list; it stays beside the results, as a log does."""
     from saferank.files import write_atomically
     from saferank.logs.reading import sessions_of
 

@@ -18,7 +18,7 @@ from saferank.experiments.frames import labelled, long_table
 from saferank.experiments.sources import in_words
 from saferank.reporting.claims import HOLDS, Claim, NotRun
 from saferank.reporting.readings import claims_table, headline, in_standard_errors
-from saferank.table import Cell, Table, text_of
+from saferank.table import MarkedCell, TextTable, text_of
 
 if TYPE_CHECKING:
     from saferank.experiments.comparisons import Comparison
@@ -38,7 +38,7 @@ _COLOURS = {"holds": "green", "fails": "bold red", "open": "yellow"}
 _NO_FIGURE = "no figure without matplotlib; to get it: pip install 'saferank[report]'"
 
 
-def drawn(table: Table) -> rich.table.Table:
+def drawn(table: TextTable) -> rich.table.Table:
     """A table for the screen: names of policies in lines, numbers to the right, a rule where the first name changes."""
     many, all_names = len(table.columns) >= _MANY, table.names == len(table.columns)
     looks: dict[str, Any] = {"padding": (0, 1, 0, 0), "pad_edge": False} if many else {}
@@ -59,7 +59,7 @@ def drawn(table: Table) -> rich.table.Table:
     return made
 
 
-def _cell(cell: str | Cell, width: int) -> str:
+def _cell(cell: str | MarkedCell, width: int) -> str:
     if isinstance(cell, str):
         return escape(in_lines(cell, width) if width else cell)
     colour = _COLOURS.get(cell.look)
@@ -121,19 +121,19 @@ def show_timings(timings: "Sequence[Timing]", speed_up: "SpeedUp") -> None:
     typer.echo(f"{speed_up.jobs} jobs are {speed_up.factor:.2f} times as fast as one")
 
 
-def timing_table(timings: "Sequence[Timing]", title: str, unit: str) -> Table:
+def timing_table(timings: "Sequence[Timing]", title: str, unit: str) -> TextTable:
     """One row per policy, one column per click model; ``unit`` is what a cell shows: ns or multiples."""
     models = dict.fromkeys(timing.model for timing in timings)
     cells: dict[str, list[str]] = {}
     for each in timings:
         text = f"{each.nanoseconds:.0f}" if unit == "ns" else f"{each.multiple:.1f}x"
         cells.setdefault(each.policy, []).append(text)
-    return Table(title, ["policy", *models], [[policy, *row] for policy, row in cells.items()])
+    return TextTable(title, ["policy", *models], [[policy, *row] for policy, row in cells.items()])
 
 
 def show_names(title: str, lines: Mapping[str, str]) -> None:
     """Print what there is to choose from, each with a line about it."""
-    STDOUT.print(drawn(Table(title, ["", ""], [[name, line] for name, line in lines.items()], names=2)))
+    STDOUT.print(drawn(TextTable(title, ["", ""], [[name, line] for name, line in lines.items()], names=2)))
 
 
 def show_comparisons(found: "Comparison", provenance: dict[str, Any]) -> None:
@@ -194,7 +194,7 @@ def show_forecast(found: "Forecast", files: Sequence[Path]) -> None:
         typer.echo(file)
 
 
-def forecast_table(found: "Forecast") -> Table:
+def forecast_table(found: "Forecast") -> TextTable:
     """One row for each policy."""
     from saferank.forecasting.playing import CHANGED, CONFIRMED
     from saferank.forecasting.worlds import DEADLINES
@@ -210,7 +210,7 @@ def forecast_table(found: "Forecast") -> Table:
         weeks = [_band(policy.weeks[week]) for week in (0, -1)]
         counts = "/".join(f"{number:.0f}" for number in decided)
         rows.append([policy.policy, *weeks, counts, f"{policy.worst_page:.3f}", cost])
-    return Table(title, columns, rows)
+    return TextTable(title, columns, rows)
 
 
 def _band(band: "Band") -> str:
@@ -234,7 +234,7 @@ def show_summary(summary: "LogSummary") -> None:
     rows.append(["pages without a click", f"{summary.abandonment:.2%}"])
     both = enumerate(zip(summary.shown_by_position, summary.clicks_by_position, strict=True), 1)
     places = [[str(k), f"{shown:,}", f"{clicked:,}", f"{clicked / shown:.4f}"] for k, (shown, clicked) in both]
-    STDOUT.print(drawn(Table(f"{summary.source} ({summary.format})", ["what", "number"], rows)))
-    STDOUT.print(drawn(Table("by position", ["position", "pages", "clicks", "clicks a page"], places, names=0)))
+    STDOUT.print(drawn(TextTable(f"{summary.source} ({summary.format})", ["what", "number"], rows)))
+    STDOUT.print(drawn(TextTable("by position", ["position", "pages", "clicks", "clicks a page"], places, names=0)))
     for bad in summary.bad_lines:
         typer.echo(f"bad lines: {bad}")

@@ -11,9 +11,10 @@ from matplotlib.ticker import EngFormatter, FuncFormatter
 from saferank.reporting.figures.panels import USUAL, FigureOptions, arranged, drawing, tidy
 from saferank.reporting.looks import FAINT, INK, looks_of, model_name, shortened
 from saferank.reporting.numbers import Measured
+from saferank.reporting.pooling import Ending
 
 if TYPE_CHECKING:
-    from saferank.reporting.study import ModelStudy, StudyOutcome, StudyPair
+    from saferank.reporting.study import ModelStudy, StudyPair
 
 _PAPER, _ANYTIME = looks_of([])["original"], looks_of([])["kl-ucb-br"]
 _ERRORS = 2.0
@@ -50,7 +51,7 @@ def _draw_set(panel: Axes, pairs: "Sequence[StudyPair]") -> None:
     tidy(panel, "x", rows=True)
 
 
-def _draw_point(panel: Axes, row: int, outcome: "StudyOutcome", *, filled: bool) -> None:
+def _draw_point(panel: Axes, row: int, outcome: Ending, *, filled: bool) -> None:
     look = _ANYTIME if filled else _PAPER
     width = None if outcome.regret.stderr is None else _ERRORS * outcome.regret.stderr
     panel.errorbar(
