@@ -29,7 +29,7 @@ class EffectQueries:
 
     @while_available
     async def effect(self, tenant: str, name: str | None) -> EffectView:
-        """One context, since it was opened or switched on again after a stop of the guardrail; or (None) a whole tenant.
+        """One context, since it was opened or switched on again after a stop of the guardrail; or (None) a tenant.
 
         The sums of all contexts are added, so contexts without a difference add up to none.
         """
