@@ -2,6 +2,6 @@
 
     http -> engine -> commands | queries -> protocol -> knowledge -> store
 
-``interface`` is the only door between HTTP and the rest, ``wire`` holds what goes through it. ``import-linter`` keeps
+``engine`` is the only door between HTTP and the rest, ``wire`` holds what goes through it. ``import-linter`` keeps
 the arrows.
 """

@@ -18,12 +18,12 @@ from saferank.service.knowledge.warm_up import warm_up
 from saferank.service.protocol.server import Server
 from saferank.service.queries.audit import Audit
 from saferank.service.queries.counters import counters
-from saferank.service.queries.effect import EffectQueries, Shadow
+from saferank.service.queries.effect import EffectQueries
 from saferank.service.queries.overview import Overview
 from saferank.service.queries.summary import Summary
 from saferank.service.settings import Settings, is_shared
 from saferank.service.wire.calls import SettingsCall, TrafficCall
-from saferank.service.wire.views import ContextView, EffectView, ShadowView, TrafficView
+from saferank.service.wire.views import ContextView, TrafficView
 from saferank.store.contract import EVERYBODY, Store
 from saferank.store.opening import open_store
 
@@ -45,7 +45,7 @@ class Engine:
     def __init__(self, settings: Settings, store: Store, clock: Clock, name: str | None = None) -> None:
         self.server = server = Server(settings, store, clock, name)
         self._operations, self._overview = Operations(server), Overview(server)
-        self._effect, self._shadow, audit = EffectQueries(server), Shadow(server), Audit(server)
+        effects, audit = EffectQueries(server), Audit(server)
         self.stop, self.now = server.stop, server.now
         # the loops, one step each
         self.beat, self.follow, self.flush = server.heart.attempt, server.follower.follow, server.writer.flush
@@ -57,8 +57,9 @@ class Engine:
         self.forgetting = Forgetting(server)
         self.forget = self.forgetting.ask
         # readers
-        self.overview = Summary(server, self._effect).overview
+        self.overview = Summary(server, effects).overview
         self.contexts, self.context = self._overview.contexts, self._overview.context
+        self.effect, self.shadow = effects.effect, effects.shadow
         self.leader_at, self.changes = audit.leader_at, audit.changes
         self.impression, self.export, self.export_bounds = audit.impression, audit.export, audit.export_bounds
 
@@ -95,14 +96,6 @@ class Engine:
         """Set the share of a tenant's visitors whose pages the policy may choose."""
         await self._operations.set_traffic(tenant, call)
         return self.server.traffic(tenant)
-
-    async def effect(self, tenant: str, name: str | None) -> EffectView:
-        """Served pages beside the holdout, in one context or (None) in all of the tenant."""
-        return await (self._effect.everything(tenant) if name is None else self._effect.context(tenant, name))
-
-    async def shadow(self, tenant: str, name: str | None) -> ShadowView:
-        """What shadow pages tell, of one context or (None) of all."""
-        return await (self._shadow.everywhere(tenant) if name is None else self._shadow.context(tenant, name))
 
     def counters(self) -> Mapping[str, float | Mapping[str, float]]:
         """What the metrics page shows."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from saferank.service.clock import Clock
 from saferank.service.json_logs import log
-from saferank.service.knowledge.arms import ARMS, ComparedArms, compared_arms
+from saferank.service.knowledge.arms import ARMS, ComparedArms, ShadowCounts, compared_arms
 from saferank.service.knowledge.evidence import PairProgress
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.publications import read_head, terms_in
@@ -47,6 +47,7 @@ class Standing(NamedTuple):
     alarms: int
     operation: int  # operations of the context up to this one are in it
     compared: ComparedArms  # served pages beside the holdout
+    shadow: ShadowCounts = ShadowCounts()
     terms: Terms | None = None  # that a reset gave it; None: those of its row
 
     @property
@@ -97,7 +98,7 @@ class Standings:
         fold = context.fold
         return standing._replace(
             tallies=fold.tallies, version=fold.version, changed_at=fold.changed_at, operation=fold.operation,
-            compared=fold.compared, terms=fold.terms,
+            compared=fold.compared, shadow=fold.shadow, terms=fold.terms,
         )  # fmt: skip
 
     async def _look(self) -> None:
@@ -152,6 +153,7 @@ def standing_of(publication: Publication) -> Standing:
         alarms=sum(head["alarms"].values()),
         operation=publication.operation,
         compared=compared_arms(head["compared"]),
+        shadow=ShadowCounts(*head["shadow"]),
         terms=terms_in(head),
     )
 

@@ -13,14 +13,12 @@ from saferank.service.knowledge.arms import (
     tenant_guardrail,
     total,
 )
-from saferank.service.knowledge.publications import read_head
 from saferank.service.protocol.guard import EFFECT_ERROR, Whole, guarded_whole, whole_of
 from saferank.service.protocol.server import Server, while_available
 from saferank.service.protocol.standings import Compared
 from saferank.service.protocol.switches import Switch
 from saferank.service.wire.views import ArmView, ClickBoundsView, EffectView, GuardrailView, IntervalView, ShadowView
 from saferank.statistics.effect import ArmComparison, Guardrail, Interval, difference, relative_difference
-from saferank.store.contract import ContextRow
 
 
 class EffectQueries:
@@ -29,24 +27,32 @@ class EffectQueries:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def context(self, tenant: str, name: str) -> EffectView:
-        """One context, since it was opened or switched on again after a stop of the guardrail."""
-        server, context = self._server, await self._server.known_context(tenant, name)
-        settings, compared = server.settings, context.fold.compared
+    @while_available
+    async def effect(self, tenant: str, name: str | None) -> EffectView:
+        """One context, since it was opened or switched on again after a stop of the guardrail; or (None) a tenant.
+
+        The sums of all contexts are added, so contexts without a difference add up to none.
+        """
+        server = self._server
+        if name is None:
+            return self.over(tenant, await server.standings.of_tenant(tenant))
+        context = await server.known_context(tenant, name)
+        compared, drop = (
+            context.fold.compared,
+            server.switches.guardrail(context.number, server.settings.guardrail_drop),
+        )
         pending = server.switches.restarts(context.row, context.fold.operation)
-        outcomes = NO_PAGES if pending else compared.now
-        rule = None
-        drop = server.switches.guardrail(context.number, settings.guardrail_drop)
-        if drop:
-            rule = context_guardrail(drop, context.number, compared.most)
+        whole = Whole(NO_PAGES if pending else compared.now, compared.most, Balance() if pending else compared.balance)
+        rule = context_guardrail(drop, context.number, compared.most) if drop else None
         switch, share = server.switches.switch(tenant, context.number), server.holdout_share(context.number)
-        whole = Whole(outcomes, compared.most, Balance() if pending else compared.balance)
         return self._view(whole, rule, switch, share)
 
     @while_available
-    async def everything(self, tenant: str) -> EffectView:
-        """All contexts of a tenant together: their sums are added, so contexts without a difference add up to none."""
-        return self.over(tenant, await self._server.standings.of_tenant(tenant))
+    async def shadow(self, tenant: str, name: str | None) -> ShadowView:
+        """What closed shadow pages counted: of a context, or (None) of all of a tenant."""
+        if name is not None:
+            return shadow_view((await self._server.known_context(tenant, name)).fold.shadow)
+        return shadow_view(total(one.shadow for _, one in await self._server.standings.of_tenant(tenant)))
 
     def over(self, tenant: str, contexts: Compared) -> EffectView:
         """These contexts of a tenant together."""
@@ -118,31 +124,6 @@ def _guardrail(rule: Guardrail, clicks: ArmComparison, switch: Switch | None) ->
 
 
 # --- how far the policy's pages are from production's, and what is known of their clicks, without showing them ---
-
-
-class Shadow:
-    """Reads what closed shadow pages counted."""
-
-    def __init__(self, server: Server) -> None:
-        self._server = server
-
-    async def context(self, tenant: str, name: str) -> ShadowView:
-        """The shadow pages of a context."""
-        return shadow_view((await self._server.known_context(tenant, name)).fold.shadow)
-
-    @while_available
-    async def everywhere(self, tenant: str) -> ShadowView:
-        """The shadow pages of all contexts of a tenant."""
-        rows = [row for row in await self._server.store.contexts() if row.tenant == tenant]
-        return shadow_view(total([await self._counts(row) for row in rows]))
-
-    async def _counts(self, row: ContextRow) -> ShadowCounts:
-        """From the head of its publication, unless it is in memory."""
-        context = self._server.contexts.numbered(row.id)
-        if context is not None:
-            return context.fold.shadow
-        publication = await self._server.store.publication(row.id)
-        return ShadowCounts() if publication is None else ShadowCounts(*read_head(publication.body)["shadow"])
 
 
 def shadow_view(counts: ShadowCounts) -> ShadowView:
