@@ -5,15 +5,17 @@
 A call has 40 items (20 ranked, 20 candidates), k = 10, a session of its own; one base ranking in twenty differs from
 the usual one of its context. Half of the calls come after something was learnt. Processor time is that of the whole
 server process, its writer thread included, so other work on the machine changes it little; latencies are not looked at
-here (``service_load.py`` does).
+here (``service_load.py`` does). Beside it stands a bare server that sends the same calls back (``echo.py``).
 """
 
 import argparse
 import asyncio
 import cProfile
 import json
+import os
 import pstats
 import random
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -136,6 +138,16 @@ async def over_http(options: argparse.Namespace, service: ServiceProcess) -> Non
     print(f"over HTTP, all in: rank {rank:.0f} us, feedback {feedback:.0f} us of the server; {stalls.sentence()}")
 
 
+async def echoed(options: argparse.Namespace, echo: ServiceProcess) -> None:
+    """A server that does nothing with rank calls."""
+    calls, connections = Calls(options.contexts), Connections(lambda: echo.port, WORKERS)
+    await ask(connections, calls, 500)
+    before = echo.usage()
+    await ask(connections, calls, options.calls)
+    connections.close()
+    print(f"a bare server that sends them back: {1e6 * _seconds(before, echo.usage()) / options.calls:.0f} us")
+
+
 class Stalls:
     """How far the event loop of a server was behind, from its metrics page."""
 
@@ -183,6 +195,7 @@ def main() -> None:
     parser.add_argument("--no-http", action="store_true")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])  # for echo.py
     print(machine())
     for policy in options.policy or ["safe-draw", "kl-ucb-br"]:
         options.policy = policy
@@ -193,6 +206,10 @@ def main() -> None:
                 with ServiceProcess(Path(name), **settings_of(options)) as service:
                     asyncio.run(over_http(options, service))
                     service.stop()
+                echo = ServiceProcess(Path(name))
+                echo.program = ["echo"]
+                with echo:
+                    asyncio.run(echoed(options, echo))
 
 
 if __name__ == "__main__":
