@@ -2,6 +2,7 @@
 ``src/saferank/_inner_code.py`` is the one file to look at.
 """
 
+import gc
 from typing import Any, NamedTuple
 
 import numba
@@ -102,6 +103,24 @@ def test_a_function_compiled_by_numba_itself_may_call_kernels_and_verbs() -> Non
 
     compiled: Any = numba.njit
     assert compiled(foreign)(NUMBERS, SQUARE) == 18.0
+
+
+def test_garbage_is_collected_as_usual_after_a_compilation() -> None:
+    """It is rarely collected while numba works; also when that fails."""
+
+    @kernel
+    def collected_at(number: float) -> float:
+        return _product(number)
+
+    @kernel
+    def not_compiled(number: float) -> float:
+        return number.nothing  # type: ignore[attr-defined, no-any-return]
+
+    usual = gc.get_threshold()
+    assert collected_at(1.0) == 2.0 and gc.get_threshold() == usual
+    with pytest.raises(CompilationError):
+        not_compiled(1.0)
+    assert gc.get_threshold() == usual
 
 
 def test_a_verb_without_a_case_is_named() -> None:

@@ -153,13 +153,13 @@ def _mark_of(part: str) -> Path | None:
 
 
 def mark_compiled(part: str) -> None:
-    """Note in the cache that this part of the package has been compiled."""
+    """Note in the cache that this part of the package was compiled."""
     if mark := _mark_of(part):
         mark.touch()
 
 
 def is_compiled(part: str) -> bool:
-    """True when this part of the package was compiled and noted, for this source and this kind of CPU."""
+    """True when this part of the package was marked, for this source and this kind of CPU."""
     mark = _mark_of(part)
     return mark is not None and mark.exists()
 
@@ -219,9 +219,7 @@ def _keep_plugins_out(cache: Any) -> None:
 
 def kernel(function: F) -> F:
     """Compile ``function`` on first use (interpreted when numba is disabled)."""
-    if not JIT or hasattr(function, "py_func"):
-        return function
-    return cast(F, _compiled(function, _digest_for(function)))
+    return _kernel_of(function)
 
 
 def seldom(function: F) -> F:
@@ -230,9 +228,13 @@ def seldom(function: F) -> F:
     For work that most rounds do not need: the call costs more, and the code of a loop stays small. A loop into which
     everything is copied takes minutes to compile.
     """
+    return _kernel_of(function, forceinline=False)
+
+
+def _kernel_of(function: F, **changed: bool) -> F:
     if not JIT or hasattr(function, "py_func"):
         return function
-    return cast(F, _compiled(function, _digest_for(function), forceinline=False))
+    return cast(F, _compiled(function, _digest_for(function), **changed))
 
 
 _CASES: dict[Callable[..., Any], dict[type, Callable[..., Any]]] = {}

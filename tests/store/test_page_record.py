@@ -8,18 +8,20 @@ import pytest
 
 from saferank.policies.safe_draw.draw import TARGET
 from saferank.store.page_record import NO_LAW, DamagedRecordError, Law, PageRecord, glance, unpacked
+from tests.store.laws import drawn_law
 
+GROUPS, WEIGHTS = (bytes([0, 0, 2, 2]), bytes([1, 2, 3, 4])), (1.0, 0.1, 0.3, 2e-300)
 DRAWN = PageRecord(
     impression=bytes(range(16)), tenant="t", context="shelf / ä", policy="safe-draw", form="LargeState", arm=0,
     knowledge=3, round=2**41 + 12, window_ms=1_800_000, k=3, visitor=b"12345678", catalogue=b"d" * 16, coins=b"c" * 32,
-    row=("a", "ö", "c", "x"), law=Law(bytes([0, 0, 2, 2]), bytes([1, 2, 3, 4]), (1.0, 0.1, 0.3, 2e-300), (2, 1, 8, 4)),
+    row=("a", "ö", "c", "x"), law=drawn_law(*GROUPS, WEIGHTS, (2, 1, 8, 4)),
     challenger=3, request_id="request ü", share=0.1, source=b"87654321",
 )  # fmt: skip
 PAIRS = DRAWN._replace(policy="kl-ucb-br", form="KlUcbBrState", law=Law(bytes([0, 1, 1, 3]), bytes([1, 3, 3, 4])))
 PRODUCTION = DRAWN._replace(
     row=(), instead=("p", "q", "r"), law=NO_LAW, challenger=None, visitor=b"", request_id=None, source=b""
 )
-RENEWING = DRAWN._replace(law=DRAWN.law._replace(exchanges=(2 | TARGET, 1, 8, 4 | TARGET)))
+RENEWING = DRAWN._replace(law=drawn_law(*GROUPS, WEIGHTS, (2 | TARGET, 1, 8, 4 | TARGET)))
 SHADOW = PAIRS._replace(arm=3, instead=("p", "q", "r"))
 
 
@@ -66,10 +68,10 @@ def test_any_flipped_byte_and_any_cut_is_found(record: PageRecord) -> None:
         Law(bytes([0, 0, 2, 9]), bytes([1, 2, 3, 4])),
         Law(bytes([0, 0, 2, 2]), bytes([1, 2, 3, 200])),
         Law(bytes([0, 0, 2, 2]), bytes([0, 2, 3, 4])),
-        Law(bytes(4), bytes([4] * 4), (1.0, float("nan"), 1.0, 1.0), (0,) * 4),
-        Law(bytes(4), bytes([4] * 4), (1.0, -1.0, 1.0, 1.0), (0,) * 4),
-        Law(bytes(4), bytes([4] * 4), (1.0,) * 4, (0, 0, 0, 1 << 4)),
-        Law(bytes(4), bytes([4] * 4), (1.0,) * 4, (TARGET, 0, 0, 0)),
+        drawn_law(bytes(4), bytes([4] * 4), (1.0, float("nan"), 1.0, 1.0), (0,) * 4),
+        drawn_law(bytes(4), bytes([4] * 4), (1.0, -1.0, 1.0, 1.0), (0,) * 4),
+        drawn_law(bytes(4), bytes([4] * 4), (1.0,) * 4, (0, 0, 0, 1 << 4)),
+        drawn_law(bytes(4), bytes([4] * 4), (1.0,) * 4, (TARGET, 0, 0, 0)),
     ],
 )
 def test_a_record_with_places_that_it_does_not_have_is_refused_even_with_its_checksum(law: Law) -> None:

@@ -7,15 +7,16 @@ import zlib
 import numpy as np
 import pytest
 
-from saferank.store.page_record import DamagedRecordError, Law, PageRecord, glance, unpacked
+from saferank.store.page_record import DamagedRecordError, PageRecord, glance, unpacked
 from saferank.store.record_columns import CONTEXT, FORM, POLICY, TENANT, RecordColumns
+from tests.store.laws import drawn_law
 from tests.store.test_page_record import DRAWN, PAIRS, PRODUCTION, RENEWING, SHADOW
 
 BASED = DRAWN._replace(base=("c", "absent", "a"))
 AS_PRODUCTION = PAIRS._replace(base=PAIRS.row[:3], visitor=b"", source=b"")
 WIDE = PAIRS._replace(
     row=tuple(f"i{number}" for number in range(70)),
-    law=Law(bytes(range(70)), bytes(range(1, 71)), (1.0,) * 70, (1 << 63,) * 70),
+    law=drawn_law(bytes(range(70)), bytes(range(1, 71)), (1.0,) * 70, (1 << 63,) * 70),
 )
 RECORDS = [DRAWN, PAIRS, PRODUCTION, RENEWING, SHADOW, BASED, AS_PRODUCTION, WIDE]
 NAMES = {name: number for number, name in enumerate(("a", "ö", "c", "x", "p", "q", "absent"))}

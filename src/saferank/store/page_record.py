@@ -22,18 +22,23 @@ ID_SIZE = TIME_BYTES + RANDOM_BYTES
 VISITOR_SIZE, SOURCE_SIZE, COINS_SIZE, DIGEST_SIZE, SERVER_SIZE = 8, 8, 32, 16, 8
 
 FORMAT = 3
-_HEAD = struct.Struct("<BBB16sIQIBBB8sId8s16s32s")
-_SHARE, _CHECKSUM = struct.Struct("<d"), struct.Struct("<I")
+HEAD = (
+    ("format", "u1"), ("arm", "u1"), ("flags", "u1"), ("impression", "V16"), ("knowledge", "<u4"), ("round", "<u8"),
+    ("window_ms", "<u4"), ("k", "u1"), ("places", "u1"), ("challenger", "u1"), ("server", "V8"), ("number", "<u4"),
+    ("share", "<f8"), ("visitor", "V8"), ("catalogue", "V16"), ("coins", "V32"),
+)  # fmt: skip
+"""Names and types of the fields that every record begins with, as numpy writes them."""
+_CODES = {"u1": "B", "<u4": "I", "<u8": "Q", "<f8": "d"}
+_HEAD = struct.Struct("<" + "".join([_CODES.get(kind) or f"{kind[1:]}s" for _, kind in HEAD]))
+_CHECKSUM = struct.Struct("<I")
 CHECKSUM_SIZE = _CHECKSUM.size
 WHOLE = 0x2144DF1C
 """The CRC-32 of any bytes with their own CRC-32 behind them."""
 VISITOR, DRAWN, BASE, SOURCE = 1, 2, 4, 8
 NOBODY = 0xFF
 TARGET_BIT = 62  # TARGET of policies/safe_draw/draw.py
-_SHARE_AT, _VISITOR_AT, _CATALOGUE_AT = (_HEAD.size - behind for behind in (64, 56, 48))
-CATALOGUE_PLACE = _CATALOGUE_AT + 1
+CATALOGUE_PLACE = _HEAD.size - COINS_SIZE - DIGEST_SIZE + 1
 """Where the digest of the catalogue begins in a packed record, as SQL counts."""
-_KNOWLEDGE_AT, _WINDOW_AT, _SHOWN_AT = 19, 31, 35
 
 
 class DamagedRecordError(ValueError):
@@ -45,13 +50,22 @@ class Law(NamedTuple):
 
     start: bytes  # by place: the first place of its group
     end: bytes  # by place: one past the last place of its group
-    weight: tuple[float, ...] = ()  # by place, of a page that was drawn item by item
-    exchanges: tuple[int, ...] = ()  # by place: bits of the places with which the draw could have exchanged it
+    draw: bytes = b""  # of a page that was drawn item by item: weights and exchanges, 8 bytes each
 
     @property
     def drawn(self) -> bool:
         """True when the page was drawn from weights."""
-        return bool(self.weight)
+        return bool(self.draw)
+
+    @property
+    def weight(self) -> tuple[float, ...]:
+        """By place, of a page that was drawn."""
+        return struct.unpack_from(f"<{len(self.draw) // 16}d", self.draw)
+
+    @property
+    def exchanges(self) -> tuple[int, ...]:
+        """By place, of a page that was drawn: bits of the places with which the draw could have exchanged it."""
+        return struct.unpack_from(f"<{len(self.draw) // 16}Q", self.draw, len(self.draw) // 2)
 
 
 NO_LAW = Law(b"", b"")
@@ -119,11 +133,10 @@ class PageRecord(NamedTuple):
             NOBODY if self.challenger is None else self.challenger, self.server, self.number, self.share, self.visitor,
             self.catalogue, self.coins,
         )  # fmt: skip
-        draw = struct.pack(f"<{places}d{places}Q", *law.weight, *law.exchanges) if law.drawn else b""
         at, absent = _places_of(self.base, self.row)
         names = (*self.row, *absent, *self.instead)
         texts = (self.tenant, self.context, self.policy, self.form, self.request_id or "", *names)
-        body = b"".join((head, self.source, law.start, law.end, draw, at, "\0".join(texts).encode("utf-8")))
+        body = b"".join((head, self.source, law.start, law.end, law.draw, at, "\0".join(texts).encode("utf-8")))
         return body + _CHECKSUM.pack(zlib.crc32(body))
 
 
@@ -178,11 +191,8 @@ def _read(data: bytes) -> PageRecord:
     source = _source(data)
     at = _HEAD.size + len(source) + 2 * places
     start, end = data[at - 2 * places : at - places], data[at - places : at]
-    weight: tuple[float, ...] = ()
-    exchanges: tuple[int, ...] = ()
-    if flags & DRAWN:
-        numbers = struct.unpack_from(f"<{places}d{places}Q", data, at)
-        weight, exchanges, at = numbers[:places], numbers[places:], at + 16 * places
+    draw = data[at : at + 16 * places] if flags & DRAWN else b""
+    at += len(draw)
     based = data[at : at + k] if flags & BASE else b""
     at += len(based)
     tenant, context, policy, form, request_id, *names = data[at : -_CHECKSUM.size].decode("utf-8").split("\0")
@@ -190,7 +200,7 @@ def _read(data: bytes) -> PageRecord:
     return PageRecord(
         impression=impression, tenant=tenant, context=context, policy=policy, form=form, arm=arm, knowledge=knowledge,
         round=round_, window_ms=window_ms, k=k, visitor=visitor if flags & VISITOR else b"", catalogue=catalogue,
-        coins=coins, row=tuple(names[:places]), instead=tuple(names[behind:]), law=Law(start, end, weight, exchanges),
+        coins=coins, row=tuple(names[:places]), instead=tuple(names[behind:]), law=Law(start, end, draw),
         challenger=None if challenger == NOBODY else challenger, request_id=request_id or None,
         base=tuple([names[place] for place in based]), server=server, number=number, share=share,
         source=source,
@@ -227,13 +237,14 @@ def _draw_fits(law: Law, places: int) -> bool:
     """
     if not law.drawn:
         return True
-    if not (isfinite(sum(law.weight)) and min(law.weight) >= 0.0):  # a sum with NaN is NaN, whatever the order
+    weight, exchanges = law.weight, law.exchanges
+    if not (isfinite(sum(weight)) and min(weight) >= 0.0):  # a sum with NaN is NaN, whatever the order
         return False
-    everything = functools.reduce(or_, law.exchanges)
+    everything = functools.reduce(or_, exchanges)
     if places > TARGET_BIT:
         return everything >> places == 0
     target = everything >> TARGET_BIT & 1
-    marked = sum(exchange >> TARGET_BIT for exchange in law.exchanges) if target else 0
+    marked = sum(exchange >> TARGET_BIT for exchange in exchanges) if target else 0
     return (everything & ~(1 << TARGET_BIT)) >> places == 0 and marked == 2 * target
 
 
@@ -252,17 +263,9 @@ class Glance(NamedTuple):
 
 def glance(data: bytes) -> Glance:
     """A quick look at packed bytes that are known to be a record: a start reads a million."""
-    flags = data[2]
-    return Glance(
-        data[1],
-        int.from_bytes(data[_KNOWLEDGE_AT : _KNOWLEDGE_AT + 4], "little"),
-        int.from_bytes(data[_WINDOW_AT : _WINDOW_AT + 4], "little"),
-        data[_SHOWN_AT],
-        data[_VISITOR_AT : _VISITOR_AT + VISITOR_SIZE] if flags & VISITOR else b"",
-        data[_CATALOGUE_AT : _CATALOGUE_AT + DIGEST_SIZE],
-        _SHARE.unpack_from(data, _SHARE_AT)[0],
-        _source(data),
-    )
+    _, arm, flags, _, knowledge, _, window_ms, k, *_, share, visitor, catalogue, _ = _HEAD.unpack_from(data)
+    known = visitor if flags & VISITOR else b""
+    return Glance(arm, knowledge, window_ms, k, known, catalogue, share, _source(data))
 
 
 def first_id(issued_at: int) -> bytes:

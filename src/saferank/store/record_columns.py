@@ -19,6 +19,7 @@ from saferank.store.page_record import (
     CHECKSUM_SIZE,
     DRAWN,
     FORMAT,
+    HEAD,
     ID_SIZE,
     NOBODY,
     SOURCE,
@@ -34,12 +35,7 @@ Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Selection = slice | Numbers | Flags
 
-_HEAD = np.dtype([
-    ("format", "u1"), ("arm", "u1"), ("flags", "u1"), ("impression", "V16"), ("knowledge", "<u4"), ("round", "<u8"),
-    ("window_ms", "<u4"), ("k", "u1"), ("places", "u1"), ("challenger", "u1"), ("server", "V8"), ("number", "<u4"),
-    ("share", "<f8"), ("visitor", "V8"), ("catalogue", "V16"), ("coins", "V32"),
-])  # fmt: skip
-"""As ``_HEAD`` of page_record.py."""
+_HEAD = np.dtype(list(HEAD))
 
 TENANT, CONTEXT, POLICY, FORM, _REQUEST = range(5)
 """The texts before the names of items."""

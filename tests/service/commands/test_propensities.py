@@ -7,6 +7,7 @@ import pytest
 
 from saferank.service.commands.serving import first_place_chances
 from saferank.store.page_record import NO_LAW, TARGET_BIT, Law, PageRecord
+from tests.store.laws import drawn_law
 
 EVERYTHING = PageRecord(
     impression=bytes(16), tenant="t", context="c", policy="p", form="", arm=0, knowledge=1, round=1, window_ms=1, k=2,
@@ -25,7 +26,7 @@ def likelihood(page: tuple[str, ...]) -> float:
 
 
 def drawn(exchanges: int) -> PageRecord:
-    law = Law(bytes(4), bytes([4] * 4), tuple(WEIGHTS.values()), (exchanges, 0, 0, 0))
+    law = drawn_law(bytes(4), bytes([4] * 4), tuple(WEIGHTS.values()), (exchanges, 0, 0, 0))
     return EVERYTHING._replace(law=law)
 
 
@@ -52,14 +53,14 @@ def test_of_a_page_that_renews_a_certificate_they_are_those_of_its_law() -> None
         return 0.88 * likelihood(page) + 0.12 * likelihood(exchanged)
 
     marks = 1 << TARGET_BIT
-    law = Law(bytes(4), bytes([4] * 4), tuple(WEIGHTS.values()), (0b1110, marks, marks, 0))
+    law = drawn_law(bytes(4), bytes([4] * 4), tuple(WEIGHTS.values()), (0b1110, marks, marks, 0))
     pages = [("a", "b"), ("b", "a"), ("x", "b"), ("y", "b")]
     total = math.fsum(map(renewed, pages))
     assert first_place_chances(EVERYTHING._replace(law=law)) == pytest.approx([renewed(page) / total for page in pages])
 
 
 def test_another_group_cannot_be_first() -> None:
-    law = Law(bytes([0, 1, 0, 1]), bytes([3, 4, 3, 4]), (1.0, 5.0, 0.5, 5.0), (0b1110, 0, 0, 0))
+    law = drawn_law(bytes([0, 1, 0, 1]), bytes([3, 4, 3, 4]), (1.0, 5.0, 0.5, 5.0), (0b1110, 0, 0, 0))
     assert first_place_chances(EVERYTHING._replace(law=law)) == pytest.approx([2 / 3, 0, 1 / 3, 0])
 
 

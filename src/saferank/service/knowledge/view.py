@@ -124,10 +124,8 @@ def sources(knowledge: Knowledge) -> tuple[Certified, ...]:
 
 def _law(impression: Impression, places: int) -> Law:
     start, end = impression.start[:places].astype(np.uint8), impression.end[:places].astype(np.uint8)
-    if not impression.frozen[0]:
-        return Law(start.tobytes(), end.tobytes())
-    exchanges: list[int] = impression.exchanges[:places].astype(np.uint64).tolist()
-    return Law(start.tobytes(), end.tobytes(), tuple(impression.weight[:places].tolist()), tuple(exchanges))
+    draw = (impression.weight[:places], impression.exchanges[:places]) if impression.frozen[0] else ()
+    return Law(start.tobytes(), end.tobytes(), b"".join([column.tobytes() for column in draw]))
 
 
 def _copied_learner(learner: Learner) -> Learner:

@@ -8,7 +8,8 @@ import pytest
 
 from saferank.service.knowledge.lessons import Laid, Lesson, Lessons, as_pages
 from saferank.service.knowledge.visitors import OrderWatch, chance_of_order
-from saferank.store.page_record import Law, PageRecord
+from saferank.store.page_record import PageRecord
+from tests.store.laws import drawn_law
 
 K, ITEMS = 5, "abcdefgh"
 WEIGHTS = dict(zip(ITEMS, (4.0, 3.0, 2.0, 2.0, 1.0, 1.0, 0.5, 0.5), strict=True))
@@ -37,7 +38,7 @@ def cascade(dice: random.Random, row: tuple[str, ...]) -> int:
 
 def lesson(dice: random.Random, row: tuple[str, ...], clicks: int) -> Lesson:
     exchanges = tuple(ALL & ~(1 << place) if place < K else 0 for place in range(len(row)))
-    law = Law(bytes(len(row)), bytes([len(row)] * len(row)), tuple(WEIGHTS[item] for item in row), exchanges)
+    law = drawn_law(bytes(len(row)), bytes([len(row)] * len(row)), tuple(WEIGHTS[item] for item in row), exchanges)
     record = PageRecord(
         impression=dice.randbytes(16), tenant="t", context="c", policy="safe-draw", form="form", arm=0, knowledge=1,
         round=1, window_ms=1000, k=K, visitor=b"", catalogue=bytes(16), coins=bytes(32), row=row, law=law,

@@ -12,6 +12,7 @@ from saferank.service.knowledge.publications import comparable, pack, restored
 from saferank.service.knowledge.votes import VisitorComparisons, Votes, marks_of
 from saferank.store.contract import PageRow, Publication
 from saferank.store.page_record import Law, PageRecord
+from tests.store.laws import drawn_law
 
 WINDOW, START = 1000, 1_000_000
 FAITHFUL, WINDOWS = 200, 100
@@ -160,7 +161,7 @@ def test_drawn_pages_lose_the_exchanges_that_are_known() -> None:
     terms = Terms("safe-draw", "anytime:1e-5", WINDOW, 0, START)
     fold = Fold.opened(1, terms, 2, bytes(16), (["a", "b", "c"], []))
     form = fold.knowledge[2].form
-    law = Law(bytes(3), bytes([3] * 3), (1.0,) * 3, (0b110, 0b101, 0))
+    law = drawn_law(bytes(3), bytes([3] * 3), (1.0,) * 3, (0b110, 0b101, 0))
     for at, row, clicks in ((0, "abc", 0b01), (1, "bac", 0b01), (2, "cab", 0b10)):
         page = recorded(START + at * WINDOW, b"visitor1", tuple(row), clicks, form=form, policy="safe-draw", law=law)
         fold.fold([page], START + at * WINDOW)
