@@ -22,11 +22,21 @@ _SERVICE = """
 from saferank.service.knowledge.warm_up import warm_up
 warm_up("safe-draw", "anytime:1e-5")
 """
+_RANKER = """
+import saferank
+ranker = saferank.Ranker("safe-draw", original=list("abcde"), candidates=list("fghij"), rule="anytime:1e-5", seed=1)
+ranker.feedback(ranker.rank(), ["a"])
+"""
+_PEAK = """
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+"""The kernel counts a child's peak from before its program was loaded, so the process says it itself."""
 CASES = {
     "import": "import saferank.policies, saferank.simulation",
     "kl-ucb-br": _SIMULATE.format(policy="kl-ucb-br", lifetime=None),
     "safe-draw": _SIMULATE.format(policy="safe-draw", lifetime=None),
     "safe-draw with a lifetime": _SIMULATE.format(policy="safe-draw", lifetime=100_000),
+    "a Ranker with safe-draw": _RANKER,
     "service": _SERVICE,
 }
 
@@ -34,12 +44,15 @@ CASES = {
 def cost_of(code: str, cache: str) -> tuple[float, float, float]:
     """CPU seconds, wall seconds and MB of a process that runs this code with this cache."""
     started = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "NUMBA_CACHE_DIR": cache})
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)  # or Popen would wait for it again
+    environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+    with subprocess.Popen([sys.executable, "-c", code + _PEAK], env=environment, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        said = process.stdout.read().split()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)  # or Popen would wait for it again
     if process.returncode:
         raise SystemExit(f"the process ended with {process.returncode}")
-    return used.ru_utime + used.ru_stime, time.perf_counter() - started, used.ru_maxrss / 1024
+    return used.ru_utime + used.ru_stime, time.perf_counter() - started, int(said[-1]) / 1024
 
 
 def main() -> None:
