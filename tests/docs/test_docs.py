@@ -81,7 +81,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
 def test_functions_and_files_named_in_tables_exist(page: Path) -> None:
     """A page that names a function or file in backticks must not outlive it; the changelog says what was removed."""
-    folders = ROOT / "src", ROOT / "clients"
+    folders = ROOT / "src", ROOT / "clients", ROOT / "benchmarks"
     source = "\n".join(path.read_text(encoding="utf-8") for folder in folders for path in folder.rglob("*.py"))
     named = re.findall(r"`(_?[a-z]+(?:_[a-z]+)+)`", page.read_text(encoding="utf-8"))
     assert [name for name in named if name not in source and name != "saferank_client"] == []

@@ -1,15 +1,15 @@
 """safe-draw, written from the words of docs/algorithms/safe-draw-to-the-letter.md by somebody who had seen no code of it.
 
 The page's own program had been taken out. What the words left open then (the eight stakes, the test of the Gamma
-numbers, the end of an interval, that every alarm ends a plan) the page says now. Kept as it was written.
+numbers, the end of an interval, that every alarm ends a plan) the page says now. Kept as it was written, but for the four
+words of the seed, which are given here and were worked out by numpy then.
 """
 
 # ruff: noqa
 # mypy: ignore-errors
-import hashlib, math
+import math
 from math import exp, log, log1p, expm1, erfc, sqrt, ceil, floor
 from collections import deque
-import numpy as np
 
 ETAS = [0.05, 0.15, 0.3, 0.5, 0.75, 1.1, 1.6, 2.3]  # found by a fit to explain()
 SLOT_WEIGHTS = [0.01, 0.04, 0.15, 0.25, 0.25, 0.18, 0.10, 0.02]
@@ -22,10 +22,8 @@ def rotl(x, k):
 
 
 class Words:
-    def __init__(self, seed, name=("ranker",)):
-        text = b"\0".join(f"{type(p).__name__}:{p}".encode() for p in name)
-        h = int.from_bytes(hashlib.sha256(text).digest(), "little")
-        self.s = [int(x) for x in np.random.SeedSequence([seed, h]).generate_state(4, np.uint64)]
+    def __init__(self, words):
+        self.s = list(words)
 
     def uniform(self):
         s = self.s
@@ -95,10 +93,10 @@ def inverse_gap(g):
 
 
 class SafeDraw:
-    def __init__(self, K, L, alpha=1e-3, seed=7, trust=0.6, lifetime=None):
+    def __init__(self, K, L, alpha, words, trust, lifetime):
         self.K, self.L, self.alpha, self.D = K, L, alpha, lifetime
         self.A = floor(L - K / 2)
-        self.rng = Words(seed)
+        self.rng = Words(words)
         self.small = L <= 12
         self.weights8 = [1.0] * 8 if self.small else [8 * w for w in SLOT_WEIGHTS]
         names = ["soft"] + (["cur", "prev", "surge"] if lifetime else [])

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from saferank import Ranker
+from saferank.randomness import stream
 from tests.reference.safe_draw_from_words import SafeDraw
 
 
@@ -33,7 +34,8 @@ def test_it_shows_the_same_pages(size: tuple[int, int], trust: float, lifetime: 
         trust=trust,
         lifetime=lifetime,
     )
-    other: Any = SafeDraw(n_positions, n_items, 0.01, 7, trust, lifetime)  # type: ignore[no-untyped-call]
+    words = stream(7, "ranker").tolist()
+    other: Any = SafeDraw(n_positions, n_items, 0.01, words, trust, lifetime)  # type: ignore[no-untyped-call]
     dice = random.Random(11)
     for number in range(pages):
         page = ranker.rank()
