@@ -139,7 +139,7 @@ def keep_the_challenger(policy: Any, state: State, impression: Impression) -> No
 
 
 def count_a_win_too_early(policy: Any, state: State, impression: Impression) -> None:
-    state.duels.pairs.wins[0, 1] += 1
+    state.duels.pairs.wins[1] += 1
 
 
 def move_the_leader(policy: Any, state: State, impression: Impression) -> None:
@@ -167,7 +167,7 @@ def refuse_short_pages(policy: Any, state: State, impression: Impression) -> Non
 
 
 def refuse_single_items(policy: Any, state: State, impression: Impression) -> None:
-    if len(state.duels.pairs.wins) == 1:
+    if len(state.duels.pairs.wins) == 2:
         raise ValueError("too few")
 
 
@@ -184,7 +184,7 @@ def learn_into_the_policy(policy: Any, state: State, impression: Impression, cli
 
 
 def count_every_page(policy: Any, state: State, impression: Impression, clicks: Ints) -> None:
-    state.duels.pairs.wins[0, 1] += 1
+    state.duels.pairs.wins[1] += 1
 
 
 def learn_by_coins(policy: Any, state: State, impression: Impression, clicks: Ints) -> None:

@@ -33,7 +33,7 @@ def rebuild_to_nothing(policy: Any, state: Any, base: Any) -> Any:
 
 def rebuild_with_new_evidence(policy: Any, state: Any, base: Any) -> Any:
     rebuilt = policy_kind("kl-ucb-br").rebuild(policy, state, base)  # type: ignore[misc]
-    rebuilt.duels.pairs.wins[0, 1] += 1
+    rebuilt.duels.pairs.wins[1] += 1
     return rebuilt
 
 

@@ -43,7 +43,17 @@ from saferank.statistics.certificates import (
     with_more_numbers,
     with_more_unnumbered,
 )
-from saferank.statistics.pairs import Pairs, all_rows, items_of, moved, moved_column, new_pairs, pairs_full, row_of
+from saferank.statistics.pairs import (
+    Pairs,
+    all_rows,
+    items_of,
+    moved,
+    moved_column,
+    n_rows,
+    new_pairs,
+    pairs_full,
+    row_of,
+)
 from saferank.verbs import Floats, Ints
 
 STAKES = (0.05, 0.15, 0.3, 0.5, 0.75, 1.1, 1.6, 2.3)
@@ -187,7 +197,7 @@ def new_bets(n_items: int, lifetime: int | None = None, n_pairs: int = 64) -> Be
     """No bet yet; an epoch has ``lifetime`` pages, None: it never ends. Room for so many pairs, if they are hashed."""
     length = ENDLESS if lifetime is None else lifetime
     pairs, kinds = new_pairs(n_items, n_pairs, DIRECT_ITEMS), 1 if length == ENDLESS else 4
-    rows = len(pairs.wins)
+    rows = n_rows(pairs)
     bets = Bets(
         pairs=pairs,
         kinds=np.full(1, kinds, np.int64),
@@ -321,7 +331,7 @@ def settle_bet(table: BetTable, bets: Bets, row: int, side: int, p0: float, now:
     bets.information[row] += p0 * lead
     if bets.kinds[0] > 1:
         return _settle_streams(table, bets, (row, side, won, lost), now)
-    bets.pairs.wins[row, side] += 1
+    bets.pairs.wins[2 * row + side] += 1
     return most + LOG_STAKES >= table.needed[0] and has_won(table, bets, row, SOFT, side)
 
 
@@ -339,7 +349,7 @@ def _settle_streams(table: BetTable, bets: Bets, bet: tuple[int, int, int, int],
         capital[mine, g] = max(0.0, capital[mine, g] + table.gains[won, g])
         capital[other, g] = max(0.0, capital[other, g] + table.losses[lost, g])
         surge = max(surge, capital[mine, g])
-    bets.pairs.wins[row, side] += int(now > bets.epoch[0])
+    bets.pairs.wins[2 * row + side] += int(now > bets.epoch[0])
     return bool(most + LOG_STAKES >= table.needed[0] or surge > bets.levels[0])
 
 

@@ -51,6 +51,7 @@ from saferank.statistics.pairs import (
     new_pairs,
     pairs_full,
     row_of,
+    wins_by_row,
 )
 from saferank.verbs import Flags, Impression, Ints, Items
 
@@ -65,7 +66,7 @@ class Duels(NamedTuple):
     """Wins, and what they have ever certified."""
 
     pairs: Pairs
-    certified: Flags  # [row, side] that item was ever declared better than the other
+    certified: Flags  # by 2 row + side: that item was ever declared better than the other
     certificates: Certificates
 
 
@@ -176,12 +177,12 @@ def add_win(duels: Any, lead_needed: Ints, winner: int, loser: int, now: int) ->
 def _add_lasting_win(duels: Duels, lead_needed: Ints, winner: int, loser: int, now: int) -> bool:
     """True when the pair became decided by it, or open again."""
     row, side = count_win(duels, winner, loser), int(winner > loser)
-    wins, losses = duels.pairs.wins[row, side], duels.pairs.wins[row, 1 - side]
+    wins, losses = duels.pairs.wins[2 * row + side], duels.pairs.wins[2 * row + 1 - side]
     lead, n = wins - losses, np.uint32(wins + losses)
     if lead < lead_needed[n]:
         return bool(1 - lead >= lead_needed[n - 1] and -lead < lead_needed[n])
-    if not duels.certified[row, side]:
-        duels.certified[row, side] = True
+    if not duels.certified[2 * row + side]:
+        duels.certified[2 * row + side] = True
         keep_certificate(duels.certificates, winner, loser, now, ENDLESS)
     return bool(lead - 1 < lead_needed[n - 1])
 
@@ -191,7 +192,7 @@ def _add_win_of_epoch(duels: LifetimeDuels, lead_needed: Ints, winner: int, lose
     if now <= duels.epoch[0]:  # a page of an epoch before, answered late: it says nothing of this one
         return False
     row, side = count_win(duels, winner, loser), int(winner > loser)
-    wins, losses = duels.pairs.wins[row, side], duels.pairs.wins[row, 1 - side]
+    wins, losses = duels.pairs.wins[2 * row + side], duels.pairs.wins[2 * row + 1 - side]
     if wins - losses < lead_needed[np.uint32(wins + losses)]:
         return False
     if give(duels.certificates, duels.closure, (winner, loser), end_of_certificates(duels), now) == NOTHING:
@@ -203,7 +204,7 @@ def _add_win_of_epoch(duels: LifetimeDuels, lead_needed: Ints, winner: int, lose
 @kernel
 def is_certified(duels: Duels, i: int, j: int) -> bool:
     """True when i was ever declared better than j."""
-    return bool(duels.certified[row_of(duels, i, j), int(i > j)])
+    return bool(duels.certified[2 * row_of(duels, i, j) + int(i > j)])
 
 
 @kernel
@@ -294,7 +295,7 @@ def with_more_items(duels: Any, n_items: int, direct_items: int = DIRECT_DUELS) 
         return duels
     rows = all_rows(duels)
     if n_items > direct_items:
-        rows = rows[duels.pairs.wins[rows].any(axis=1)]
+        rows = rows[wins_by_row(duels)[rows].any(axis=1)]
     return _with_table(duels, rows, new_pairs(n_items, max(FIRST_PAIRS, 2 * len(rows)), direct_items))
 
 

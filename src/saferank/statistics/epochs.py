@@ -182,7 +182,7 @@ def begin_epoch(bets: Bets, issued: int) -> bool:
     bets.epoch[0] += ended * length
     for row in range(1, bets.pairs.used[0]):
         for side in range(2):
-            bets.pairs.wins[row, side] = 0
+            bets.pairs.wins[2 * row + side] = 0
             current, previous = entry_of(bets, row, CURRENT, side), entry_of(bets, row, PREVIOUS, side)
             for g in range(N_STAKES):
                 capital[previous, g] = capital[current, g] if ended == 1 else 0.0

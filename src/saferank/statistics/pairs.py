@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank._kernel import kernel
+from saferank._kernel import kernel, seldom
 from saferank.verbs import Ints
 
 _NOWHERE = 0
@@ -28,7 +28,7 @@ class Pairs(NamedTuple):
     low: Ints  # by row, if it is found by hash: the item of side 0
     high: Ints  # the same: the item of side 1
     used: Ints  # [1] rows in use, that of no pair among them
-    wins: Ints  # [row, side] how often that item was clicked and the other, compared with it, was not
+    wins: Ints  # by 2 row + side: how often that item was clicked and the other, compared with it, was not
 
 
 def new_pairs(n_items: int, n_pairs: int, direct_items: int) -> Pairs:
@@ -38,14 +38,19 @@ def new_pairs(n_items: int, n_pairs: int, direct_items: int) -> Pairs:
     rows = 1 + n_pairs
     low, high = np.zeros((2, rows), np.int64)
     slots = np.zeros(1 << (2 * rows - 1).bit_length(), np.int64)
-    return Pairs(slots, low, high, np.ones(1, np.int64), np.zeros((rows, 2), np.int64))
+    return Pairs(slots, low, high, np.ones(1, np.int64), np.zeros(2 * rows, np.int64))
 
 
 def _with_all_rows(n_items: int) -> Pairs:
     """An item and itself have a row as well, in which nothing is written: then no question needs a branch."""
     rows = n_items * (n_items + 1) // 2
     slots, low, high = np.zeros((3, 0), np.int64)
-    return Pairs(slots, low, high, np.full(1, rows, np.int64), np.zeros((rows, 2), np.int64))
+    return Pairs(slots, low, high, np.full(1, rows, np.int64), np.zeros(2 * rows, np.int64))
+
+
+def n_rows(pairs: Pairs) -> int:
+    """How many rows a table has, in use or not."""
+    return len(pairs.wins) // 2
 
 
 @kernel
@@ -62,23 +67,11 @@ def _slot_of(pairs: Pairs, low: Any, high: Any) -> int:
     return int(slot)
 
 
-@kernel
-def row_of(store: Any, i: int, j: int) -> int:
-    """The row of a pair; one in which nothing is written for a pair that was never compared."""
-    low, high = np.int64(min(i, j)), np.int64(max(i, j))
-    if len(store.pairs.slots) == 0:
-        return int((high * (high + 1) >> 1) + low)
-    return int(store.pairs.slots[_slot_of(store.pairs, low, high)])
-
-
-@kernel
-def claim_row(store: Any, i: int, j: int) -> int:
-    """The row of a pair, which is the pair's from now on; there must be room for it."""
-    low, high, pairs = np.int64(min(i, j)), np.int64(max(i, j)), store.pairs
-    if len(pairs.slots) == 0:
-        return int((high * (high + 1) >> 1) + low)
+@seldom
+def _hashed_row(pairs: Pairs, low: Any, high: Any, claims: bool) -> int:
+    """The row of a pair that is found by hash, which is the pair's from now on if it ``claims`` it."""
     slot = _slot_of(pairs, low, high)
-    if pairs.slots[slot] == _NOWHERE:
+    if claims and pairs.slots[slot] == _NOWHERE:
         row = pairs.used[0]
         pairs.slots[slot], pairs.low[row], pairs.high[row] = row, low, high
         pairs.used[0] += 1
@@ -86,17 +79,37 @@ def claim_row(store: Any, i: int, j: int) -> int:
 
 
 @kernel
+def _row_of(pairs: Pairs, i: int, j: int, claims: bool) -> int:
+    low, high = np.int64(min(i, j)), np.int64(max(i, j))
+    if len(pairs.slots) == 0:
+        return int((high * (high + 1) >> 1) + low)
+    return _hashed_row(pairs, low, high, claims)
+
+
+@kernel
+def row_of(store: Any, i: int, j: int) -> int:
+    """The row of a pair; one in which nothing is written for a pair that was never compared."""
+    return _row_of(store.pairs, i, j, False)
+
+
+@kernel
+def claim_row(store: Any, i: int, j: int) -> int:
+    """The row of a pair, which is the pair's from now on; there must be room for it."""
+    return _row_of(store.pairs, i, j, True)
+
+
+@kernel
 def duel_of(store: Any, i: int, j: int) -> tuple[int, int]:
     """How often i won against j, and how often it lost."""
     row, side = row_of(store, i, j), int(i > j)
-    return int(store.pairs.wins[row, side]), int(store.pairs.wins[row, 1 - side])
+    return int(store.pairs.wins[2 * row + side]), int(store.pairs.wins[2 * row + 1 - side])
 
 
 @kernel
 def count_win(store: Any, i: int, j: int) -> int:
     """Add a win of i over j; returns the row of the pair."""
     row = claim_row(store, i, j)
-    store.pairs.wins[row, int(i > j)] += 1
+    store.pairs.wins[2 * row + int(i > j)] += 1
     return row
 
 
@@ -104,7 +117,7 @@ def count_win(store: Any, i: int, j: int) -> int:
 def forget_wins(store: Any) -> None:
     """Nothing was won yet."""
     for row in range(1, store.pairs.used[0]):
-        store.pairs.wins[row, 0] = store.pairs.wins[row, 1] = 0
+        store.pairs.wins[2 * row] = store.pairs.wins[2 * row + 1] = 0
 
 
 @kernel
@@ -124,9 +137,15 @@ def items_of(store: Any, row: int) -> tuple[int, int]:
     return int(pairs.low[row]), int(pairs.high[row])
 
 
+def wins_by_row(store: Any) -> Ints:
+    """[row, side] the wins."""
+    by_row: Ints = store.pairs.wins.reshape(-1, 2)
+    return by_row
+
+
 def most_fought(store: Any) -> int:
     """The largest number of comparisons of any pair."""
-    return int(store.pairs.wins.sum(axis=1).max(initial=0))
+    return int(wins_by_row(store).sum(axis=1).max(initial=0))
 
 
 # --- the table grows ---
@@ -150,7 +169,7 @@ def moved(store: Any, rows: Ints, bigger: Pairs) -> Pairs:
 
     A table with a row for every pair takes all rows of another such table: rows have the same numbers in both.
     """
-    bigger.wins[1 : 1 + len(rows)] = store.pairs.wins[rows]
+    bigger.wins[2 : 2 + 2 * len(rows)] = wins_by_row(store)[rows].reshape(-1)
     if len(bigger.slots):
         bigger.used[0] = 1 + len(rows)
         bigger.low[1 : 1 + len(rows)], bigger.high[1 : 1 + len(rows)] = items_of_rows(store, rows)
@@ -166,8 +185,8 @@ def _fill_slots(pairs: Pairs) -> None:
 
 def moved_column(column: NDArray[Any], before: Pairs, rows: Ints, after: Pairs) -> NDArray[Any]:
     """What a column has for these rows, in a column for the table to which they were moved."""
-    width = len(column) // len(before.wins)
-    new = np.zeros((len(after.wins) * width, *column.shape[1:]), column.dtype)
+    width = len(column) // n_rows(before)
+    new = np.zeros((n_rows(after) * width, *column.shape[1:]), column.dtype)
     by_row = (-1, width, *column.shape[1:])
     new.reshape(by_row)[1 : 1 + len(rows)] = column.reshape(by_row)[rows]
     return new

@@ -100,7 +100,7 @@ def assert_same_knowledge(both: Both) -> None:
         assert capital(bets, PREVIOUS, i, j) == slow.previous[i, j]
         assert capital(bets, SURGE, i, j) == slow.surge[i, j]
         assert bets.information[row_of(bets, i, j)] == slow.information[i, j]
-        assert bets.pairs.wins[row_of(bets, i, j), int(i > j)] == slow.wins[i, j]
+        assert bets.pairs.wins[2 * row_of(bets, i, j) + int(i > j)] == slow.wins[i, j]
     assert state.rates.exposure[state.item].tolist() == [slow.exposure[item] for item in state.item.tolist()]
 
 

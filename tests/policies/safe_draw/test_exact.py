@@ -63,7 +63,7 @@ def assert_same_knowledge(pair: Pair) -> None:
     for i, j in itertools.permutations(items, 2):
         row, side = row_of(bets, i, j), int(i > j)
         assert bets.capital[entry_of(bets, row, SOFT, side)].tolist() == slow.l[i, j]
-        assert bets.pairs.wins[row, side] == slow.wins[i, j]
+        assert bets.pairs.wins[2 * row + side] == slow.wins[i, j]
         assert bets.lead[row] * (1 if side == 0 else -1) == slow.lead[i, j]
         assert bets.information[row] == slow.information[i, j]
     kept = state.duels.certificates

@@ -14,19 +14,16 @@ from scipy import stats
 from saferank.policies.safe_draw.draw import odds_of_exchange
 from saferank.policies.safe_draw.large import (
     LargeState,
-    _note_exchanges,
+    _note_exchanges_of,
     arranged,
-    large_freeze,
-    large_has_room,
-    large_page,
     leader_of,
     outlook,
-    settled,
 )
 from saferank.policies.safe_draw.large import (
     with_room as with_large_room,
 )
 from saferank.policies.safe_draw.large_plan import largest_price, price_of
+from saferank.policies.safe_draw.learning import draw_from_plan, has_room_for_page, note_exchanges
 from saferank.policies.shared.derivation import derive_reference
 from saferank.randomness import stream
 from saferank.statistics.bets import with_room as bets_with_room
@@ -103,11 +100,11 @@ def test_exchanges_and_odds_are_those_of_the_law(seed: int) -> None:
     policy, state = played(8, 5, 20 * seed, seed)
     rng, page = stream(seed, "law"), empty_page(5)
     for _ in range(12):
-        large_page(state, policy, rng, page)
+        draw_from_plan(state, policy, rng, page)
         row, slot = without_slot(page, 5)
         chances = order_chances(state)
         for a in range(5):
-            _note_exchanges(state, page, a)
+            _note_exchanges_of(state, page, a)
             for b in range(int(page.places[0])):
                 possible = bool(int(page.exchanges[a]) >> b & 1)
                 i, j = int(page.ranking[a]), int(page.ranking[b])
@@ -130,13 +127,13 @@ def test_pages_come_as_often_as_the_law_says() -> None:
     rng, page, seen = stream(5, "pages"), empty_page(5), dict[tuple[tuple[int, ...], int], int]()
     while state.plan.slot[0] == NOBODY:
         state.plan.pages[0] = 0
-        large_page(state, policy, rng, page)
+        draw_from_plan(state, policy, rng, page)
     state.plan.slot[0] = 4  # lower than it could be, which leaves room for some orders
     chances, slots = order_chances(state), state.plan.chance[: state.plan.occupants[0]]
     assert 3 < len(chances) < math.factorial(4)
     for _ in range(20_000):
         state.plan.pages[0] = 2
-        large_page(state, policy, rng, page)
+        draw_from_plan(state, policy, rng, page)
         row, slot = without_slot(page, 5)
         seen[row, int(page.ranking[slot])] = seen.get((row, int(page.ranking[slot])), 0) + 1
     law = {
@@ -152,18 +149,18 @@ def test_pages_come_as_often_as_the_law_says() -> None:
 def test_a_page_that_no_draw_makes_safe_is_the_plans_order_and_compares_nothing_in_it() -> None:
     policy, state = started(40, 20)
     rng, page = stream(1, "narrow"), empty_page(20)
-    large_page(state, policy, rng, page)
+    draw_from_plan(state, policy, rng, page)
     state.plan.pages[0] = 2
     state.limit[0] = 0 if state.plan.slot[0] == NOBODY else 20  # R itself, and the slot at the last place
     if state.plan.slot[0] != NOBODY:
         state.plan.slot[0] = 19
     state.plan.weight[:] = np.arange(1, 21) ** 3.0  # the last ones first
-    large_page(state, policy, rng, page)
+    draw_from_plan(state, policy, rng, page)
     row, slot = without_slot(page, 20)
     assert row == tuple(range(len(row)))
     for a in range(20):
         if a != slot:
-            _note_exchanges(state, page, a)
+            _note_exchanges_of(state, page, a)
             assert page.exchanges[a] == 0
 
 
@@ -181,7 +178,7 @@ def test_frozen_pages_are_learnt_like_fresh_ones(kind: str) -> None:
         for number in range(600):
             choose(policy, state, rng, page)
             if frozen:
-                large_freeze(state, policy, page)
+                note_exchanges(state, policy, page)
             learn(policy, state, page, users(number, page.shown.tolist()))
             state = with_room(policy, state)
         states.append(state)
@@ -198,7 +195,7 @@ def test_late_feedback_counts_as_the_page_was_issued() -> None:
     while page.places[0] > 6 or page.places[0] == 0:  # a page without slot has more to exchange
         state.plan.pages[0] = 0
         choose(policy, state, rng, page)
-    large_freeze(state, policy, page)
+    note_exchanges(state, policy, page)
     state.limit[0] = -100
     learn(policy, state, page, clicks)
     assert int(state.duels.pairs.wins.sum()) == 9
@@ -255,8 +252,8 @@ def test_another_ranking_of_productions_is_changed_by_the_same_certificates() ->
     certify(state, (9, 2), (9, 7))
     state = arranged(state, np.array([7, 1, 2], np.uint32), state.present)
     assert leader_of(state).tolist() == [9, 7, 1] or leader_of(state).tolist() == [9, 1, 7]
-    assert settled(state, 9, 2)
-    assert not settled(state, 2, 9)
+    assert surely(state.duels.closure, 9, 2)
+    assert not surely(state.duels.closure, 2, 9)
 
 
 # --- size ---
@@ -279,7 +276,7 @@ def test_tables_grow_without_changing_anything() -> None:
         for number in range(4000):
             choose(policy, state, rng, page)
             learn(policy, state, page, users(number, page.shown.tolist()))
-            if not large_has_room(state):
+            if not has_room_for_page(state):
                 state = with_large_room(state)
         assert places or len(state.duels.pairs.low) > before
         ends.append((leader_of(state).tolist(), certificates_of(state)))

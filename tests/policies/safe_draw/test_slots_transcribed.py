@@ -79,7 +79,7 @@ def assert_same_knowledge(state: Any, slow: SafeDrawSlots) -> None:
     for i, j in itertools.permutations(range(len(state.present)), 2):
         row, side = row_of(state.duels, i, j), int(i > j)
         assert bets.capital[2 * row + side].tolist() == pytest.approx(slow.l[i, j], rel=1e-9, abs=1e-9)
-        assert bets.pairs.wins[row, side] == slow.wins[i, j]
+        assert bets.pairs.wins[2 * row + side] == slow.wins[i, j]
         assert bets.lead[row] * (1 - 2 * side) == pytest.approx(slow.lead[i, j], rel=1e-9, abs=1e-9)
         assert bets.information[row] == pytest.approx(slow.information[i, j], rel=1e-9, abs=1e-9)
     appeal, items = slow.appeal, range(len(state.present))

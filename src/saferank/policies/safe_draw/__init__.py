@@ -26,11 +26,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank._kernel import implements, verb
-from saferank.policies.registry import OURS, Look, Outlook, Presentation, Setup, given_rule, register, register_variant
+from saferank._kernel import implements
+from saferank.policies.registry import OURS, Look, Presentation, Setup, given_rule, register, register_variant
 from saferank.policies.safe_draw import large, small
 from saferank.policies.safe_draw.constants import RACERS, TRUST
 from saferank.policies.safe_draw.large import LargeState
+from saferank.policies.safe_draw.learning import (
+    draw_from_plan,
+    has_room_for_page,
+    note_exchanges,
+    settle_bets,
+    turn_epoch,
+)
 from saferank.policies.safe_draw.small import SmallState
 from saferank.policies.safe_draw.trust import Trust, new_trust
 from saferank.policies.shared.derivation import close_ranks, with_more_in_order
@@ -40,6 +47,7 @@ from saferank.policies.shared.room import has_room
 from saferank.randomness import Words
 from saferank.safety.worst_case import MOST_SEATS
 from saferank.statistics.bets import EVEN_WEIGHTS, SLOT_WEIGHTS, Bets, BetTable, bet_table, budget, new_bets, same_level
+from saferank.statistics.certificates import surely
 from saferank.verbs import Flags, Impression, Ints, Items, choose, learn
 
 State = SmallState | LargeState
@@ -67,67 +75,30 @@ class Known(NamedTuple):
     duels: Bets
 
 
-@verb
-def _page(state: Any, policy: SafeDraw, rng: Words, impression: Impression) -> None:
-    """Issue a page, by the plan of the state."""
-
-
-@verb
-def _take_clicks(state: Any, policy: SafeDraw, impression: Impression, clicks: Ints) -> None:
-    """Learn from a page."""
-
-
-@verb
-def _note_exchanges(state: Any, policy: SafeDraw, impression: Impression) -> None:
-    """Note which exchanges are safe."""
-
-
-@verb
-def _fits(state: Any) -> bool:
-    """True when one more page can be learnt without anything growing."""
-    raise NotImplementedError
-
-
-@verb
-def _begin_epoch(state: Any) -> None:
-    """Begin the epoch of the next page."""
-
-
-implements(_page, SmallState)(small.small_page)
-implements(_take_clicks, SmallState)(small.small_learn)
-implements(_note_exchanges, SmallState)(small.small_freeze)
-implements(_fits, SmallState)(small.small_has_room)
-implements(_begin_epoch, SmallState)(small.small_advance)
-implements(_page, LargeState)(large.large_page)
-implements(_take_clicks, LargeState)(large.large_learn)
-implements(_note_exchanges, LargeState)(large.large_freeze)
-implements(_fits, LargeState)(large.large_has_room)
-implements(_begin_epoch, LargeState)(large.large_advance)
-
-
 @implements(choose, SafeDraw)
 def _choose(policy: SafeDraw, state: Any, rng: Words, impression: Impression) -> None:
-    _page(state, policy, rng, impression)
+    draw_from_plan(state, policy, rng, impression)
 
 
 @implements(learn, SafeDraw)
 def _learn(policy: SafeDraw, state: Any, impression: Impression, clicks: Ints) -> None:
-    _take_clicks(state, policy, impression, clicks)
+    settle_bets(state, policy, impression, clicks)
 
 
 @implements(freeze, SafeDraw)
 def _freeze(policy: SafeDraw, state: Any, impression: Impression) -> None:
-    _note_exchanges(state, policy, impression)
+    note_exchanges(state, policy, impression)
 
 
 @implements(advance, SafeDraw)
 def _advance(policy: SafeDraw, state: Any) -> None:
-    _begin_epoch(state)
+    if state.round[0] >= state.duels.epoch[0] + state.duels.epoch[1]:
+        turn_epoch(state)
 
 
 @implements(has_room, SafeDraw)
 def _has_room(policy: SafeDraw, state: Any) -> bool:
-    return _fits(state)
+    return has_room_for_page(state)
 
 
 def _start(setup: Setup) -> tuple[SafeDraw, State]:
@@ -177,23 +148,6 @@ def _plan(state: State) -> Any:
     return small if isinstance(state, SmallState) else large
 
 
-def _leader(state: State) -> Ints:
-    return np.asarray(_plan(state).leader_of(state))
-
-
-def _settled(state: State, i: int, j: int) -> bool:
-    return bool(_plan(state).settled(state, i, j))
-
-
-def _worst(state: State) -> int:
-    return int(_plan(state).worst_of_newest(state))
-
-
-def _outlook(policy: SafeDraw, state: State) -> Outlook:
-    outlook: Outlook = _plan(state).outlook(state)
-    return outlook
-
-
 def _grow(state: State) -> State:
     grown: State = _plan(state).with_room(state)
     return grown
@@ -203,7 +157,7 @@ KIND = register(
     "safe-draw",
     SafeDraw,
     start=_start,
-    leader=_leader,
+    leader=lambda state: _plan(state).leader_of(state),
     certifies=True,
     safe=True,
     rule=given_rule,
@@ -215,9 +169,9 @@ KIND = register(
     rebuild=_rebuild,
     reorder=_reorder,
     pins=True,
-    outlook=_outlook,
-    settled=_settled,
-    worst=_worst,
+    outlook=lambda _, state: _plan(state).outlook(state),
+    settled=lambda state, i, j: bool(surely(state.duels.closure, i, j)),
+    worst=lambda state: _plan(state).worst_of_newest(state),
     grow=_grow,
     caches=("plan", "possible", "race", "renewal"),
     lifetimes=True,

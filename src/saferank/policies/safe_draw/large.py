@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank._kernel import kernel, seldom
+from saferank._kernel import implements, kernel
 from saferank.policies.registry import Outlook
 from saferank.policies.safe_draw.appeal import Appeal, appeal_for, fade_appeal, most_places, new_appeal, note_page
-from saferank.policies.safe_draw.constants import CALMED_EXPOSURE, EXPOSURE, MOST_DRAWS, PLACE_PAGES, RACERS
+from saferank.policies.safe_draw.constants import MOST_DRAWS, PLACE_PAGES, RACERS
 from saferank.policies.safe_draw.draw import draw_one, has_target, odds_of_exchange
 from saferank.policies.safe_draw.large_plan import (
     Race,
@@ -29,6 +29,16 @@ from saferank.policies.safe_draw.large_plan import (
     place_of_seat,
     price_of,
 )
+from saferank.policies.safe_draw.learning import (
+    compares,
+    draw_from_plan,
+    fade_guesses,
+    follow_bets,
+    follow_certificates,
+    most_compared,
+    note_exchanges,
+    settle_bets,
+)
 from saferank.policies.safe_draw.trust import Trust, trust_with_more
 from saferank.policies.shared.derivation import (
     Reference,
@@ -39,10 +49,10 @@ from saferank.policies.shared.derivation import (
 )
 from saferank.randomness import Words
 from saferank.safety import whole_allowance
-from saferank.statistics.bets import Bets, bets_have_room, settle_bet, with_more_items
+from saferank.statistics.bets import Bets, settle_bet, with_more_items
 from saferank.statistics.bets import with_room as bets_with_room
-from saferank.statistics.certificates import NOTHING, TAKEN, surely
-from saferank.statistics.epochs import begin_epoch, certify, is_bet_on, sound_alarm, still_counts
+from saferank.statistics.certificates import TAKEN
+from saferank.statistics.epochs import is_bet_on, still_counts
 from saferank.statistics.pairs import claim_row
 from saferank.verbs import NOBODY, Flags, Impression, Ints, Items
 
@@ -86,29 +96,14 @@ def arranged(state: Any, base: Items, present: Flags) -> LargeState:
         trust=trust_with_more(state.trust, n_items),
         duels=duels,
     )
-    _follow_certificates(mine)
+    _follow_certificates(mine, TAKEN)
     return mine
 
 
-@kernel
-def _follow_certificates(state: LargeState) -> None:
-    """Derive R from production's ranking and from what is certain, and end the plan."""
+@implements(follow_certificates, LargeState)
+def _follow_certificates(state: LargeState, changed: int) -> None:
     derive_reference(state.reference, state.duels.closure, state.present)
     state.plan.pages[0] = 0
-
-
-@seldom
-def _begin_epoch(state: LargeState) -> None:
-    if begin_epoch(state.duels, state.round[0]):
-        fade_appeal(state.appeal, EXPOSURE, int(PLACE_PAGES))
-        _follow_certificates(state)
-
-
-@kernel
-def large_advance(state: LargeState) -> None:
-    """Before a page is issued: begin the epoch to which it belongs."""
-    if state.round[0] >= state.duels.epoch[0] + state.duels.epoch[1]:
-        _begin_epoch(state)
 
 
 @kernel
@@ -161,9 +156,8 @@ def _fill_slot(state: Any, rng: Words, impression: Impression) -> int:
     return places
 
 
-@kernel
-def large_page(state: LargeState, policy: Any, rng: Words, impression: Impression) -> None:
-    """Issue the next page."""
+@implements(draw_from_plan, LargeState)
+def _page(state: LargeState, policy: Any, rng: Words, impression: Impression) -> None:
     state.round[0] += 1
     if state.plan.pages[0] == 0:
         make_plan(policy, state, rng)
@@ -202,7 +196,7 @@ def _slack_after(state: Any, impression: Impression, slot: int, a: int, b: int) 
 
 
 @kernel
-def _note_exchanges(state: Any, impression: Impression, a: int) -> None:
+def _note_exchanges_of(state: Any, impression: Impression, a: int) -> None:
     """Fill in ``exchanges`` of a place.
 
     The exchange of two places of the order changes the relation of at most 2 |a - b| - 1 pairs, each of which costs at
@@ -222,17 +216,16 @@ def _note_exchanges(state: Any, impression: Impression, a: int) -> None:
     impression.exchanges[a] = bits
 
 
-@kernel
-def large_freeze(state: LargeState, policy: Any, impression: Impression) -> None:
-    """Note on a page which exchanges are possible now, for clicks that come after something else was learnt."""
+@implements(note_exchanges, LargeState)
+def _freeze(state: LargeState, policy: Any, impression: Impression) -> None:
     for place in range(impression.places[0]):
-        _note_exchanges(state, impression, place)
+        _note_exchanges_of(state, impression, place)
     impression.frozen[0] = 1
 
 
-@kernel
-def _is_compared(state: LargeState, impression: Impression, clicks: Ints, a: int, b: int) -> bool:
-    """True when the page compares the items of the clicked place a and of b, which are here, if b was not clicked."""
+@implements(compares, LargeState)
+def _compares(state: LargeState, impression: Impression, clicks: Ints, a: int, b: int) -> bool:
+    """Items of one group that may be exchanged and are here, if b was not clicked."""
     if impression.start[a] != impression.start[b] or not impression.exchanges[a] >> b & 1:
         return False
     unclicked = b >= len(clicks) or not clicks[b]
@@ -245,16 +238,15 @@ def _settle_bets(policy: Any, state: LargeState, impression: Impression, clicks:
     moved, renewing = False, impression.frozen[0] != 0 and has_target(impression)  # if there were fewer items
     for b in range(impression.places[0]):
         i, j = impression.ranking[a], impression.ranking[b]
-        if _is_compared(state, impression, clicks, a, b) and is_bet_on(state.duels, i, j):
+        if _compares(state, impression, clicks, a, b) and is_bet_on(state.duels, i, j):
             p0 = odds_of_exchange(impression, len(clicks), (a, b), renewing)
             row = claim_row(state.duels, i, j)
             moved |= settle_bet(policy.table, state.duels, row, int(i > j), p0, impression.round[0])
     return moved
 
 
-@kernel
-def large_learn(state: LargeState, policy: Any, impression: Impression, clicks: Ints) -> None:
-    """Settle the bets of a page, then do what follows. A page that is older than the epoch before says nothing."""
+@implements(settle_bets, LargeState)
+def _learn(state: LargeState, policy: Any, impression: Impression, clicks: Ints) -> None:
     moved, clicked = False, False
     state.learned[0] += 1
     if not still_counts(state.duels, impression.round[0]):
@@ -264,42 +256,26 @@ def large_learn(state: LargeState, policy: Any, impression: Impression, clicks: 
         if clicks[a]:
             clicked = True
             if not impression.frozen[0]:
-                _note_exchanges(state, impression, a)
+                _note_exchanges_of(state, impression, a)
             moved |= _settle_bets(policy, state, impression, clicks, a)
     state.trust.clicked[0] += int(clicked)
     if moved:
-        _follow_bets(policy, state, impression, clicks)
+        follow_bets(policy, state, impression, clicks)
 
 
-@seldom
-def _follow_bets(policy: Any, state: LargeState, impression: Impression, clicks: Ints) -> None:
-    """Look at the pairs of a page for alarms, then for certificates, and do what follows from them."""
-    duels, changed, alarmed = state.duels, NOTHING, False
-    for step in range(2):
-        for a in range(len(clicks)):
-            for b in range(impression.places[0] if clicks[a] else 0):
-                if _is_compared(state, impression, clicks, a, b):
-                    i, j = impression.ranking[a], impression.ranking[b]
-                    if step == 0:
-                        alarmed |= sound_alarm(duels, i, j)
-                    else:
-                        changed = max(changed, certify(policy.table, duels, i, j, impression.round[0]))
-        if alarmed and step == 0:
-            fade_appeal(state.appeal, CALMED_EXPOSURE, int(PLACE_PAGES))
-            changed = TAKEN
-    if changed != NOTHING:
-        _follow_certificates(state)
+@implements(fade_guesses, LargeState)
+def _fade(state: LargeState, exposure: float) -> None:
+    fade_appeal(state.appeal, exposure, int(PLACE_PAGES))
 
 
-@kernel
-def large_has_room(state: LargeState) -> bool:
-    """True when one more page can be learnt without anything growing."""
-    return bets_have_room(state.duels, len(state.appeal.place_clicks) + RACERS)
+@implements(most_compared, LargeState)
+def _most_compared(state: LargeState) -> int:
+    return len(state.appeal.place_clicks) + RACERS
 
 
 def with_room(state: LargeState) -> LargeState:
     """The same state with room for more pairs and more certified items."""
-    duels = bets_with_room(state.duels, len(state.appeal.place_clicks) + RACERS)
+    duels = bets_with_room(state.duels, most_compared(state))
     below = np.append(state.reference.below, np.zeros(len(duels.closure.item) - len(state.reference.below), np.int64))
     return state._replace(duels=duels, reference=state.reference._replace(below=below))
 
@@ -318,11 +294,6 @@ def leader_of(state: LargeState) -> Ints:
     """R."""
     leader: Ints = state.reference.row.astype(np.int64)
     return leader
-
-
-def settled(state: LargeState, i: int, j: int) -> bool:
-    """True when i is certified over j, through others or not."""
-    return bool(surely(state.duels.closure, i, j))
 
 
 def worst_of_newest(state: LargeState) -> int:

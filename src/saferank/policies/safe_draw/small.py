@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank._kernel import kernel, seldom
+from saferank._kernel import implements, kernel, seldom
 from saferank.policies.registry import Outlook
 from saferank.policies.safe_draw.appeal import most_places
-from saferank.policies.safe_draw.constants import CALMED_EXPOSURE, EXCHANGED, EXPOSURE, PLACE_PAGES
+from saferank.policies.safe_draw.constants import EXCHANGED, PLACE_PAGES
 from saferank.policies.safe_draw.draw import (
     draw_page,
     fill_tails,
@@ -19,6 +19,16 @@ from saferank.policies.safe_draw.draw import (
     mark_target,
     odds_of,
     odds_of_exchange,
+)
+from saferank.policies.safe_draw.learning import (
+    compares,
+    draw_from_plan,
+    fade_guesses,
+    follow_bets,
+    follow_certificates,
+    most_compared,
+    note_exchanges,
+    settle_bets,
 )
 from saferank.policies.safe_draw.renewals import Renewal, new_renewal
 from saferank.policies.safe_draw.small_plan import (
@@ -34,12 +44,12 @@ from saferank.policies.shared.derivation import others_in_order, with_more_in_or
 from saferank.randomness import Words, uniform
 from saferank.safety import whole_allowance
 from saferank.safety.exchanges import exchange_is_safe, is_safe, safe_exchanges
-from saferank.safety.worst_case import Possible, change_certainty, is_certain, new_possible, page_code, worst_case
+from saferank.safety.worst_case import Possible, change_certainty, new_possible, page_code, worst_case
 from saferank.safety.worst_order import number_of_lowest
-from saferank.statistics.bets import Bets, bets_have_room, settle_bet, with_more_items
+from saferank.statistics.bets import Bets, settle_bet, with_more_items
 from saferank.statistics.bets import with_room as bets_with_room
-from saferank.statistics.certificates import NOTHING, TAKEN, surely
-from saferank.statistics.epochs import begin_epoch, certify, has_epochs, is_bet_on, sound_alarm, still_counts
+from saferank.statistics.certificates import TAKEN, surely
+from saferank.statistics.epochs import has_epochs, is_bet_on, still_counts
 from saferank.statistics.pairs import claim_row
 from saferank.statistics.rates import Rates, fade_rates, new_rates, note_rates, with_more_rates
 from saferank.verbs import NOBODY, Flags, Impression, Ints, Items
@@ -102,6 +112,7 @@ def arranged(state: Any, base: Items, present: Flags) -> SmallState:
     return mine
 
 
+@implements(follow_certificates, SmallState)
 @seldom
 def _follow_certificates(state: SmallState, changed: int) -> None:
     """Note what follows from the certificates that hold for the items that are here, improve R, end the plan.
@@ -121,23 +132,8 @@ def _follow_certificates(state: SmallState, changed: int) -> None:
     state.plan.pages[0] = STALE
 
 
-@seldom
-def _begin_epoch(state: SmallState) -> None:
-    if begin_epoch(state.duels, state.round[0]):
-        fade_rates(state.rates, EXPOSURE, PLACE_PAGES)
-        _follow_certificates(state, TAKEN)
-
-
-@kernel
-def small_advance(state: SmallState) -> None:
-    """Before a page is issued: begin the epoch to which it belongs."""
-    if state.round[0] >= state.duels.epoch[0] + state.duels.epoch[1]:
-        _begin_epoch(state)
-
-
-@kernel
-def small_page(state: SmallState, policy: Any, rng: Words, impression: Impression) -> None:
-    """Issue the next page, from a new plan if the last one has served its pages."""
+@implements(draw_from_plan, SmallState)
+def _page(state: SmallState, policy: Any, rng: Words, impression: Impression) -> None:
     target = state.renewal.target
     state.round[0] += 1
     if state.plan.pages[0] == STALE:
@@ -220,9 +216,10 @@ def code_of(seat: Ints, n_positions: int, impression: Impression) -> int:
     return code
 
 
+@implements(note_exchanges, SmallState)
 @seldom
-def small_freeze(state: SmallState, policy: Any, impression: Impression) -> None:
-    """Note for every place with which others it may be exchanged: certificates may come before the clicks do."""
+def _freeze(state: SmallState, policy: Any, impression: Impression) -> None:
+    """Note for every place with which others it may be exchanged."""
     possible, seat = state.possible, state.seat
     code = code_of(seat, possible.limit[1], impression)
     for a in range(possible.limit[1]):
@@ -234,9 +231,8 @@ def small_freeze(state: SmallState, policy: Any, impression: Impression) -> None
     impression.frozen[0] = 1
 
 
-@kernel
-def small_learn(state: SmallState, policy: Any, impression: Impression, clicks: Ints) -> None:
-    """Settle the bets of a page, then do what follows. A page that is older than the epoch before says nothing."""
+@implements(settle_bets, SmallState)
+def _learn(state: SmallState, policy: Any, impression: Impression, clicks: Ints) -> None:
     state.learned[0] += 1
     if not still_counts(state.duels, impression.round[0]) or not note_rates(state.rates, impression, clicks):
         return
@@ -248,7 +244,7 @@ def small_learn(state: SmallState, policy: Any, impression: Impression, clicks: 
         if clicks[place]:
             moved |= _settle_place(policy, state, impression, (place, code, clicked, len(clicks)), renewing)
     if moved:
-        _follow_bets(policy, state, impression, clicks)
+        follow_bets(policy, state, impression, clicks)
 
 
 @kernel
@@ -317,38 +313,27 @@ def _settle_place(
     return moved
 
 
-@seldom
-def _follow_bets(policy: Any, state: SmallState, impression: Impression, clicks: Ints) -> None:
-    """Look at the pairs of a page for alarms, then for certificates, and do what follows from them."""
-    duels, changed, alarmed = state.duels, NOTHING, False
-    for step in range(2):
-        for place in range(len(clicks)):
-            i = impression.ranking[place]
-            for other in range(impression.places[0] if clicks[place] else 0):
-                j = impression.ranking[other]
-                clicked = other < len(clicks) and clicks[other]
-                if clicked or state.seat[i] == ABSENT or state.seat[j] == ABSENT:
-                    continue
-                if step == 0:
-                    alarmed |= sound_alarm(duels, i, j)
-                else:
-                    changed = max(changed, certify(policy.table, duels, i, j, impression.round[0]))
-        if alarmed and step == 0:
-            fade_rates(state.rates, CALMED_EXPOSURE, PLACE_PAGES)
-            changed = TAKEN
-    if changed != NOTHING:
-        _follow_certificates(state, changed)
+@implements(compares, SmallState)
+def _compares(state: SmallState, impression: Impression, clicks: Ints, a: int, b: int) -> bool:
+    """Every item that was not clicked, if both are here."""
+    clicked = b < len(clicks) and clicks[b]
+    absent = state.seat[impression.ranking[a]] == ABSENT or state.seat[impression.ranking[b]] == ABSENT
+    return not (clicked or absent)
 
 
-@kernel
-def small_has_room(state: SmallState) -> bool:
-    """True when the pairs of one more page fit."""
-    return bets_have_room(state.duels, len(state.item))
+@implements(fade_guesses, SmallState)
+def _fade(state: SmallState, exposure: float) -> None:
+    fade_rates(state.rates, exposure, PLACE_PAGES)
+
+
+@implements(most_compared, SmallState)
+def _most_compared(state: SmallState) -> int:
+    return len(state.item)
 
 
 def with_room(state: SmallState) -> SmallState:
     """The same state with room for the pairs of one more page."""
-    return state._replace(duels=bets_with_room(state.duels, len(state.item)))
+    return state._replace(duels=bets_with_room(state.duels, most_compared(state)))
 
 
 def present_items(state: SmallState) -> Flags:
@@ -365,12 +350,6 @@ def leader_of(state: SmallState) -> Ints:
     """R in items."""
     leader: Ints = state.item[state.reference]
     return leader
-
-
-def settled(state: SmallState, i: int, j: int) -> bool:
-    """True when i is certified over j, directly or by what follows."""
-    x, z = int(state.seat[i]), int(state.seat[j])
-    return ABSENT not in (x, z) and bool(is_certain(state.possible, x, z))
 
 
 def worst_of_newest(state: SmallState) -> int:

@@ -59,14 +59,14 @@ class Certified:
 
     def _sets(self) -> dict[int, int]:
         """By item that is certified over some other: the items that are worse."""
-        size, items = len(self.closure.item), list(self.number)
+        size, known, items = len(self.closure.item), int(self.closure.size[0]), np.array(list(self.number), np.int64)
         bits = np.unpackbits(self.closure.worse.view(np.uint8), bitorder="little").reshape(size, size)
-        item = self.closure.item.tolist()
-        below: dict[int, int] = {}
-        for upper, lower in np.argwhere(bits).tolist():
-            better = items[item[upper]]
-            below[better] = below.get(better, 0) | 1 << items[item[lower]]
-        return below
+        named = items[self.closure.item[:known]]
+        by_item = np.zeros((known, 1 + int(items.max(initial=-1))), np.uint8)
+        by_item[:, named] = bits[:known, :known]
+        rows = np.packbits(by_item, axis=1, bitorder="little")
+        sets = {item: int.from_bytes(row.tobytes(), "little") for item, row in zip(named.tolist(), rows, strict=True)}
+        return {item: worse for item, worse in sets.items() if worse}
 
     def extended(self, pairs: Iterable[Pair]) -> "Certified":
         """With further certificates, apart from those that follow already or contradict what is certain before them."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from saferank.live.learner import Learner
 from saferank.service.knowledge.certified import Certified
-from saferank.statistics.pairs import items_of_rows
+from saferank.statistics.pairs import items_of_rows, wins_by_row
 from saferank.verbs import Ints
 
 Compared = list[tuple[str, str, int, int]]
@@ -64,10 +64,10 @@ def joined(races: Iterable[PairProgress]) -> PairProgress:
 def _table(learner: Learner) -> tuple[Ints, Ints, Ints, Ints]:
     """The pairs with comparisons, in the order of their items: both items, wins of the first, wins of the second."""
     duels = learner.state.duels
-    rows = np.flatnonzero(duels.pairs.wins.any(axis=1))
+    rows = np.flatnonzero(wins_by_row(duels).any(axis=1))
     low, high = items_of_rows(duels, rows)
     order = np.lexsort((high, low))
-    wins = duels.pairs.wins[rows[order]]
+    wins = wins_by_row(duels)[rows[order]]
     return low[order], high[order], wins[:, 0], wins[:, 1]
 
 
