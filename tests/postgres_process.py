@@ -10,6 +10,7 @@ import time
 import warnings
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 import psycopg
 
 with warnings.catch_warnings():  # it looks for a folder for sockets, which need not be there
@@ -72,8 +73,11 @@ class PostgresProcess:
         return True
 
     def kill(self) -> None:
-        """The end without warning: kill -9 of the postmaster; its children notice and end by themselves."""
+        """The end without warning: kill -9 of the postmaster. Its children notice and end; until then they answer."""
+        assert self._process is not None
+        children = psutil.Process(self._process.pid).children(recursive=True)
         self._end(signal.SIGKILL)
+        psutil.wait_procs(children, LONGEST_START)
 
     def stop(self) -> None:
         """The end in order."""
