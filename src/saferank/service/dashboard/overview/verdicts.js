@@ -21,7 +21,7 @@ function safe({ effect: { guardrail }, pages, served_share: share, alarms }) {
     name: "Safe", word, tone: guardrail?.stopped || refused ? "down" : checked && guardrail ? "up" : "",
     number: `${count(checked)} pages checked`, bar: guardrail ? { share: evidence } : null,
     more: [
-      `${refused ? `${count(refused)} of the newest alarms are pages that failed their check: production's was shown instead` : "no newest alarm is of a page that failed its check"}; ${count(pages)} pages have closed`,
+      `${refused ? `${count(refused)} of the newest alarms are pages that failed their check: production's was shown instead` : "no page among the newest alarms"}; ${count(pages)} pages have closed`,
       !guardrail ? "the guardrail is off" : guardrail.stopped ? `served pages lost more than ${percent(guardrail.drop, 0)}` : `guardrail armed at a loss of ${percent(guardrail.drop, 0)}: ${percent(evidence, 0)} of the evidence that would stop it`,
     ],
   };
