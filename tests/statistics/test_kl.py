@@ -106,6 +106,7 @@ def test_an_index_that_is_not_positive_stays_so_up_to_the_budget_that_is_named(w
 
 
 @given(WINS, WINS, st.floats(0.01, 0.99))
+@settings(deadline=None)
 def test_the_bound_on_the_evidence_is_below_it(wins: int, losses: int, q: float) -> None:
     assume(wins + losses > 0 and wins <= (wins + losses) * q)
     exact = evidence(float(wins), float(losses), -math.log1p(-q), math.log(q))

@@ -227,7 +227,7 @@ def with_room(bets: Bets, places: int) -> Bets:
     n_new = places * (places - 1) // 2
     if pairs_full(bets, n_new):
         rows = all_rows(bets)  # not for every pair: a row of bets is long
-        bets = _with_table(bets, rows, new_pairs(1, len(rows) + n_new + max(n_new, len(rows) // 2), direct_items=0))
+        bets = _with_table(bets, rows, new_pairs(1, len(rows) + n_new + max(n_new, len(rows)) // 2, direct_items=0))
     while list_full(bets.certificates, n_new):
         bets = bets._replace(certificates=with_longer_list(bets.certificates))
     while closure_full(bets.closure, places):

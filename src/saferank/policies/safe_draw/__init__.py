@@ -116,7 +116,7 @@ def _start_as(setup: Setup, is_large: bool) -> tuple[SafeDraw, State]:
     table = bet_table(levels, SLOT_WEIGHTS if is_large else EVEN_WEIGHTS)
     policy = SafeDraw(table, TRUST if setup.trust is None else setup.trust)
     places = setup.n_positions + RACERS
-    duels = new_bets(setup.n_items, setup.lifetime, places * (places - 1))
+    duels = new_bets(setup.n_items, setup.lifetime, 3 * places * (places - 1) // 4)  # for a page and a half
     order = np.arange(setup.n_items, dtype=np.uint32)
     known = Known(np.zeros(1, np.int64), np.zeros(1, np.int64), order, new_trust(setup.n_items), duels)
     base, present = np.arange(setup.n_positions, dtype=np.uint32), np.ones(setup.n_items, np.bool_)
