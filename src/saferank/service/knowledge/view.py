@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from saferank.live.explanation import Explanation
-from saferank.live.learner import Learner
 from saferank.live.replay import CHOSEN, carrying_out, new_desk, new_pages
 from saferank.memory import Scratch, with_arrays
 from saferank.saved_state import bytes_in_use
@@ -53,7 +52,8 @@ class View:
     def __init__(self, knowledge: Knowledge, base: Sequence[str], candidates: Sequence[str] | None = None) -> None:
         self.folds, self.made_from = knowledge.folds, sources(knowledge)
         knowledge = copy.copy(knowledge)
-        knowledge.learner = _copied_learner(knowledge.learner)
+        knowledge.learner = copied_learner(knowledge.learner)  # it is rebased without a trace in the original
+        knowledge.learner.state = _copied(knowledge.learner.state)
         others = [str(item) for item in knowledge.learner.present_items()] if candidates is None else candidates
         knowledge.know(list(dict.fromkeys([*base, *others])))
         self._learner, certified = knowledge.learner, all_certified(knowledge)
@@ -77,8 +77,7 @@ class View:
 
     def is_certain_of(self, knowledge: Knowledge) -> bool:
         """True when it was made from the certificates that hold now."""
-        made_from, now = self.made_from, sources(knowledge)
-        return len(made_from) == len(now) and all(old is new for old, new in zip(made_from, now, strict=True))
+        return self.made_from == sources(knowledge)  # the very same: certificates that change are others
 
     def page(self, coins: bytes) -> Proposal:
         """The page of these coins."""
@@ -126,13 +125,6 @@ def _law(impression: Impression, places: int) -> Law:
     start, end = impression.start[:places].astype(np.uint8), impression.end[:places].astype(np.uint8)
     draw = (impression.weight[:places], impression.exchanges[:places]) if impression.frozen[0] else ()
     return Law(start.tobytes(), end.tobytes(), b"".join([column.tobytes() for column in draw]))
-
-
-def _copied_learner(learner: Learner) -> Learner:
-    """A learner that can be rebased without a trace in the original."""
-    mine = copied_learner(learner)
-    mine.state = _copied(learner.state)
-    return mine
 
 
 def _copied(state: Any) -> Any:
