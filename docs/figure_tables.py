@@ -348,11 +348,12 @@ def _overload(figures: Figures) -> list[str]:
         f"{calm['a_second']:,.0f}",
         f"{storm['a_second']:,.0f} ({shares['a_second']:.0%})",
         f"{shares['a_processor_second']:.0%}",
+        f"{found['refusal_cost']:.2f}",
         f"{storm['rank_p99_ms']:,.0f} ms",
         f"{storm['refused_p50_ms']:.1f} / {storm['refused_p99_ms']:.0f} ms",
     )
     head = ("capacity, calls a second", "answered at three times that", "the same by processor time of the server")
-    return _table((*head, "rank, p99", "refusals, p50 / p99"), [row])
+    return _table((*head, "cost of a refusal, an answer being 1", "rank, p99", "refusals, p50 / p99"), [row])
 
 
 @table_of("replay")

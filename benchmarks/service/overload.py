@@ -80,7 +80,17 @@ async def measured(service: ServiceProcess, times: float, seconds: float) -> dic
     storm = await overload(service, connections, times * calm["a_second"], seconds)
     connections.close()
     shares = {name: storm[name] / calm[name] for name in ("a_second", "a_processor_second")}
-    return {"capacity": calm, "overload": storm, "shares": shares}
+    return {"capacity": calm, "overload": storm, "shares": shares, "refusal_cost": _refusal_cost(calm, storm)}
+
+
+def _refusal_cost(calm: dict[str, Any], storm: dict[str, Any]) -> float:
+    """Processor time of a refusal, as a multiple of that of an answered call.
+
+    It decides what can be left: where a refusal costs a third of an answer, three times the capacity takes all of it.
+    """
+    answered, refused = (sum(kind.get(status, 0) for kind in storm["statuses"].values()) for status in ("200", "503"))
+    an_answer = 1 / calm["a_processor_second"]
+    return float((answered / storm["a_processor_second"] - answered * an_answer) / max(1, refused) / an_answer)
 
 
 def run(service: ServiceProcess, times: float, seconds: float) -> dict[str, Any]:
