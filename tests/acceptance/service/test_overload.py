@@ -78,8 +78,8 @@ def test_too_much_is_refused_politely(tmp_path: Path, limit: str) -> None:
 
 
 DEAREST = 0.8
-"""A refusal costs at most so much of the processor time of an answer (0.6 measured). What is left of the capacity follows
-from it, and from how many calls the machine can send: docs/reference/service-figures.md has the aim and the share."""
+"""A refusal costs at most so much of the processor time of an answer (0.6 measured). What is left of the capacity
+follows from it, and from how many calls the machine can send (docs/reference/service-figures.md)."""
 
 
 def test_under_three_times_the_load_refusals_are_cheap_and_calls_are_answered(tmp_path: Path) -> None:
