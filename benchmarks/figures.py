@@ -336,7 +336,16 @@ def _commit() -> str:
     changed = subprocess.check_output(["git", "status", "--porcelain", "src", "benchmarks"], cwd=ROOT, text=True)
     if changed:
         raise SystemExit(f"commit first: figures are of a commit, and these files differ from it:\n{changed}")
-    return subprocess.check_output(["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, text=True).strip()
+    newest = [
+        "git",
+        "log",
+        "-1",
+        "--format=%h",
+        "--abbrev=10",
+        "--",
+        "src",
+    ]  # later ones changed words, not what is measured
+    return subprocess.check_output(newest, cwd=ROOT, text=True).strip()
 
 
 def _rounded(value: Any) -> Any:

@@ -66,11 +66,11 @@ def _slashed(values: Iterable[str]) -> str:
     return " / ".join(values)
 
 
-def _rows(figures: Figures, name: str, **where: Any) -> list[dict[str, Any]]:
+def _rows(figures: Figures, name: str, /, **where: Any) -> list[dict[str, Any]]:
     return [row for row in figures[name] if all(row[key] == value for key, value in where.items())]
 
 
-def _row(figures: Figures, name: str, **where: Any) -> dict[str, Any]:
+def _row(figures: Figures, name: str, /, **where: Any) -> dict[str, Any]:
     (found,) = _rows(figures, name, **where)
     return found
 
@@ -120,9 +120,8 @@ def _six_numbers(figures: Figures) -> list[str]:
                 f"{_slashed(f'{value:.2f}' for value in first[1:4])}; {ours['worst_page']:.2f}",
             ),
             (
-                "claims of the paper that hold on the synthetic log of the demo",
-                f"{demo['holds']} of {demo['claims']} ({demo.get('does not hold', 0)} do not hold, "
-                f"{demo.get('undecided', 0)} undecided)",
+                "claims of the paper on the synthetic log of the demo: hold / do not hold / undecided",
+                _slashed(str(demo.get(verdict, 0)) for verdict in ("holds", "does not hold", "undecided")),
             ),
             (
                 "processor time of a rank call / of a report that is on disk, as multiples of a bare HTTP echo",
@@ -183,7 +182,8 @@ def _first_pages(figures: Figures) -> list[str]:
                 for model in ("pbm", "cm")
             ]
             first = [_slashed(f"{row['clicks_relative'][number]:.3f}" for row in found) for number in range(4)]
-            worst, broken = (_slashed(f"{row[key]:.2f}" for row in found) for key in ("worst_page", "violations"))
+            worst = _slashed(f"{row['worst_page']:.2f}" for row in found)
+            broken = _slashed(f"{row['violations']:,.0f}" for row in found)
             rows.append((label if policy == "safe-draw" else "", LABELS[policy], *first, worst, broken))
     head = ("", "PBM / CM", "first 50 pages", "100", "1,000", "10,000", "worst page of a run", "violations a run")
     return _table(head, rows)
