@@ -9,6 +9,7 @@ with the repository; on a set of your own (``saferank fit`` makes one) the same 
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -22,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-for _folder in ("service", "logs", "policies", "package"):
-    sys.path.insert(0, str(ROOT / "benchmarks" / _folder))
+for _beside in ("service", "logs", "policies", "package"):
+    sys.path.insert(0, str(ROOT / "benchmarks" / _beside))
 
 from machine import machine  # noqa: E402 (beside this file)
 
@@ -250,9 +251,8 @@ def load(_: Path) -> Measured:
     found = {}
     for rate in (300, 1000):
         options = argparse.Namespace(rate=float(rate), seconds=15.0, shelves=50, window=10.0, set=[])
-        BUILD.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=BUILD) as folder:
-            run = measure(options, Path(folder))
+        with _folder() as folder:
+            run = measure(options, folder)
         found[str(rate)] = {name: run[name] for name in ("fsync_ms", "ready_seconds", "phases", "store_mb")}
     return found
 
@@ -263,9 +263,8 @@ def overload(_: Path) -> Measured:
     from overload import run
     from service_process import ServiceProcess
 
-    BUILD.mkdir(parents=True, exist_ok=True)
     settings = {"policy": "safe-draw", "window_seconds": 10, "log_level": "warning"}
-    with tempfile.TemporaryDirectory(dir=BUILD) as name, ServiceProcess(Path(name), **settings) as service:
+    with _folder() as folder, ServiceProcess(folder, **settings) as service:
         found = run(service, 3.0, 10.0)
         service.stop()
     return found
@@ -305,6 +304,14 @@ def broken_assumptions(_: Path) -> Measured:
 
 
 # --- what they share ---
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder beside this project: a temporary one may be in memory, where fsync is free."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=BUILD) as name:
+        yield Path(name)
 
 
 def _instances(file: Path) -> Any:

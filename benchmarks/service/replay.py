@@ -25,7 +25,7 @@ K, ITEMS = 10, 30
 
 
 class Traffic:
-    """Visitors who like later items better, over contexts that take turns."""
+    """Visitors who click whatever they see, over contexts that take turns: all items are equal."""
 
     def __init__(self, folder: Path, contexts: int, clicked: float, window_seconds: float) -> None:
         self.now = 1_800_000_000_000
