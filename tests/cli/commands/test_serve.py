@@ -29,7 +29,16 @@ def test_it_says_where_it_is_and_stops_with_0(tmp_path: Path) -> None:
 
 
 def test_what_was_learnt_is_there_after_a_restart(tmp_path: Path) -> None:
-    arguments = ("--store", tmp_path / "store", "--window-seconds", "1")
+    arguments = (
+        "--store",
+        tmp_path / "store",
+        "--window-seconds",
+        "1",
+        "--set",
+        "holdout_share=0",
+        "--set",
+        "guardrail_drop=0",
+    )
     with serving(*arguments) as service:
         page = httpx.post(f"{service.address}/v1/rank", json=RANK).json()
         report = {"token": page["token"], "clicks": [page["ranking"][0]]}
