@@ -40,7 +40,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with socket.create_server(("127.0.0.1", 0)) as bound:
         origin = f"http://127.0.0.1:{bound.getsockname()[1]}"
         options = ("--window-seconds", "6", "--set", f"cors_origins={origin}", "--set", "max_lag_seconds=60")
-        with serving("--store", tmp_path_factory.mktemp("shop") / "store", *options) as service:
+        alone = ("--set", "holdout_share=0", "--set", "guardrail_drop=0")  # every visitor gets the policy's page
+        with serving("--store", tmp_path_factory.mktemp("shop") / "store", *options, *alone) as service:
             module = shop_module(block, service.address)
             module.service._link._limit = 20.0  # as patient as a busy machine needs
             module.origin, module.address = origin, service.address
