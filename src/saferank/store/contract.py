@@ -383,8 +383,8 @@ class Store(Protocol):
     async def marks(self, context: int) -> Sequence[Mark]:
         """All kept snapshots of a context, oldest first, without their bodies."""
 
-    def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[PageRow]:
-        """Pages in display order, of one context or of all, from after an id."""
+    def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[Sequence[PageRow]]:
+        """Pages in display order, of one context or of all, from after an id, some at a time."""
 
     async def alarms(self, context: int) -> Sequence[AlarmRow]:
         """Alarms of a context, oldest first."""

@@ -12,7 +12,8 @@ from saferank.service.knowledge.knowledge import MISFITS, Terms
 from saferank.service.knowledge.publications import comparable, pack, restored
 from saferank.service.knowledge.view import View
 from saferank.store.contract import PageRow, Publication
-from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.page_record import PageRecord
+from saferank.store.record_columns import unpacked
 
 WINDOW, DAY = 1000, 20_000
 START = 1_000_000

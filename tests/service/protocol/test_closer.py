@@ -171,7 +171,7 @@ def test_a_page_brought_back_is_learnt_in_the_order_in_which_pages_were_shown(tm
             newer = await fresh.rank()
             await fresh.accept(lost, lost.ranking[0])
             await fresh.engine.flush()
-            pages = [page.impression async for page in fresh.store.all_pages()]
+            pages = [page.impression async for some in fresh.store.all_pages() for page in some]
             assert pages[1:] == [fresh.record(lost).impression, fresh.record(newer).impression]
             await fresh.stop_and_replay()
 

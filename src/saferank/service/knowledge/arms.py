@@ -10,7 +10,8 @@ from saferank.service.wire.views import Arm
 from saferank.statistics.effect import ArmComparison, Guardrail, from_numbers, merged, new_comparison
 from saferank.statistics.effect.stakes import log_evidence, stakes_for
 from saferank.store.contract import PageRow
-from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.page_record import PageRecord
+from saferank.store.record_columns import unpacked
 
 ARMS: tuple[Arm, ...] = get_args(Arm)
 EXPLORE, HOLDOUT, OFF, SHADOW, REPEAT = range(5)

@@ -35,7 +35,7 @@ from saferank.service.knowledge.sharing import Names, heard, held, introduce, jo
 from saferank.service.knowledge.visitors import OrderWatch, SourceCounts, window_number
 from saferank.service.knowledge.votes import Votes, without_repeats
 from saferank.store.contract import AlarmRow, PageRow, VersionRow
-from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.page_record import PageRecord
 from saferank.verbs import Flags, Ints
 
 MOST_SIZES = 8
@@ -126,7 +126,7 @@ class Fold:
         DamagedRecordError when a record is not as it was written.
         """
         closed = ClosedPages(list(pages))
-        closed.records.check_sums()
+        closed.records.check()
         self.take(closed, through)
 
     def take(self, pages: ClosedPages, through: int) -> None:
@@ -160,7 +160,7 @@ class Fold:
         taught = pages.select(counted & (arms == EXPLORE))
         for run in taught.cut_where(taught.records.column("k")):
             self._learn(run)
-        self.catalogue = pages.records.heads["catalogue"][-1].tobytes()
+        self.catalogue = pages.records.field("catalogue")[-1].tobytes()
 
     def _firsts(self, pages: ClosedPages) -> Flags:
         """A visitor's first page in a window counts, in display order; none does from before a rollback or reset."""
@@ -196,13 +196,13 @@ class Fold:
     def _compare(self, pages: ClosedPages) -> None:
         """Count the policy's pages, day by day, and compare those that a coin could have put into the holdout."""
         for day in pages.cut_where(pages.issued_at // DAY_MS):
-            heads, differs = day.records.heads, day.records.differs_from_base
-            explored, compared = heads["arm"] == EXPLORE, heads["share"] > 0.0
+            arm, shares, differs = day.records.field("arm"), day.records.field("share"), day.records.differs_from_base
+            explored, compared = arm == EXPLORE, shares > 0.0
             chosen = explored & ~compared
             self.compared.count_chosen(issue_time(day.rows[0]), int(chosen.sum()), int((chosen & differs).sum()))
             numbers = np.flatnonzero(compared)
             if len(numbers):
-                served, share = (heads["arm"][numbers] != HOLDOUT).tolist(), heads["share"][numbers].tolist()
+                served, share = (arm[numbers] != HOLDOUT).tolist(), shares[numbers].tolist()
                 pairs = zip(differs[numbers].tolist(), explored[numbers].tolist(), strict=True)
                 chose = [ours if by_us else None for ours, by_us in pairs]
                 clicks = [day.clicks[number].bit_count() for number in numbers.tolist()]
@@ -244,15 +244,15 @@ class Fold:
             self._learn_fitting(knowledge, some.between(0, fitting), run.rows[begin : begin + fitting])
             begin += fitting
         if len(lessons.numbers):
-            self.looks[knowledge.k] = look_of(unpacked(lessons.records.records[-1]))
+            self.looks[knowledge.k] = look_of(lessons.records.record(-1))
 
     def _knowledge_for(self, run: ClosedPages) -> Knowledge | None:
         """The knowledge of a page size, opened if need be; None when there are too many sizes."""
-        k = int(run.records.heads["k"][0])
+        k = int(run.records.field("k")[0])
         if k not in self.knowledge:
             if len(self.knowledge) >= MOST_SIZES:
                 return None
-            first = unpacked(run.rows[0].record)
+            first = run.records.record(0)
             self._open_size(k, look_of(first), Moment(first.issued_at, first.impression))
         self.k = k
         return self.knowledge[k]

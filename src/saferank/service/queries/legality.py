@@ -15,7 +15,7 @@ from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.page_check import CheckedCall, fault_of, proven_legal
 from saferank.service.knowledge.sharing import Held, heard, held, joined, named
 from saferank.store.contract import VersionRow
-from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.page_record import PageRecord
 from saferank.store.record_columns import RecordColumns
 from saferank.verbs import Ints
 
@@ -74,7 +74,7 @@ class Legality:
         for numbers in _alike(records, looked):
             doubtful += await self._not_proven(records.select(numbers), numbers)
         for number in sorted(doubtful):
-            fault = await self._fault(unpacked(records.records[number]))
+            fault = await self._fault(records.record(number))
             if fault is not None:
                 return number, fault
         return None
@@ -84,11 +84,11 @@ class Legality:
 
         Catalogues are written in the background: a crash may have taken one.
         """
-        digests = {digest.tobytes() for digest in np.unique(records.heads["catalogue"])}
+        digests = {digest.tobytes() for digest in np.unique(records.field("catalogue"))}
         missing = [digest for digest in digests if await self._catalogue(digest) is None]
         known = np.isin(records.column("knowledge"), list(self._versions))
         if missing:
-            known &= np.array([digest.tobytes() not in missing for digest in records.heads["catalogue"]], np.bool_)
+            known &= np.array([digest.tobytes() not in missing for digest in records.field("catalogue")], np.bool_)
         if self._every <= 1:
             return np.flatnonzero(known & (self._every > 0))
         early = self.checked + np.cumsum(known) <= ALL_UNTIL

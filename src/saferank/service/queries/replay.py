@@ -35,7 +35,6 @@ from saferank.store.contract import (
     StoreError,
     VersionRow,
 )
-from saferank.store.page_record import DamagedRecordError, unpacked
 from saferank.store.record_columns import CONTEXT, TENANT
 
 # --- what a replay found, as numbers and as sentences ---
@@ -188,14 +187,14 @@ async def _compare(store: Store, comparisons: Sequence["_Comparison"], progress:
     waiting: dict[int, list[PageRow]] = {context: [] for context in by_context}
     only = comparisons[0] if len(comparisons) == 1 else None
     pages = store.all_pages() if only is None else store.all_pages(only.context, only.after)
-    async for page in pages:
-        rows = waiting.get(page.context)
-        if rows is None or page.impression <= by_context[page.context].after:
-            continue  # of a context that was opened since, or in the snapshot that stands for deleted pages
-        rows.append(page)
-        if len(rows) >= _AT_ONCE:
-            await by_context[page.context].take(rows)
-            waiting[page.context] = []
+    async for some in pages:
+        for page in some:
+            rows = waiting.get(page.context)
+            if rows is not None and page.impression > by_context[page.context].after:
+                rows.append(page)  # not of a context that was opened since, nor in the snapshot for deleted pages
+        for context in [context for context, rows in waiting.items() if len(rows) >= _AT_ONCE]:
+            await by_context[context].take(waiting[context])
+            waiting[context] = []
             progress()
     for one in comparisons:
         await one.take(waiting[one.context])
@@ -344,21 +343,15 @@ class _Comparison:
         return pages
 
     def _check_records(self, pages: ClosedPages) -> None:
-        try:
-            pages.records.check()
-        except DamagedRecordError:
-            for row in pages.rows:
-                try:
-                    unpacked(row.record)
-                except DamagedRecordError as problem:
-                    raise self._difference(f"page {row.impression.hex()} is damaged: {problem}") from problem
-            raise
+        for number, fault in pages.records.faults().items():
+            raise self._difference(f"page {pages.rows[number].impression.hex()} is damaged: {fault}")
 
     def _check_places(self, pages: ClosedPages) -> None:
         """Every record is in the row and in the context of its page."""
         records, (_, tenant, name, *_) = pages.records, self._row
-        ids = np.frombuffer(b"".join([row.impression for row in pages.rows]), records.heads["impression"].dtype)
-        own = records.has_text(TENANT, tenant) & records.has_text(CONTEXT, name) & (records.heads["impression"] == ids)
+        found = records.field("impression")
+        ids = np.frombuffer(b"".join([row.impression for row in pages.rows]), found.dtype)
+        own = records.has_text(TENANT, tenant) & records.has_text(CONTEXT, name) & (found == ids)
         for number in np.flatnonzero(~own).tolist():
             raise self._difference(f"page {pages.rows[number].impression.hex()} is in the place of another page")
 
@@ -393,7 +386,7 @@ class _Comparison:
             return
         fault = await self._legality.first_fault(explored.records)
         if fault is not None:
-            row, version = explored.rows[fault[0]], int(explored.records.heads["knowledge"][fault[0]])
+            row, version = explored.rows[fault[0]], int(explored.records.field("knowledge")[fault[0]])
             raise self._difference(f"page {row.impression.hex()} was not legal under version {version}: {fault[1]}")
 
     def _note_foreign(self, row: PageRow, version: int) -> None:

@@ -29,7 +29,8 @@ from saferank.service.knowledge.lessons import ClosedPages
 from saferank.service.knowledge.publications import pack, restored
 from saferank.statistics.effect import ArmComparison, difference, merged, new_comparison, relative_difference, with_page
 from saferank.store.contract import PageRow, Publication
-from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.page_record import PageRecord
+from saferank.store.record_columns import unpacked
 
 WINDOW, START = 1000, 1_000_000
 ITEMS = ("a", "b", "c")
