@@ -43,6 +43,11 @@ class ClosedPages:
             return self
         return ClosedPages([self.rows[number] for number in numbers.tolist()], self.records.select(numbers))
 
+    @functools.cached_property
+    def n_clicks(self) -> Ints:
+        """How many places were clicked."""
+        return np.fromiter(map(int.bit_count, self.clicks), np.int64, len(self))
+
     def cut_where(self, values: Ints) -> "Iterator[ClosedPages]":
         """Runs of pages with the same value."""
         cuts = [0, *(1 + np.flatnonzero(np.diff(values))).tolist(), len(self)]
