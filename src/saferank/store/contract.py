@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 SHARDS = 64
 """Context number ``id`` belongs to shard ``id % SHARDS``."""
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """Of the tables of both stores. A store of another version is refused."""
 
 
@@ -65,8 +65,6 @@ class PageRow(NamedTuple):
     context: int
     closes_at: int
     record: bytes  # packed PageRecord
-    server: str  # who issued it ...
-    number: int  # ... and which of its pages it was, from 1: a gap shows what a crash took
     clicks: int = 0  # a bit for each shown place
 
 

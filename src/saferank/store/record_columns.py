@@ -280,11 +280,6 @@ class RecordColumns:
 
     # --- facts ---
 
-    @property
-    def heads(self) -> NDArray[Any]:
-        """The heads, with the fields of ``HEAD``."""
-        return self._read.heads[self._at]
-
     def field(self, name: str) -> NDArray[Any]:
         """A field of the head, by record."""
         return self._read.heads[name][self._at]

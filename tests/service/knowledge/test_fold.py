@@ -44,7 +44,7 @@ def page(fold: Fold, dice: random.Random, at: int, k: int, items: list[str], arm
                 base=tuple(items[:k]),
             )  # fmt: skip
     clicks = sum((dice.random() < int(item[1:]) / 8) << place for place, item in enumerate(record.shown))
-    return PageRow(impression, 1, at + WINDOW, record.packed(), "s", 1, clicks)
+    return PageRow(impression, 1, at + WINDOW, record.packed(), clicks)
 
 
 def traffic(policy: str, seed: int, size: int) -> list[PageRow]:

@@ -290,7 +290,8 @@ def test_a_context_that_cannot_be_closed_gets_production_and_stops_no_other(
             assert h.engine.counters()["alarms_total"] == 1
             assert [h.record(await h.rank(name)).arm for name in ("damaged", "whole")] == [OFF, EXPLORE]
 
-            change(h, "UPDATE page SET record = substr(record, 1, length(record) - 1) WHERE context = 1 AND number = 1")
+            whole = "substr(record, 1, length(record) - 1)"
+            change(h, f"UPDATE page SET record = {whole} WHERE context = 1 AND length(clicks) > 0")
             await h.later(RETRY_MS / 1000)
             await h.engine.beat()
             await h.engine.close_due()

@@ -251,7 +251,7 @@ def test_nothing_is_acknowledged_into_a_log_that_was_cut_off(tmp_path: Path, lef
         if meanwhile:
 
             def cut_off(on: sqlite3.Connection) -> None:
-                on.execute("UPDATE page SET number = 7")
+                on.execute("UPDATE page SET events = 7")
                 os.truncate(log, size)
 
             assert store._writer is not None
@@ -289,7 +289,7 @@ def test_a_start_after_a_crash_looks_for_damage(tmp_path: Path) -> None:
     async def act(store: Store) -> None:
         context, now = await opened(store), await now_of(store)
         rows.append(page(context, now))
-        await store.write(Group(pages=[*rows, *(page(context, now, server="s" * 90) for _ in range(500))]))
+        await store.write(Group(pages=[*rows, *(page(context, now)._replace(record=bytes(90)) for _ in range(500))]))
         shutil.copytree(tmp_path / "store", path.parent)
 
     using(tmp_path / "store", act)

@@ -59,7 +59,7 @@ def page(at: int, arm: int, visitor: bytes, clicks: int = 0, share: float = 0.2,
         arm=arm, knowledge=1, round=0, window_ms=WINDOW, k=3, visitor=visitor, catalogue=bytes(16), coins=bytes(32),
         row=(), instead=base, share=share if explored or arm == HOLDOUT else 0.0,
     )  # fmt: skip
-    return PageRow(record.impression, 1, at + WINDOW, record.packed(), "s", 1, clicks)
+    return PageRow(record.impression, 1, at + WINDOW, record.packed(), clicks)
 
 
 def tallied(fold: Fold) -> list[int]:
