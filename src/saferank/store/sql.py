@@ -37,7 +37,7 @@ class SqlStore(ABC):
     """The part of the contract that is one statement each: reading."""
 
     _sql: ClassVar[dict[str, str]]
-    _clicks: ClassVar[Callable[[Any], int]]  # from what the store keeps of the clicks of a page
+    _clicks: "ClassVar[staticmethod[[Any], int]]"  # from what the store keeps of the clicks of a page
 
     @abstractmethod
     async def _rows(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
