@@ -7,7 +7,7 @@ export PYTHONDONTWRITEBYTECODE :=
 REAL := ../shared/data/yandex60.json
 STUDY := $(if $(wildcard $(REAL)),--study-instances $(REAL))
 
-.PHONY: help demo test check lint types kernels unit bench figures docs package soak coverage clean
+.PHONY: help demo test check lint types kernels unit bench figures pictures docs package soak coverage clean
 
 help:           ## list these commands
 	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -53,6 +53,9 @@ bench: .venv/.ready  ## nanoseconds a round of every policy under every click mo
 figures: .venv/.ready  ## everything that README and docs quote, measured on this commit, and their tables (needs ../shared); half an hour
 	@$(BIN)/python benchmarks/figures.py
 	@$(BIN)/python docs/generate.py
+
+pictures: .venv/.ready  ## the pictures of the documentation, from runs with fixed seeds; minutes
+	@$(BIN)/python benchmarks/pictures.py
 
 docs: .venv/.ready  ## the documentation site in build/site, strictly and without the network
 	@$(BIN)/python docs/generate.py
