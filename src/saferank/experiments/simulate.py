@@ -79,8 +79,8 @@ def simulate(
     ``ArgumentError`` before anything is played; an interrupt is a ``RunInterrupted``.
 
     >>> results = simulate(policies=["original"], rounds=100, repetitions=2, jobs=1, progress=False)
-    >>> len(results.curves)
-    120
+    >>> results.means["instance"].n_unique(), results.models
+    (20, ['pbm', 'cm', 'dcm', 'dbn', 'ubm', 'ccm'])
     """
     from saferank.experiments.engines import engine_of
     from saferank.experiments.sources import Sources
@@ -202,7 +202,7 @@ def _results(gathered: "Gathered", sources: "Sources", seconds: float) -> "Resul
     from saferank.simulation.results import provenance
 
     source = provenance("saferank.simulate", sources.asked["seed"], seconds)
-    return Results(gathered.in_order(), gathered.runs_in_order(), {**source, **sources.facts()})
+    return Results.of(gathered.in_order(), gathered.runs_in_order(), {**source, **sources.facts()})
 
 
 def plan_of(
