@@ -32,7 +32,7 @@ def page(context: int, now: int) -> PageRow:
     """A page of the usual size."""
     number = next(NUMBERS)
     impression = first_id(now)[:-8] + number.to_bytes(8, "big")
-    return PageRow(impression, context, now + 3_600_000, os.urandom(RECORD_BYTES), "server", number)
+    return PageRow(impression, context, now + 3_600_000, os.urandom(RECORD_BYTES))
 
 
 def group(contexts: list[int], size: int, now: int) -> tuple[Group, Group]:

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from saferank.service import identifiers
 from saferank.service.wire.problems import Problem
-from saferank.store.page_record import ID_SIZE, DamagedRecordError, PageRecord, unsealed
+from saferank.store.page_record import ID_SIZE, DamagedRecordError, PageRecord, read_record
 
 
 class Tokens:
@@ -50,7 +50,7 @@ class Tokens:
         except (ValueError, InvalidTag) as problem:
             raise _bad("its signature is wrong: it was altered or made elsewhere") from problem
         try:
-            return unsealed(body), body
+            return read_record(body), body
         except DamagedRecordError as problem:
             raise _bad("it was made by another version of this service") from problem
 

@@ -95,12 +95,10 @@ class SqlStore(ABC):
     async def marks(self, context: int) -> Sequence[Mark]:
         return await self._all(Mark, "marks", context)
 
-    async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[PageRow]:
+    async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[Sequence[PageRow]]:
         statement, which = ("pages_after", ()) if context is None else ("pages_of_context_after", (context,))
-        while True:
-            pages = await self._all(self._page, statement, *which, after, _CHUNK)
-            for page in pages:
-                yield page
+        while pages := await self._all(self._page, statement, *which, after, _CHUNK):
+            yield pages
             if len(pages) < _CHUNK:
                 return
             after = pages[-1].impression

@@ -161,7 +161,7 @@ def test_another_tenant_may_use_the_same_event_id(tmp_path: Path) -> None:
 
 async def written(h: House) -> list[object]:
     await h.engine.flush()
-    return [page async for page in h.store.all_pages()]
+    return [page async for some in h.store.all_pages() for page in some]
 
 
 def test_a_page_that_was_shown_as_answered_may_say_so(tmp_path: Path) -> None:

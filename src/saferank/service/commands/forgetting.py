@@ -39,7 +39,7 @@ from saferank.store.contract import (
     Store,
     StoreUnavailableError,
 )
-from saferank.store.page_record import glance
+from saferank.store.record_columns import RecordColumns
 
 SLICE = 500
 """Pages that are deleted in one transaction."""
@@ -49,7 +49,6 @@ WRITTEN_MS = 15_000
 """After the end of a window, what was accepted in it is committed after so long."""
 _NAME = "saferank forget"
 _LEASE_MS = 30_000
-_BEAT_EVERY = 2_000  # pages that are read
 _OBEYS_ALL = 1 << 62  # it serves nobody, so no kill switch has to wait for it
 
 
@@ -258,15 +257,11 @@ async def _found(
 ) -> _Found:
     """The pages of a visitor in a context that were issued until a time; all of its pages are read."""
     await holder.beat()
-    theirs, read = list[PageRow](), 0
-    async for page in store.all_pages(row.id):
-        read += 1
-        facts = glance(page.record)
-        is_theirs = (who.key and facts.visitor == who.key) or (who.source and facts.source == who.source)
-        if is_theirs and issue_time(page) <= until:
-            theirs.append(page)
-        if read % _BEAT_EVERY == 0:
-            await holder.beat()
+    theirs = list[PageRow]()
+    async for pages in store.all_pages(row.id):
+        which = RecordColumns([page.record for page in pages]).of_visitor(who.key, who.source)
+        theirs += [pages[number] for number in which.tolist() if issue_time(pages[number]) <= until]
+        await holder.beat()
     newest = await store.publication(row.id)
     mark = Mark(0, 0, 0) if newest is None else Mark(newest.number, newest.through, newest.operation)
     learnt = [page for page in theirs if issue_time(page) <= mark.through]

@@ -23,7 +23,7 @@ from saferank.service.knowledge.arms import (
     REPEAT,
     SHADOW,
     ComparedArms,
-    CountedPage,
+    CountedPages,
     ShadowCounts,
     with_shadow_page,
 )
@@ -35,7 +35,7 @@ from saferank.service.knowledge.sharing import Names, heard, held, introduce, jo
 from saferank.service.knowledge.visitors import OrderWatch, SourceCounts, window_number
 from saferank.service.knowledge.votes import Votes, without_repeats
 from saferank.store.contract import AlarmRow, PageRow, VersionRow
-from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.page_record import PageRecord
 from saferank.verbs import Flags, Ints
 
 MOST_SIZES = 8
@@ -126,7 +126,7 @@ class Fold:
         DamagedRecordError when a record is not as it was written.
         """
         closed = ClosedPages(list(pages))
-        closed.records.check_sums()
+        closed.records.check()
         self.take(closed, through)
 
     def take(self, pages: ClosedPages, through: int) -> None:
@@ -160,19 +160,22 @@ class Fold:
         taught = pages.select(counted & (arms == EXPLORE))
         for run in taught.cut_where(taught.records.column("k")):
             self._learn(run)
-        self.catalogue = pages.records.heads["catalogue"][-1].tobytes()
+        self.catalogue = pages.records.field("catalogue")[-1].tobytes()
 
     def _firsts(self, pages: ClosedPages) -> Flags:
         """A visitor's first page in a window counts, in display order; none does from before a rollback or reset."""
         records, issued_at = pages.records, pages.issued_at
         firsts = pages.takes_part & (issued_at > self.rolled_back_at)
         known = np.flatnonzero(firsts & records.has_visitor)
-        windows = window_number(issued_at[known], records.column("window_ms")[known]).tolist()
-        for number, window, visitor in zip(known.tolist(), windows, records.visitor[known].tolist(), strict=True):
-            if window != self.window:
-                self.window, self.visitors = window, set()
-            firsts[number] = visitor not in self.visitors
-            self.visitors.add(visitor)
+        windows, visitors = window_number(issued_at, records.column("window_ms"))[known], records.visitor[known]
+        for run in np.split(np.arange(len(known)), 1 + np.flatnonzero(np.diff(windows))) if len(known) else ():
+            if windows[run[0]] != self.window:
+                self.window, self.visitors = int(windows[run[0]]), set()
+            here, first = np.unique(visitors[run], return_index=True)
+            firsts[known[run]] = False
+            seen = [visitor in self.visitors for visitor in here.tolist()]
+            firsts[known[run[first[~np.array(seen)]]]] = True
+            self.visitors.update(here.tolist())
         return firsts
 
     def _admitted(self, pages: ClosedPages, firsts: Flags) -> Flags:
@@ -183,8 +186,7 @@ class Fold:
         return firsts
 
     def _tally(self, pages: ClosedPages, arms: Ints) -> None:
-        clicks = np.array([bits.bit_count() for bits in pages.clicks], np.int64)
-        days = pages.issued_at // DAY_MS
+        clicks, days = pages.n_clicks, pages.issued_at // DAY_MS
         for day in np.unique(days).tolist():
             self.compared.count_clicked(day * DAY_MS, int((clicks[days == day] > 0).sum()))
         for arm, tally in enumerate(self.tallies):
@@ -196,21 +198,20 @@ class Fold:
     def _compare(self, pages: ClosedPages) -> None:
         """Count the policy's pages, day by day, and compare those that a coin could have put into the holdout."""
         for day in pages.cut_where(pages.issued_at // DAY_MS):
-            heads, differs = day.records.heads, day.records.differs_from_base
-            explored, compared = heads["arm"] == EXPLORE, heads["share"] > 0.0
-            chosen = explored & ~compared
-            self.compared.count_chosen(issue_time(day.rows[0]), int(chosen.sum()), int((chosen & differs).sum()))
-            numbers = np.flatnonzero(compared)
-            if len(numbers):
-                served, share = (heads["arm"][numbers] != HOLDOUT).tolist(), heads["share"][numbers].tolist()
-                pairs = zip(differs[numbers].tolist(), explored[numbers].tolist(), strict=True)
-                chose = [ours if by_us else None for ours, by_us in pairs]
-                clicks = [day.clicks[number].bit_count() for number in numbers.tolist()]
-                times = day.issued_at[numbers].tolist()
-                tipped = self.compared.count(list(map(CountedPage, times, served, share, clicks, chose)))
-                if tipped is not None:  # the coins do not explain how many pages are in the holdout: told once
-                    self.alarms["unbalanced_arms"] += 1
-                    self.alarm_rows.append(AlarmRow(tipped[0], self.context, "unbalanced_arms", tipped[1]))
+            arm, records = day.records.field("arm"), day.records
+            tipped = self.compared.count(
+                CountedPages(
+                    issued_at=day.issued_at,
+                    served=arm != HOLDOUT,
+                    share=records.field("share"),
+                    clicks=day.n_clicks,
+                    chosen=arm == EXPLORE,
+                    differs=records.differs_from_base,
+                )
+            )
+            if tipped is not None:  # the coins do not explain how many pages are in the holdout: told once
+                self.alarms["unbalanced_arms"] += 1
+                self.alarm_rows.append(AlarmRow(tipped[0], self.context, "unbalanced_arms", tipped[1]))
 
     def turn_to(self, at: int) -> None:
         """Begin the epochs up to a time: certificates may end."""
@@ -244,15 +245,15 @@ class Fold:
             self._learn_fitting(knowledge, some.between(0, fitting), run.rows[begin : begin + fitting])
             begin += fitting
         if len(lessons.numbers):
-            self.looks[knowledge.k] = look_of(unpacked(lessons.records.records[-1]))
+            self.looks[knowledge.k] = look_of(lessons.records.record(-1))
 
     def _knowledge_for(self, run: ClosedPages) -> Knowledge | None:
         """The knowledge of a page size, opened if need be; None when there are too many sizes."""
-        k = int(run.records.heads["k"][0])
+        k = int(run.records.field("k")[0])
         if k not in self.knowledge:
             if len(self.knowledge) >= MOST_SIZES:
                 return None
-            first = unpacked(run.rows[0].record)
+            first = run.records.record(0)
             self._open_size(k, look_of(first), Moment(first.issued_at, first.impression))
         self.k = k
         return self.knowledge[k]

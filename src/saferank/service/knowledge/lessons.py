@@ -10,7 +10,7 @@ import numpy as np
 from saferank.live.replay import ISSUED, LEARNT, Pages, new_pages
 from saferank.service.knowledge.arms import takes_part
 from saferank.store.contract import PageRow
-from saferank.store.page_record import ID_SIZE, TIME_BYTES, PageRecord, unpacked
+from saferank.store.page_record import ID_SIZE, TIME_BYTES, PageRecord
 from saferank.store.page_record import NOBODY as NO_CHALLENGER
 from saferank.store.record_columns import FORM, POLICY, RecordColumns, Selection
 from saferank.verbs import NOBODY, Flags, Ints
@@ -43,6 +43,11 @@ class ClosedPages:
             return self
         return ClosedPages([self.rows[number] for number in numbers.tolist()], self.records.select(numbers))
 
+    @functools.cached_property
+    def n_clicks(self) -> Ints:
+        """How many places were clicked."""
+        return np.fromiter(map(int.bit_count, self.clicks), np.int64, len(self))
+
     def cut_where(self, values: Ints) -> "Iterator[ClosedPages]":
         """Runs of pages with the same value."""
         cuts = [0, *(1 + np.flatnonzero(np.diff(values))).tolist(), len(self)]
@@ -60,7 +65,7 @@ class ClosedPages:
     @property
     def takes_part(self) -> Flags:
         """Pages of which a visitor's first in a window counts."""
-        return np.asarray(takes_part(self.records.heads["arm"], self.records.heads["share"]))
+        return np.asarray(takes_part(self.records.field("arm"), self.records.field("share")))
 
 
 def issue_times(impressions: Sequence[bytes]) -> Ints:
@@ -108,13 +113,12 @@ class Lessons:
 
     @classmethod
     def of_pages(cls, records: RecordColumns, clicks: Sequence[int], policy: str) -> "Lessons":
-        """The lessons of pages; DamagedRecordError when a record is not as it was written.
+        """The lessons of pages whose records were checked.
 
         Clicks of a page by another policy teach nothing: its server had not yet read of a reset that took this one.
         """
         numbers = np.flatnonzero([bits > 0 for bits in clicks])
         clicked = records.select(numbers)
-        clicked.check()
         own = clicked.has_text(POLICY, policy)
         if not own.all():
             numbers, clicked = numbers[own], clicked.select(own)
@@ -131,7 +135,7 @@ class Lessons:
     def record(self, number: int) -> PageRecord | None:
         """The record of a lesson; None: no clicks."""
         at = int(np.searchsorted(self.numbers, number))
-        return unpacked(self.records.records[at]) if at < len(self.numbers) and self.numbers[at] == number else None
+        return self.records.record(at) if at < len(self.numbers) and self.numbers[at] == number else None
 
     def of_form(self, form: str) -> Flags:
         """By record: True when the page was made by this form of the policy."""

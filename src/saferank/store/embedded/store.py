@@ -113,7 +113,7 @@ class SqliteStore(SqlStore):
             lock.release(clean=whole)
 
     def _page(self, *row: Any) -> PageRow:
-        return PageRow._make((*row[:-1], clicks_of(row[-1])))
+        return PageRow(*row[:4], clicks_of(row[4]))
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._readers is None:

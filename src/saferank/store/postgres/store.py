@@ -85,7 +85,7 @@ class PostgresStore(SqlStore):
         return (await self._connections.run(lambda on: on.execute(sql, facts or arguments))).rowcount
 
     def _page(self, *row: Any) -> PageRow:
-        return PageRow._make((*row[:-1], clicks_of(row[-1])))
+        return PageRow(*row[:4], clicks_of(row[4]))
 
     # --- servers, time, leases ---
 
