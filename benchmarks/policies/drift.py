@@ -66,7 +66,7 @@ def measured(
         repetitions=repetitions,
         rule=rule,
         seed=seed,
-        drift=drift_of(world, rounds),
+        world=None if (changes := drift_of(world, rounds)) is None else {"drift": changes},
         lifetime=lifetimes,
         checkpoints=[rounds // 2, 6 * rounds // 10, 7 * rounds // 10, rounds],
         progress=False,

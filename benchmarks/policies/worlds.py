@@ -50,7 +50,7 @@ def rows(instances: Sequence[Instance], world: str, options: argparse.Namespace)
         checkpoints=[options.rounds],
         jobs=1,
         progress=False,
-        **WORLDS[world],
+        world=WORLDS[world],
     )
     assert results.runs is not None
     by_policy: dict[str, list[Any]] = {}
