@@ -38,7 +38,7 @@ def page(context: int, now: int) -> PageRow:
 def group(contexts: list[int], size: int, now: int) -> tuple[Group, Group]:
     """Issued pages, and the reports that come later."""
     pages = [page(contexts[place % CONTEXTS], now) for place in range(size)]
-    reports = [ClickReport(row._replace(clicks=5), "tenant", f"event {row.number}") for row in pages]
+    reports = [ClickReport(row._replace(clicks=5), "tenant", f"event {place}") for place, row in enumerate(pages)]
     return Group(pages=pages[::2]), Group(reports=reports)
 
 

@@ -137,16 +137,29 @@ def _read_laws(data: Any, at: int, number: int, places: int, drawn: bool, out: A
 
 
 @kernel
-def _read_heads(data: Any, ends: Any, heads: Any, fault: Any) -> None:
-    """Copy the heads of records that are long enough and of this format; note a fault of the others."""
-    begin = 0
+def _room(heads: Any, number: int) -> int:
+    """How many bytes stand between the head of a record and its texts."""
+    flags, places = heads[number, _FLAGS], int(heads[number, _PLACES])
+    room = 18 * places if flags & DRAWN else 2 * places
+    room += SOURCE_SIZE if flags & SOURCE else 0
+    return room + (int(heads[number, _K]) if flags & BASE else 0)
+
+
+@kernel
+def _read_heads(data: Any, ends: Any, heads: Any, fault: Any) -> int:
+    """Copy the heads of records that are long enough and of this format, note a fault of others; how many texts."""
+    begin, texts = 0, 0
     for number in range(len(ends)):
         if ends[number] - begin < _SIZE + CHECKSUM_SIZE or data[begin] != FORMAT:
             fault[number] = _OTHER_FORMAT
         else:
             for place in range(_SIZE):
                 heads[number, place] = data[begin + place]
+            texts += 1
+            for place in range(begin + _SIZE + _room(heads, number), ends[number] - CHECKSUM_SIZE):
+                texts += int(data[place] == 0)
         begin = ends[number]
+    return texts
 
 
 @kernel
@@ -161,10 +174,7 @@ def _read_records(data: Any, ends: Any, heads: Any, seed: Any, out: Any) -> int:
             continue
         flags, k, places = heads[number, _FLAGS], int(heads[number, _K]), int(heads[number, _PLACES])
         drawn = flags & DRAWN != 0
-        room = (18 if drawn else 2) * places
-        room += SOURCE_SIZE if flags & SOURCE else 0
-        room += k if flags & BASE else 0
-        if at + room > end:
+        if at + _room(heads, number) > end:
             out.fault[number] = _OTHER_PLACES
             continue
         if flags & SOURCE:
@@ -212,26 +222,26 @@ def _read(records: Sequence[bytes]) -> _Read:
     data, count = b"".join(records), len(records)
     ends = np.cumsum(np.fromiter(map(len, records), np.int64, count))
     heads, fault, words = np.zeros((count, _SIZE), np.uint8), np.zeros(count, np.uint8), np.frombuffer(data, np.uint8)
-    _read_heads(words, ends, heads, fault)
+    texts = _read_heads(words, ends, heads, fault)
     as_written = np.fromiter(map(zlib.crc32, records), np.int64, count) == WHOLE
     fault[(fault == 0) & ~as_written] = _NOT_AS_WRITTEN
     named = heads.view(_HEAD)[:, 0]
     width, k = (int(named[name].max(initial=0)) for name in ("places", "k"))
-    columns = _room_for(count, width, k, data.count(0), fault)
+    columns = _room_for(count, width, k, texts, fault)
     known = _read_records(words, ends, heads, np.uint64(_SEED), columns)
     weight, share = columns.weight.view(np.float64), named["share"]
     fits = np.isfinite(weight.sum(axis=1)) & (weight >= 0.0).all(axis=1) & (share >= 0.0) & (share <= 1.0)
     fault[(fault == 0) & ~fits] = _OTHER_PLACES
     spans = zip(columns.at[:known].tolist(), columns.length[:known].tolist(), strict=True)
-    texts = [_text(data[at : at + length]) for at, length in spans]
-    for code in [code for code, text in enumerate(texts) if text is None]:
+    different = [_text(data[at : at + length]) for at, length in spans]
+    for code in [code for code, text in enumerate(different) if text is None]:
         at = np.flatnonzero(columns.coded[: columns.sizes.sum()] == code)
         fault[np.searchsorted(columns.begin, at, "right") - 1] = _NOT_TEXT
-    return _Read(records, named, columns, [text or "" for text in texts])
+    return _Read(records, named, columns, [text or "" for text in different])
 
 
-def _room_for(count: int, width: int, k: int, zeros: int, fault: Bytes) -> _Columns:
-    by_place, texts = (count, width), zeros + count  # between texts there are zeros
+def _room_for(count: int, width: int, k: int, texts: int, fault: Bytes) -> _Columns:
+    by_place = (count, width)
     return _Columns(
         source=np.zeros(count, np.uint64),
         start=np.zeros(by_place, np.uint8),

@@ -109,7 +109,7 @@ def test_clicks_count_in_display_order_however_they_arrive(tmp_path: Path, monke
         learn = Knowledge.learn
 
         def noting(knowledge: Knowledge, lessons: Lessons, laid: Laid) -> Iterator[int]:
-            learnt.extend(one.tobytes() for one in lessons.records.heads["impression"])
+            learnt.extend(one.tobytes() for one in lessons.records.field("impression"))
             return learn(knowledge, lessons, laid)
 
         async with house(tmp_path) as h:

@@ -103,6 +103,11 @@ class CountedPages(NamedTuple):
     chosen: Flags  # by the policy ...
     differs: Flags  # ... and another page than production's
 
+    def select(self, which: Flags) -> "CountedPages":
+        """Some of the pages."""
+        columns: list[Any] = [column[which] for column in self]
+        return CountedPages(*columns)
+
 
 @dataclass
 class Day:
@@ -197,7 +202,7 @@ class ComparedArms:
         day = self._day(int(pages.issued_at[0]) // DAY_MS)
         day.chosen = _sums(day.chosen, [int(pages.chosen.sum()), int((pages.chosen & pages.differs).sum())])
         compared = (pages.issued_at > self.since) & (pages.share > 0.0) & (pages.share <= 0.5)
-        return self._compare(CountedPages(*(column[compared] for column in pages)), day) if compared.any() else None
+        return self._compare(pages.select(compared), day) if compared.any() else None
 
     def count_clicked(self, issued_at: int, pages: int) -> None:
         """Take in closed pages with clicks of one day."""

@@ -30,7 +30,7 @@ from saferank.service.knowledge.arms import (
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import exchanged
 from saferank.service.knowledge.knowledge import Changed, Knowledge, Terms
-from saferank.service.knowledge.lessons import ClosedPages, Laid, Lessons, NewestPage, issue_time, look_of
+from saferank.service.knowledge.lessons import ClosedPages, Laid, Lessons, NewestPage, look_of
 from saferank.service.knowledge.sharing import Names, heard, held, introduce, joined, named, shares
 from saferank.service.knowledge.visitors import OrderWatch, SourceCounts, window_number
 from saferank.service.knowledge.votes import Votes, without_repeats
@@ -132,17 +132,17 @@ class Fold:
     def take(self, pages: ClosedPages, through: int) -> None:
         """The same, for pages whose records were read already."""
         for part in self._by_epoch(pages):
-            self.turn_to(issue_time(part.rows[0]))
+            self.turn_to(int(part.issued_at[0]))
             self._take(part)
         self.turn_to(through)
         self.through = max(self.through, through)
 
     def _by_epoch(self, pages: ClosedPages) -> Iterator[ClosedPages]:
-        ends = [self.terms.epoch_at(issue_time(row)) for row in (*pages.rows[:1], *pages.rows[-1:])]
-        if len(set(ends)) == 1:
+        epoch_at, times = self.terms.epoch_at, pages.issued_at
+        if len(pages) and epoch_at(int(times[0])) == epoch_at(int(times[-1])):
             yield pages
-        elif ends:
-            yield from pages.cut_where(np.array([self.terms.epoch_at(issue_time(row)) for row in pages.rows]))
+        else:
+            yield from pages.cut_where(np.array([epoch_at(at) for at in times.tolist()]))
 
     def recall(self, pages: Iterable[PageRow]) -> None:
         """Note the visitors of pages that are in the fold already, those of the newest window."""
@@ -156,7 +156,7 @@ class Fold:
         self._tally(pages, np.where(counted | ~pages.takes_part, arms, REPEAT))
         self._compare(pages.select(counted))
         for number in np.flatnonzero(arms == SHADOW).tolist():
-            self.shadow = with_shadow_page(self.shadow, pages.rows[number])
+            self.shadow = with_shadow_page(self.shadow, pages.row(number))
         taught = pages.select(counted & (arms == EXPLORE))
         for run in taught.cut_where(taught.records.column("k")):
             self._learn(run)
@@ -173,8 +173,9 @@ class Fold:
                 self.window, self.visitors = int(windows[run[0]]), set()
             here, first = np.unique(visitors[run], return_index=True)
             firsts[known[run]] = False
-            seen = [visitor in self.visitors for visitor in here.tolist()]
-            firsts[known[run[first[~np.array(seen)]]]] = True
+            if seen := self.visitors.intersection(here.tolist()):
+                first = first[~np.isin(here, list(seen))]
+            firsts[known[run[first]]] = True
             self.visitors.update(here.tolist())
         return firsts
 
@@ -229,7 +230,7 @@ class Fold:
 
     def _learn(self, run: ClosedPages) -> None:
         """Learn from counted pages of one size and one epoch."""
-        lessons = Lessons.of_pages(run.records, run.clicks, self.terms.policy)
+        lessons = Lessons.of_pages(run, self.terms.policy)
         knowledge = self._knowledge_for(run)
         if knowledge is None:
             return
@@ -242,7 +243,7 @@ class Fold:
             if fitting == 0:
                 self._make_fit(knowledge, some.record(0))
                 fitting, ahead = 1, _AHEAD  # what follows is numbered again, and may not fit either
-            self._learn_fitting(knowledge, some.between(0, fitting), run.rows[begin : begin + fitting])
+            self._learn_fitting(knowledge, some.between(0, fitting), run.select(slice(begin, begin + fitting)))
             begin += fitting
         if len(lessons.numbers):
             self.looks[knowledge.k] = look_of(lessons.records.record(-1))
@@ -270,10 +271,10 @@ class Fold:
         self.looks[knowledge.k] = look_of(record)
         knowledge.make_fit(record)
 
-    def _learn_fitting(self, knowledge: Knowledge, lessons: Lessons, run: Sequence[PageRow]) -> None:
+    def _learn_fitting(self, knowledge: Knowledge, lessons: Lessons, run: ClosedPages) -> None:
         alarms = knowledge.alarms
         for number in knowledge.learn(lessons, self._left_to_learn(knowledge, lessons, run)):
-            moment = Moment(issue_time(run[number]), run[number].impression)
+            moment = Moment(int(run.issued_at[number]), run.row(number).impression)
             record = lessons.record(number)
             if record is not None:
                 self.looks[knowledge.k] = look_of(record)
@@ -286,13 +287,13 @@ class Fold:
                 self._sound(knowledge, 1, moment)
                 alarms = knowledge.alarms
 
-    def _left_to_learn(self, knowledge: Knowledge, lessons: Lessons, run: Sequence[PageRow]) -> Laid:
+    def _left_to_learn(self, knowledge: Knowledge, lessons: Lessons, run: ClosedPages) -> Laid:
         """Lessons laid out, without comparisons that do not count; an alarm if their orders are not as drawn."""
         laid, items = knowledge.laid_out(lessons), knowledge.learner.items
         for number, item in self.watch.look_at(laid, lessons, items):
             self.alarms["exchange_share"] += 1
             detail = f"on clicked pages {item!r} does not stand where it was drawn to: reports are chosen by order"
-            self.alarm_rows.append(AlarmRow(issue_time(run[number]), self.context, "exchange_share", detail))
+            self.alarm_rows.append(AlarmRow(int(run.issued_at[number]), self.context, "exchange_share", detail))
         self.votes.turn_to(self.epoch)
         return without_repeats(self.votes, laid, lessons, items)
 

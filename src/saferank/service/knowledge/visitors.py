@@ -185,7 +185,7 @@ class OrderWatch:
         chances = chances_of_orders(pages, rows, upper, lower)
         clear = (chances > _CLEAR) & (chances < 1.0 - _CLEAR)
         rows, both = rows[clear], np.stack([upper[clear], lower[clear]], axis=1)
-        slots = self._slots_of(pages.ranking[rows[:, None], both].ravel(), items)
+        slots = self._slots_of(pages.ranking[rows[:, None], both].ravel().astype(np.int64), items)
         changes = np.stack(settled_bets(chances[clear]), axis=1).reshape(-1, len(SHIFTS))
         while (number := _bet(self._bets, slots, changes, done)) < len(slots):
             bets, done = self._bets[slots[number]], number + 1

@@ -1,11 +1,10 @@
 """Replay: the whole log folded again and compared with what was published."""
 
 import gc
-import itertools
 import json
-import operator
 import struct
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from saferank.service.identifiers import last_id
 from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.catalogues import Catalogue, Catalogues
 from saferank.service.knowledge.fold import Fold
-from saferank.service.knowledge.lessons import ClosedPages, issue_time
+from saferank.service.knowledge.lessons import ClosedPages, has_clicks_from, issue_time
 from saferank.service.knowledge.publications import differences, pack, restored
 from saferank.service.protocol.contexts import Contexts, Limits
 from saferank.service.protocol.switches import Switches
@@ -186,17 +185,16 @@ async def _compare(store: Store, comparisons: Sequence["_Comparison"], progress:
     for one in comparisons:
         await one.begin()
     by_context = {one.context: one for one in comparisons}
-    waiting: dict[int, list[PageRow]] = {context: [] for context in by_context}
+    waiting: dict[int, list[PageRow]] = defaultdict(list)
     only = comparisons[0] if len(comparisons) == 1 else None
     pages = store.all_pages() if only is None else store.all_pages(only.context, only.after)
     async for some in pages:
         for page in some:
-            rows = waiting.get(page.context)
-            if rows is not None and page.impression > by_context[page.context].after:
-                rows.append(page)  # not of a context that was opened since, nor in the snapshot for deleted pages
+            waiting[page.context].append(page)
         for context in [context for context, rows in waiting.items() if len(rows) >= _AT_ONCE]:
-            await by_context[context].take(waiting[context])
-            waiting[context] = []
+            rows = waiting.pop(context)
+            if context in by_context:  # otherwise it was opened since
+                await by_context[context].take(rows)
             progress()
     for one in comparisons:
         await one.take(waiting[one.context])
@@ -279,12 +277,14 @@ class _Comparison:
 
     async def take(self, rows: list[PageRow]) -> None:
         """Fold the next pages, and compare versions and publications on the way; open pages are only checked."""
+        if self.after:  # a snapshot stands for deleted pages, and for those that were issued with them
+            rows = [row for row in rows if row.impression > self.after]
         pages = self._checked(rows)
         while len(pages) and self._marks:
             through = self._marks[0][0].through
             end = int(np.searchsorted(pages.issued_at, through, side="right"))
             if end == len(pages):
-                await self._take(pages, min(through, issue_time(pages.rows[-1]) - 1))  # the next may be as old
+                await self._take(pages, min(through, int(pages.issued_at[-1]) - 1))  # the next may be as old
                 return
             await self._take(pages.select(slice(end)), through)
             self._reach_mark()
@@ -346,21 +346,20 @@ class _Comparison:
 
     def _check_records(self, pages: ClosedPages) -> None:
         for number, fault in pages.records.faults().items():
-            raise self._difference(f"page {pages.rows[number].impression.hex()} is damaged: {fault}")
+            raise self._difference(f"page {pages.row(number).impression.hex()} is damaged: {fault}")
 
     def _check_places(self, pages: ClosedPages) -> None:
         """Every record is in the row and in the context of its page."""
         records, (_, tenant, name, *_) = pages.records, self._row
-        found = records.field("impression")
-        ids = np.frombuffer(b"".join([row.impression for row in pages.rows]), found.dtype)
-        own = records.has_text(TENANT, tenant) & records.has_text(CONTEXT, name) & (found == ids)
+        own = records.has_text(TENANT, tenant) & records.has_text(CONTEXT, name)
+        own &= records.field("impression") == pages.impressions
         for number in np.flatnonzero(~own).tolist():
-            raise self._difference(f"page {pages.rows[number].impression.hex()} is in the place of another page")
+            raise self._difference(f"page {pages.row(number).impression.hex()} is in the place of another page")
 
     def _check_clicks(self, pages: ClosedPages) -> None:
-        beyond = map(operator.rshift, pages.clicks, pages.records.column("k").tolist())
-        for row in itertools.compress(pages.rows, beyond):
-            raise self._difference(f"page {row.impression.hex()} has clicks on places that it does not have")
+        for number in np.flatnonzero(has_clicks_from(pages.clicks, pages.records.column("k"))).tolist():
+            name = pages.row(number).impression.hex()
+            raise self._difference(f"page {name} has clicks on places that it does not have")
 
     def _note_numbers(self, pages: ClosedPages) -> None:
         numbers = pages.records.column("number")
@@ -379,13 +378,13 @@ class _Comparison:
         if versions.max(initial=0) > most:  # the service may have learnt something since the versions were read
             most = max(most, len(await self._store.versions(self._row.id)))
         for number in np.flatnonzero(versions > most).tolist():
-            self._note_foreign(pages.rows[number], int(versions[number]))
+            self._note_foreign(pages.row(number), int(versions[number]))
         explored = pages.select((versions <= most) & (pages.records.column("arm") == EXPLORE))
         if not len(explored):
             return
         fault = await self._legality.first_fault(explored.records)
         if fault is not None:
-            row, version = explored.rows[fault[0]], int(explored.records.field("knowledge")[fault[0]])
+            row, version = explored.row(fault[0]), int(explored.records.field("knowledge")[fault[0]])
             raise self._difference(f"page {row.impression.hex()} was not legal under version {version}: {fault[1]}")
 
     def _note_foreign(self, row: PageRow, version: int) -> None:

@@ -138,9 +138,10 @@ def test_the_comparison_goes_into_publications_exactly() -> None:
 
 def counted(pages: Sequence[tuple[Any, ...]]) -> CountedPages:
     """Pages (issued_at, served, share, clicks), and whether they differ from production's if the policy chose them."""
-    columns = [np.array(column) for column in zip(*(page[:4] for page in pages), strict=True)]
+    columns: list[Any] = [np.array(column) for column in zip(*(page[:4] for page in pages), strict=True)]
     chosen = np.array([len(page) > 4 for page in pages])
-    return CountedPages(*columns, chosen, np.array([page[-1] is True for page in pages]))
+    columns += [chosen, np.array([page[-1] is True for page in pages])]
+    return CountedPages(*columns)
 
 
 def test_clicks_beyond_the_bound_are_left_out() -> None:
