@@ -220,18 +220,19 @@ def test_a_server_that_was_killed_counts_until_its_lease_ends(tmp_path: Path) ->
     asyncio.run(story())
 
 
-class Joined(SqliteStore):
-    """A store that another server comes to when pages are about to be deleted."""
+class TakenOver(SqliteStore):
+    """A store whose shards another server takes when pages are about to be deleted."""
 
     async def keep_publication(self, lease: Lease, context: int) -> None:
         await super().keep_publication(lease, context)
+        await self.leave("saferank forget")
         await self.heartbeat("new", 0, 60_000)
 
 
-def test_a_server_that_is_started_meanwhile_ends_it(tmp_path: Path) -> None:
+def test_a_server_that_has_taken_over_meanwhile_ends_it(tmp_path: Path) -> None:
     filled(tmp_path)
     with pytest.raises(NotForgottenError, match="a server was started meanwhile; pages may be left: stop it"):
-        asyncio.run(forget(Joined(tmp_path), T, "ann"))
+        asyncio.run(forget(TakenOver(tmp_path), T, "ann"))
     assert replayed(SqliteStore(tmp_path)).lost == 0
 
 

@@ -95,8 +95,9 @@ def click_words(clicks: Sequence[int]) -> NDArray[np.uint64]:
 
 def has_clicks_from(clicks: NDArray[np.uint64], k: Ints | int) -> Flags:
     """By page: True when a place from the k-th on, counted from 0, was clicked."""
-    bits = np.unpackbits(clicks.view(np.uint8), axis=1, bitorder="little")
-    return np.asarray((bits.astype(np.bool_) & (np.arange(bits.shape[1]) >= np.reshape(k, (-1, 1)))).any(axis=1))
+    first, second, k = clicks[:, 0], clicks[:, 1], np.asarray(k, np.uint64)
+    beyond = np.where(k < 64, first >> np.minimum(k, 63) | second, second >> (np.maximum(k, 64) - np.uint64(64)))
+    return np.asarray(beyond != 0)
 
 
 def issue_time(page: PageRow) -> int:
