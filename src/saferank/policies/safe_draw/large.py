@@ -23,6 +23,7 @@ from saferank.policies.safe_draw.large_plan import (
     WITH_SLOT,
     SlotPlan,
     hold_race,
+    largest_price,
     lay_out,
     make_plan,
     new_slot_plan,
@@ -54,7 +55,7 @@ from saferank.randomness import Words, uniform
 from saferank.safety import whole_allowance
 from saferank.statistics.bets import Bets, settle_bet, with_more_items
 from saferank.statistics.bets import with_room as bets_with_room
-from saferank.statistics.certificates import TAKEN
+from saferank.statistics.certificates import TAKEN, surely
 from saferank.statistics.epochs import is_bet_on, still_counts
 from saferank.statistics.pairs import claim_row
 from saferank.verbs import NOBODY, Flags, Impression, Ints, Items
@@ -196,13 +197,28 @@ def _slot_of(impression: Impression, n_positions: int) -> int:
 
 
 @kernel
-def _slack_after(state: Any, impression: Impression, slot: int, a: int, b: int) -> int:
-    """The slack of a page with two places exchanged."""
-    page = state.plan.page
-    for place in range(len(page)):
-        page[place] = impression.ranking[place]
-    page[a], page[b] = impression.ranking[b], impression.ranking[a]
-    return slack_of(state, page, slot, state.plan.defender[0] if slot != NOBODY else NOBODY)
+def _costs(state: Any, upper: int, lower: int) -> int:
+    """What it costs that a page has an item of R above another one: 1 if R has not, and it is not certified."""
+    place = state.reference.place
+    return int(place[lower] < place[upper] and not surely(state.duels.closure, upper, lower))
+
+
+@kernel
+def _price_of_exchange(state: Any, impression: Impression, places: tuple[int, int], slot: int) -> tuple[int, int]:
+    """By how much a page gets dearer when two places of its order are exchanged, the upper one first.
+
+    Twice: with an item from outside in the slot, which is related to no item of R, and with the defender.
+    """
+    x, y = impression.ranking[places[0]], impression.ranking[places[1]]
+    price, in_slot = _costs(state, y, x) - _costs(state, x, y), 0
+    for place in range(places[0] + 1, places[1]):
+        z = state.plan.defender[0] if place == slot else impression.ranking[place]
+        more = _costs(state, y, z) - _costs(state, x, z) + _costs(state, z, x) - _costs(state, z, y)
+        if place == slot:
+            in_slot = more
+        else:
+            price += more
+    return price, price + in_slot
 
 
 @kernel
@@ -210,19 +226,26 @@ def _note_exchanges_of(state: Any, impression: Impression, a: int) -> None:
     """Fill in ``exchanges`` of a place.
 
     The exchange of two places of the order changes the relation of at most 2 |a - b| - 1 pairs, each of which costs at
-    most 1, so most exchanges are safe without being priced. The page itself is priced first, as the exchange of a
-    place with itself.
+    most 1, so most exchanges are safe without being priced.
     """
-    slot, bits, slack = _slot_of(impression, len(state.plan.page)), 0, 0
-    in_slot = a == slot or a >= len(state.plan.page)
-    for step in range(-1, impression.places[0]):
-        b = a if step < 0 else step
-        if step == a or impression.start[a] != impression.start[b] or (in_slot and step < 0):
+    page, slot, bits = state.plan.page, _slot_of(impression, len(state.plan.page)), 0
+    in_slot = a == slot or a >= len(page)
+    for place in range(len(page)):
+        page[place] = impression.ranking[place]
+    if slot != NOBODY:
+        page[slot] = NOBODY
+    slack = slack_with = largest_price(state) - price_of(state, page)
+    if slot != NOBODY:
+        page[slot] = state.plan.defender[0]
+        slack_with = largest_price(state) - price_of(state, page)
+    for b in range(impression.places[0]):
+        if b == a or impression.start[a] != impression.start[b]:
             continue
-        if step < 0:
-            slack = _slack_after(state, impression, slot, a, b)
-        elif in_slot or slack >= 2 * abs(a - b) - 1 or _slack_after(state, impression, slot, a, b) >= 0:
-            bits |= 1 << b
+        safe = in_slot or min(slack, slack_with) >= 2 * abs(a - b) - 1
+        if not safe:
+            price, price_with = _price_of_exchange(state, impression, (min(a, b), max(a, b)), slot)
+            safe = price <= slack and price_with <= slack_with
+        bits |= int(safe) << b
     impression.exchanges[a] = bits
 
 
