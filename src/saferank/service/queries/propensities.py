@@ -69,5 +69,4 @@ def _impression(record: PageRecord) -> Impression:
     if record.law.drawn:
         page.weight[:] = record.law.weight
         page.exchanges[:] = np.array(record.law.exchanges, np.uint64).view(np.int64)
-        page.frozen[0] = 1
     return page
