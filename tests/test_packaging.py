@@ -90,7 +90,12 @@ def test_the_client_is_a_distribution_of_its_own(tmp_path: Path) -> None:
 
 
 def test_every_extra_is_tried_by_make_package() -> None:
-    assert package_install.known_extras() == ["", *sorted(set(PROJECT["optional-dependencies"]) - {"dev"})]
+    assert package_install.known_extras() == ["", *sorted(PROJECT["optional-dependencies"])]
+
+
+def test_make_installs_every_extra() -> None:
+    named = re.search(r"^EXTRAS := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert named is not None and set(named[1].split(",")) == set(PROJECT["optional-dependencies"])
 
 
 def test_extras_are_in_the_documentation_and_in_the_image() -> None:

@@ -8,7 +8,6 @@ python benchmarks/policies/model_wrong.py show LINES.json ... --figure FILE.png 
 import argparse
 import json
 import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,16 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from saferank.instances import embedded_instances, load_instances
+from saferank import embedded_instances, load_instances, simulate
 from saferank.reporting.looks import looks_of, policy_name
-from saferank.simulation.model_study import STUDIED, made_for, when_the_model_is_wrong
+from saferank.reporting.pooling import Pooled, final, pooled
+from saferank.reporting.study import made_for
 
 MODELS = ("pbm", "cm", "dcm", "ubm", "dbn", "ccm")
+STUDIED = (
+    "cascade-kl-ucb", "pbm-ucb", "pbm-ts", "batch-rank", "top-rank", "uni-rank", "kl-ucb-br", "safe-draw",
+    "original",
+)  # fmt: skip
 DRAWN = tuple(policy for policy in STUDIED if policy != "original")
 
 Study = dict[str, Any]
@@ -33,19 +37,36 @@ def play(options: argparse.Namespace) -> None:
     instances = load_instances(options.instances) if options.instances else embedded_instances(20)
     by_model = sorted(instances, key=lambda instance: MODELS.index(instance.model_name))
     before = os.times()
-    lines = when_the_model_is_wrong(
-        by_model, rounds=options.rounds, repetitions=options.repetitions, rule=options.rule, jobs=options.jobs
-    )
+    results = simulate(
+        by_model, STUDIED, rounds=options.rounds, repetitions=options.repetitions, rule=options.rule,
+        jobs=options.jobs, checkpoints=(options.rounds,),
+    )  # fmt: skip
+    lines = pooled(results.means)
     after = os.times()
     study = {
         "title": Path(options.instances).name if options.instances else "embedded set",
         "rounds": options.rounds,
         "rule": options.rule,
         "cpu_seconds": round(after.user - before.user),
-        "lines": [asdict(line) for line in lines],
+        "lines": [
+            {
+                "policy": line.policy,
+                "model": line.model,
+                "queries": line.instances,
+                "repetitions": line.repetitions,
+                **{measure: ends(line, measure) for measure in ("regret", "violations")},
+            }
+            for line in lines
+        ],
     }
     options.lines.write_text(json.dumps(study, indent=1))
     print(f"{len(lines)} lines, {study['cpu_seconds']} s of CPU, in {options.lines}")
+
+
+def ends(line: Pooled, measure: str) -> dict[str, float | None]:
+    """The end of a curve, with its standard errors within and across queries."""
+    found = final(line, measure)
+    return {"mean": found.mean, "within": found.stderr, "across": found.across}
 
 
 def cells(study: Study) -> dict[tuple[str, str], dict[str, Any]]:

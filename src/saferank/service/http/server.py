@@ -18,7 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from saferank.service import limits
 from saferank.service.engine import Engine
 from saferank.service.http.app import App
-from saferank.service.http.connections import LARGEST_HEAD, GuardedProtocol, OpenConnections
+from saferank.service.http.limits import LARGEST_HEAD, GuardedProtocol, OpenConnections
 from saferank.service.json_logs import log
 from saferank.service.settings import Settings, masked
 

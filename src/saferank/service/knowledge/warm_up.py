@@ -6,7 +6,7 @@ from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.lessons import Lesson, Lessons
 from saferank.service.knowledge.page_check import warm_up_check
 from saferank.service.knowledge.view import View
-from saferank.service.knowledge.visitors import chance_of_order
+from saferank.service.knowledge.visitors import OrderWatch
 from saferank.store.page_record import PageRecord
 
 SIZES = (3, 13)
@@ -38,7 +38,7 @@ def _go_through(knowledge: Knowledge, terms: Terms, items: list[str]) -> None:
     )  # fmt: skip
     lessons = Lessons.of([Lesson(record, 1), Lesson(record, 2), Lesson(None, 0)])
     if page.law.drawn:  # the watch over orders asks for odds, and a call that wants explanations
-        chance_of_order(knowledge.laid_out(lessons)[0], 1, 0, 1)
+        OrderWatch().look_at(knowledge.laid_out(lessons), lessons, items)
     for _ in knowledge.learn(lessons):
         knowledge.changed_certificates()
     again = View(knowledge, [items[1], items[0], *items[2:]])
