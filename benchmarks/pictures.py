@@ -294,7 +294,7 @@ def demo() -> None:
     """The first figure of the report of ``make demo``."""
     with tempfile.TemporaryDirectory() as folder:
         reproduce(Path(folder) / "demo", overwrite=True, progress=False)
-        drawn = Path(folder) / "demo" / "report" / "figures" / "all-queries.svg"
+        (drawn,) = Path(folder).rglob("all-queries.svg")
         shutil.copyfile(drawn, FOLDER / "demo.svg")
     shorten(FOLDER / "demo.svg")
 
