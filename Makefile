@@ -45,7 +45,7 @@ unit: .venv/.ready  ## the tests of `make test` alone
 soak: .venv/.ready  ## before a release, hours: loops of kills, faults and seeds, 10^9 rounds of the safe policies (needs ../shared), cold caches
 	@$(BIN)/pytest -v -m soak
 	@SAFERANK_REPETITIONS=45 SAFERANK_KILLS=200 SAFERANK_IMPRESSIONS=1000000 \
-	 SAFERANK_SEEDS=1000000 SAFERANK_REAL_SEEDS=100000 SAFERANK_FAULTS=1000 $(BIN)/pytest -v -rP tests/acceptance
+	 SAFERANK_SEEDS=1000000 SAFERANK_REAL_SEEDS=100000 SAFERANK_FAULTS=1000 SAFERANK_CRAFTED=20000 $(BIN)/pytest -v -rP tests/acceptance
 	@$(BIN)/python benchmarks/service/service_load.py --seconds 300 --json build/service-load.json --check
 
 bench: .venv/.ready  ## nanoseconds a round of every policy under every click model, and two jobs against one

@@ -7,7 +7,10 @@ A picture is a function of this file. The ground is white, so that it can be rea
 """
 
 import argparse
+import random
 import re
+import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,10 +20,16 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from saferank import Ranker, embedded_instances, simulate
+from saferank import Ranker, decision_rule, embedded_instances, reproduce, simulate
+from saferank import forecast as make_forecast
+from saferank.click_models import CLICK_MODELS
+from saferank.logs.synthetic import synthesize_log
 from saferank.policies import POLICIES
+from saferank.randomness import stream
+from saferank.reporting.figures.forecast import weeks_figure
 from saferank.reporting.figures.panels import drawing, write_figure
 from saferank.reporting.looks import FAINT, INK, looks_of, policy_name
+from saferank.verbs import click
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
 RULES = {"safe-draw": "anytime:1e-5", "kl-ucb-br": "paper:1e-5", "bubble-rank": "paper:1e-5"}
@@ -57,11 +66,15 @@ def plain(axes: Axes) -> None:
 
 def write(figure: Figure, name: str) -> None:
     """Write a picture of the documentation."""
-    file = FOLDER / f"{name}.svg"
-    write_figure(figure, file)
+    write_figure(figure, FOLDER / f"{name}.svg")
+    shorten(FOLDER / f"{name}.svg")
+
+
+def shorten(file: Path) -> None:
+    """Keep tenths of a point, which are enough: half the size."""
     drawn = re.sub(r' d="[^"]+"', lambda path: re.sub(r"(\.\d)\d+", r"\1", path[0]), file.read_text(encoding="utf-8"))
-    file.write_text(drawn, encoding="utf-8")  # a tenth of a point is enough, and half the size
-    print(f"docs/images/{name}.svg", flush=True)
+    file.write_text(drawn, encoding="utf-8")
+    print(f"docs/images/{file.name}", flush=True)
 
 
 # --- policies: one run from inside, and all of them beside each other ---
@@ -150,6 +163,155 @@ def live_ranker(policy: str, items: int, examination: Any) -> Ranker:
         seed=SEED,
         examination=list(examination[:POSITIONS]) if policy.startswith("pbm-") else None,
     )
+
+
+# --- the start: what visitors see ---
+
+
+LIKES = {"desk": 0.10, "floor": 0.15, "wall": 0.05, "clip": 0.30, "neon": 0.02}
+"""The example of the README: how likely a visitor clicks each lamp."""
+LAMPS = {"desk": "Desk lamp", "floor": "Floor lamp", "wall": "Wall lamp", "clip": "Clip lamp", "neon": "Neon sign"}
+VISITORS = 2000
+
+
+@picture
+def pages() -> None:
+    """The pages of the README's example: production's, one while it learns, the usual one at the end."""
+    chance = random.Random(7)
+    original: tuple[Any, ...] = ("desk", "floor", "wall")
+    ranker = Ranker("safe-draw", original=original, candidates=["clip", "neon"], rule="anytime:1e-5", seed=7)
+    trial, number = original, 0
+    for visitor in range(1, VISITORS + 1):
+        page = ranker.rank()
+        if number == 0 and set(page.items) != set(original):
+            trial, number = page.items, visitor
+        ranker.feedback(page, [item for item in page.items if chance.random() < LIKES[str(item)]])
+    final = ranker.explain().working or original
+    columns = [
+        ("Your page", "before", original, original),
+        (f"Visitor {number}", "one new lamp is tried", trial, original),
+        (f"After {VISITORS:,} visitors", "what pages are drawn around", final, original),
+    ]
+    parts = [_column(20 + 310 * place, *column) for place, column in enumerate(columns)]
+    words = "Three pages of a lamp shop: " + "; ".join(
+        f"{title}: {', '.join(map(str, items))}" for title, _, items, _ in columns
+    )
+    (FOLDER / "pages.svg").write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 940 330" role="img" aria-label="{words}" '
+        'font-family="system-ui, -apple-system, Segoe UI, DejaVu Sans, sans-serif">\n'
+        '<rect width="100%" height="100%" rx="10" fill="#ffffff"/>\n' + "\n".join(parts) + "\n</svg>\n",
+        encoding="utf-8",
+    )
+    print("docs/images/pages.svg", flush=True)
+
+
+def _column(x: int, title: str, about: str, items: Sequence[Any], before: Sequence[Any]) -> str:
+    """A page as a list of lamps: new ones green, those that moved yellow."""
+    clicks = 100 * sum(LIKES[item] for item in items)
+    drawn = [
+        _text(x, 36, 19, "#0f766e", title, "600"),
+        _text(x, 59, 14, "#52606d", about),
+        _text(x, 305, 15, "#1f2933", f"{clicks:.0f} clicks in 100 visits, on average", "600"),
+    ]
+    for place, item in enumerate(items):
+        fill, edge = "#f1f5f9", "#94a3b8"
+        if item not in before:
+            fill, edge = "#ccfbf1", "#0f766e"
+        elif before.index(item) != place:
+            fill, edge = "#fef3c7", "#b45309"
+        y = 78 + 68 * place
+        drawn.append(
+            f'<rect x="{x}" y="{y}" width="280" height="58" rx="8" fill="{fill}" stroke="{edge}" stroke-width="1.5"/>'
+        )
+        drawn.append(_text(x + 16, y + 26, 16, "#1f2933", f"{place + 1}  {LAMPS[item]}", "600"))
+        drawn.append(_text(x + 16, y + 46, 13, "#52606d", f"clicked by {100 * LIKES[item]:.0f} of 100 visitors"))
+    return "\n".join(drawn)
+
+
+def _text(x: int, y: int, size: int, colour: str, text: str, weight: str = "400") -> str:
+    return f'<text x="{x}" y="{y}" font-size="{size}" fill="{colour}" font-weight="{weight}">{text}</text>'
+
+
+# --- decision rules, click models ---
+
+
+@picture
+def rules() -> None:
+    """The lead that decides a pair, by the number of comparisons."""
+    numbers = np.arange(1, 2001)
+    drawn = {
+        "paper:1e-5": ("#d9730d", "-"),
+        "anytime:1e-5": ("#b0126f", "-"),
+        "anytime:1e-3": ("#b0126f", (0, (5, 2))),
+    }
+    with drawing():
+        figure, (axes,) = new_figure(5.4, 3.2, 1)
+        axes.plot(numbers, numbers, color=FAINT, linewidth=1)
+        axes.annotate("all comparisons won", (34, 38), color="#6b7280", fontsize=7, rotation=47)
+        for name, (colour, style) in drawn.items():
+            rule = decision_rule(name)
+            leads = [next((s for s in range(n % 2, n + 1, 2) if rule.decides(s, n)), np.nan) for n in numbers.tolist()]
+            axes.plot(numbers, leads, color=colour, linestyle=style, linewidth=2, label=name)
+        axes.set(xscale="log", yscale="log", xlim=(10, 2000), ylim=(10, 500))
+        axes.set(
+            xlabel="comparisons of the pair", ylabel="lead that decides it", title="Wins minus losses that are enough"
+        )
+        axes.legend(frameon=False, labelcolor=INK)
+    write(figure, "decision-rules")
+
+
+@picture
+def click_models() -> None:
+    """Clicks by position of one embedded query under every click model, simulated."""
+    with drawing():
+        figure, (axes,) = new_figure(5.4, 3.2, 1)
+        for number, name in enumerate(CLICK_MODELS):
+            (instance,) = embedded_instances(1, models=(name,))
+            rates = click_rates(instance.model)
+            colour = ["#d9730d", "#b0126f", "#00695c", "#1f6fb2", "#7a5195", "#6b7280"][number]
+            axes.plot(range(1, len(rates) + 1), rates, marker="o", markersize=4, color=colour, label=name.upper())
+        axes.set(xlabel="position", ylabel="clicks a page", ylim=(0, None), xticks=range(1, 11))
+        axes.set_title("Clicks by position, production's ranking of one query")
+        axes.legend(frameon=False, labelcolor=INK, ncols=2)
+    write(figure, "click-models")
+
+
+def click_rates(model: Any) -> Any:
+    """The share of 20,000 simulated pages on which each position was clicked."""
+    rng, items, n_pages = stream(SEED), np.arange(len(model.attraction), dtype=np.uint32), 20_000
+    clicks, total = np.zeros(len(items), np.int64), np.zeros(len(items))
+    for _ in range(n_pages):
+        click(model, items, rng, clicks)
+        total += clicks
+    return total / n_pages
+
+
+# --- commands ---
+
+
+@picture
+def demo() -> None:
+    """The first figure of the report of ``make demo``."""
+    with tempfile.TemporaryDirectory() as folder:
+        reproduce(Path(folder) / "demo", overwrite=True, progress=False)
+        (drawn,) = Path(folder).rglob("all-queries.svg")
+        shutil.copyfile(drawn, FOLDER / "demo.svg")
+    shorten(FOLDER / "demo.svg")
+
+
+@picture
+def forecast() -> None:
+    """The forecast of docs/engineers/forecast.md, whose table is printed."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        synthesize_log(log, 40_000, 15, "pbm", seed=4, progress=False)
+        found = make_forecast(
+            log, "yandex-personalized", 4000, positions=5, replicates=8, most_pages=25_000, iterations=100,
+            certificate_days=0, progress=False,
+        )  # fmt: skip
+    for policy in found.policies:
+        print(policy.policy, policy.weeks[0], policy.weeks[-1], sep="\n  ")
+    write(weeks_figure({policy.policy: policy.weeks for policy in found.policies}), "forecast")
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from swapped_pairs import Agreement, Swap, significant
 
 from saferank.experiments.results import Results
 from saferank.logs import ClickLog
+from saferank.reporting.figures.panels import write_figure
 from saferank.reporting.looks import FAINT, INK, looks_of, model_name, policy_name
 from saferank.reporting.numbers import Measured
 from saferank.reporting.pooling import Pooled, final, pooled
@@ -156,7 +157,7 @@ def draw_policies(path: Path, results: Results, title: str) -> None:
     panels[0].set_title(title, color=INK, fontsize=11, parse_math=False)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-    figure.savefig(path, dpi=100)
+    write_figure(figure, path)
 
 
 def draw_pairs(path: Path, swaps: Sequence[Swap], scores: Mapping[str, Floats], models: Sequence[str]) -> None:
@@ -180,7 +181,7 @@ def draw_pairs(path: Path, swaps: Sequence[Swap], scores: Mapping[str, Floats], 
     panels[0].set_ylim(-6.5, 6.5)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
-    figure.savefig(path, dpi=100)
+    write_figure(figure, path)
 
 
 def _points(panel: Any, swaps: Sequence[Swap], score: Floats, colour: str, marker: str, label: str) -> None:

@@ -2,7 +2,7 @@
 
 python benchmarks/policies/model_wrong.py play LINES.json                       # the embedded set
 python benchmarks/policies/model_wrong.py play LINES.json yandex60.json         # an instance file
-python benchmarks/policies/model_wrong.py show LINES.json ... --figure FILE.png # tables in Markdown, and one figure
+python benchmarks/policies/model_wrong.py show LINES.json ... --figure FILE.svg # tables in Markdown, and one figure
 """
 
 import argparse
@@ -11,13 +11,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
 from saferank import embedded_instances, load_instances, simulate
+from saferank.reporting.figures.panels import drawing, write_figure
 from saferank.reporting.looks import looks_of, policy_name
 from saferank.reporting.pooling import Pooled, final, pooled
 from saferank.reporting.study import made_for
@@ -90,7 +88,7 @@ def table(study: Study, what: str) -> str:
             line = by_cell[policy, model]
             estimate = line[what]
             text = f"{number(estimate['mean'])} ({number(estimate['within'])}, {number(estimate['across'])})"
-            row.append(f"**{text}**" if line["role"] == "matching" else text)
+            row.append(f"**{text}**" if made_for(policy) == model else text)
         rows.append("| " + " | ".join(row) + " |")
     head = "| policy | " + " | ".join(model.upper() for model in MODELS) + " |"
     return "\n".join([head, "|---" * (len(MODELS) + 1) + "|", *rows])
@@ -98,7 +96,14 @@ def table(study: Study, what: str) -> str:
 
 def draw(studies: list[Study], path: Path) -> None:
     """Regret above, violations below, one column for each set; a ring marks the policy's own click model."""
-    figure, axes = plt.subplots(2, len(studies), figsize=(6.4 * len(studies), 7.6), sharex=True, squeeze=False)
+    with drawing():
+        figure = _figure(studies)
+    write_figure(figure, path)
+
+
+def _figure(studies: list[Study]) -> Figure:
+    figure = Figure(figsize=(4.8 * len(studies), 6.2), layout="constrained")
+    axes: Any = figure.subplots(2, len(studies), sharex=True, squeeze=False)
     for column, study in enumerate(studies):
         for row, what in enumerate(("regret", "violations")):
             _panel(axes[row][column], study, what)
@@ -107,10 +112,8 @@ def draw(studies: list[Study], path: Path) -> None:
     axes[0][0].set_ylabel(f"regret at {studies[0]['rounds']:,} rounds")
     axes[1][0].set_ylabel("violations a run")
     handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncol=5, frameon=False)
-    figure.tight_layout(rect=(0, 0.09, 1, 1))
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
+    return figure
 
 
 def _panel(axis: Any, study: Study, what: str) -> None:

@@ -1,6 +1,6 @@
 """Draw what drifting_shop.py --out has kept: clicks relative to production's, week by week.
 
-    python benchmarks/service/drifting_shop_figure.py build/drifting-shop.json docs/images/drifting-shop.png
+    python benchmarks/service/drifting_shop_figure.py build/drifting-shop.json docs/images/drifting-shop.svg
 
 Several files of one shop can be named before the picture; their runs are drawn together.
 """
@@ -14,6 +14,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from saferank.reporting.figures.panels import drawing, write_figure
 from saferank.reporting.looks import FAINT, INK, looks_of, policy_name
 
 WEEK = 7
@@ -52,21 +53,22 @@ def main() -> None:
     """Draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kept", type=Path, nargs="+", help="files of drifting_shop.py --out")
-    parser.add_argument("picture", type=Path, help="the PNG file to write")
+    parser.add_argument("picture", type=Path, help="the SVG file to write")
     chosen = parser.parse_args()
     files = [json.loads(path.read_text()) for path in chosen.kept]
     runs = [run for kept in files for run in kept["runs"]]
     columns, options = files[0]["columns"], files[0]["options"]
     head, everything = int(options["head"]), int(options["queries"])
-    figure = Figure(figsize=(10, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    draw(left, runs, columns, options, range(head))
-    draw(right, runs, columns, options, range(everything))
-    left.set_title(f"The {head} queries with most traffic")
-    right.set_title(f"All {everything} queries")
-    left.set_ylabel("clicks per page relative to production's, %")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    figure.savefig(chosen.picture, dpi=110)
+    with drawing():
+        figure = Figure(figsize=(7.6, 3.4), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        draw(left, runs, columns, options, range(head))
+        draw(right, runs, columns, options, range(everything))
+        left.set_title(f"The {head} queries with most traffic")
+        right.set_title(f"All {everything} queries")
+        left.set_ylabel("clicks per page relative to production's, %")
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    write_figure(figure, chosen.picture)
 
 
 if __name__ == "__main__":

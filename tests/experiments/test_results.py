@@ -173,7 +173,7 @@ def test_figures_and_tables_of_a_part(results: Results) -> None:
     latex = results.to_latex(["original"], ["pbm"], names={"original": "Production"})
     assert "Production & " in latex and "Bubble" not in latex and "CM" not in latex
     assert latex.startswith(
-        "% after 2,000 rounds, mean over 2 queries, 3 runs each, seed 3; ± one standard error within queries\n"
+        "% after 2,000 rounds, mean over 2 queries, 3 runs each, seed 3; ± one standard error within queries. Bold:"
     )
     with pytest.raises(ArgumentError, match="models: unknown click model 'pmb'; known ones: pbm, cm; did you mean"):
         results.plot(models=["pmb"])

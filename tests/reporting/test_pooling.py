@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from scipy.stats import t
 
 from saferank.reporting.frames import means_of
-from saferank.reporting.pooling import pooled
+from saferank.reporting.pooling import bands_of, endings_table, pooled
 from saferank.simulation.results import Result
+from saferank.table import look_of
 
 ONE = Result(
     instance="q1",
@@ -69,3 +72,19 @@ def test_what_an_instance_does_not_have_the_average_has_not() -> None:
 def test_results_of_different_runs_are_not_averaged(stranger: Result) -> None:
     with pytest.raises(ValueError, match="kl-ucb-br under pbm differ"):
         pooled(means_of([ONE, stranger]))
+
+
+def test_bands_are_of_95_percent_within_and_across_queries() -> None:
+    (curve,) = pooled(means_of([ONE, OTHER]))
+    inner, outer = bands_of(curve, "regret")
+    assert inner == pytest.approx(np.array([0.25, 2.5]) * t.ppf(0.975, curve.regret_freedom))
+    assert outer == pytest.approx(np.array([1.0, 5.0]) * t.ppf(0.975, 1))
+    (alone,) = pooled(means_of([ONE]))
+    assert len(bands_of(alone, "regret")) == 1  # a single query says nothing of others
+
+
+@pytest.mark.parametrize(("other", "bold"), [(10.5, True), (30.0, False)])
+def test_what_is_not_clearly_above_the_least_regret_is_bold_too(other: float, bold: bool) -> None:
+    curves = pooled(means_of([ONE, replace(ONE, policy="b", regret_mean=[1.0, other])]))
+    table = endings_table(curves, ["kl-ucb-br", "b"], ["pbm"], str, "x")
+    assert [look_of(row[1]) == "best" for row in table.rows] == [True, bold]

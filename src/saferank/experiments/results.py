@@ -23,7 +23,7 @@ from saferank.reporting.frames import (
 )
 from saferank.reporting.looks import labels, policy_name
 from saferank.reporting.numbers import counted
-from saferank.reporting.pooling import endings_table, pooled
+from saferank.reporting.pooling import BOLD, endings_table, pooled
 from saferank.reporting.report import figure_options
 from saferank.simulation.results import Result, ResultsError, read_results, write_results
 from saferank.simulation.runs import Runs
@@ -188,7 +188,7 @@ class Results:
         queries = counted(shown["instance"].n_unique(), "query", "queries")
         size = f"{queries}, {counted(first['repetitions'], 'run')} each"
         seed = f", seed {self.provenance['seed']}" if "seed" in self.provenance else ""
-        caption = f"after {first_rounds(shown)}, mean over {size}{seed}; ± one standard error within queries"
+        caption = f"after {first_rounds(shown)}, mean over {size}{seed}; ± one standard error within queries. {BOLD}"
         with labels(names or {}, {}):
             policies, models = in_order(shown, "policy"), in_order(shown, "model")
             return endings_table(pooled(shown), policies, models, policy_name, caption).latex()

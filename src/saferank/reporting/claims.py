@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from saferank.reporting.frames import in_order
+from saferank.reporting.frames import in_order, sound
 from saferank.reporting.looks import PAPER_MODELS, model_name, policy_name
 from saferank.reporting.numbers import Measured, freedom_of, student
 from saferank.reporting.pooling import Pooled, final_regret, final_violations, pooled
@@ -75,7 +75,8 @@ def _curves(run: Run, instance: str | None = None) -> list[Pooled]:
     return sorted(pooled(means), key=lambda curve: run.models.index(curve.model))
 
 
-def _chosen(run: Run, key: str, instance: str) -> Place:
+def _chosen(run: Run, key: str, name: str) -> Place:
+    instance = sound(name)
     known = in_order(run.means, "instance")
     if instance not in known:
         some = ", ".join(map(repr, known[:5]))

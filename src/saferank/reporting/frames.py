@@ -34,7 +34,7 @@ _KINDS = dict.fromkeys(NAMES, String) | dict.fromkeys(_COUNTS, Int64)  # also wh
 def means_of(results: Sequence[Result]) -> DataFrame:
     """One row per curve and checkpoint, with means and standard errors over repetitions."""
     facts = (*NAMES, "lifetime", "positions", "items", "repetitions", "rounds")
-    columns: dict[str, Any] = {name: [_sound(getattr(each, name)) for each in results] for name in facts}
+    columns: dict[str, Any] = {name: [sound(getattr(each, name)) for each in results] for name in facts}
     for name in MEANS:
         columns[name] = [getattr(each, name) or [None] * len(each.rounds) for each in results]
     kinds = _KINDS | {"rounds": polars.List(Int64)} | dict.fromkeys(MEANS, polars.List(Float64))
@@ -42,8 +42,8 @@ def means_of(results: Sequence[Result]) -> DataFrame:
     return frame.explode("rounds", *MEANS).rename({"rounds": "round"})
 
 
-def _sound(value: Any) -> Any:
-    """Names as text that can be written: JSON may hold half a character."""
+def sound(value: Any) -> Any:
+    """A name as text that can be written: JSON may hold half a character. Other values stay."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
@@ -63,7 +63,7 @@ def runs_frame(results: Sequence[Result], runs: Sequence[Runs]) -> DataFrame:
     """One row per run and kept checkpoint."""
     sizes = [each.values.shape[0] * each.values.shape[1] for each in runs]
     columns: dict[str, Any] = {
-        name: [value for each, n in zip(results, sizes, strict=True) for value in [_sound(getattr(each, name))] * n]
+        name: [value for each, n in zip(results, sizes, strict=True) for value in [sound(getattr(each, name))] * n]
         for name in KEYS
     }
     columns["repetition"] = _stacked([np.repeat(np.arange(len(r.values)), len(r.rounds)) for r in runs])

@@ -16,7 +16,7 @@ from polars import DataFrame, Expr, col, when
 
 from saferank.reporting.frames import in_order
 from saferank.reporting.looks import model_name
-from saferank.reporting.numbers import Measured, plainly
+from saferank.reporting.numbers import CHANCE, Measured, freedom_of, is_clear, plainly, student
 from saferank.table import BEST, MarkedCell, TextTable
 from saferank.verbs import Floats, Ints
 
@@ -106,6 +106,13 @@ def final_violations(curve: Pooled) -> Measured:
     return final(curve, "violations")
 
 
+def bands_of(curve: Pooled, measure: str) -> list[Floats]:
+    """Half widths of bands of 95 % (Student's t): within queries, and across them where there are several."""
+    inner, outer = getattr(curve, f"{measure}_stderr"), getattr(curve, f"{measure}_across")
+    errors = ((inner, getattr(curve, f"{measure}_freedom")), (outer, curve.instances - 1))
+    return [student(CHANCE, freedom) * error for error, freedom in errors if error is not None]
+
+
 class Ending(NamedTuple):
     """The last checkpoint of a curve."""
 
@@ -145,11 +152,28 @@ def tails_of(ends: DataFrame, measure: str = "regret") -> DataFrame:
     )  # fmt: skip
 
 
+def _is_as_low(curve: Pooled, best: Pooled | None) -> bool:
+    """True for the curve that ends lowest, and for those that do not clearly end above it."""
+    if best is None or curve is best:
+        return True
+    own, low = final_regret(curve), final_regret(best)
+    if own.stderr is None or low.stderr is None:
+        return own.mean == low.mean
+    freedom = freedom_of([(own.stderr, own.freedom), (low.stderr, low.freedom)])
+    return not is_clear(own.mean - low.mean, math.hypot(own.stderr, low.stderr), freedom)
+
+
+BOLD = "Bold: the least regret, and what differs from it by no more than chance (Welch's t at 5 %)."
+
+
 def endings_table(
     curves: Sequence[Pooled], policies: Iterable[str], models: Sequence[str], name: Callable[[str], str], title: str,
     key: str = "endings", caption: str = "",
 ) -> TextTable:  # fmt: skip
-    """Every policy by this name, with its regret and violations under every click model; the least regret is marked."""
+    """Every policy by this name, with its regret and violations under every click model.
+
+    The least regret is marked, and whatever differs from it by no more than chance (Welch's t at 5 %).
+    """
     ends = {(curve.policy, curve.model): curve for curve in curves}
     best = {model: least([curve for curve in curves if curve.model == model]) for model in models}
 
@@ -158,7 +182,7 @@ def endings_table(
         if curve is None:
             return ["-", "-"]
         return [
-            MarkedCell(str(final_regret(curve)), BEST if curve is best[model] else ""),
+            MarkedCell(str(final_regret(curve)), BEST if _is_as_low(curve, best[model]) else ""),
             str(final_violations(curve)),
         ]
 

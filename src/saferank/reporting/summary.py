@@ -21,7 +21,7 @@ from saferank.reporting.figures.curves import curves_figure
 from saferank.reporting.frames import ends_of, in_order
 from saferank.reporting.looks import ORIGINAL, curve_name, model_name, policy_name
 from saferank.reporting.numbers import counted, listed, plainly
-from saferank.reporting.pooling import Pooled, endings_table, final_regret, final_violations, least, pooled
+from saferank.reporting.pooling import BOLD, Pooled, endings_table, final_regret, final_violations, least, pooled
 from saferank.reporting.reading import Run
 from saferank.reporting.sections import Section, Studio
 from saferank.reporting.sensitivity import REVERSED
@@ -153,10 +153,13 @@ def _in_words(curves: list[Pooled]) -> str:
 def _caption(place: Place, studio: Studio) -> str:
     if place.key == ALL:
         many = counted(place.proper[0].instances, "query", "queries")
-        who = f"Curves are means over {many}; bands are one standard error of these queries (within queries)."
+        who = (
+            f"Curves are means over {many}. Bands are 95 %: the darker for these queries, with other users and coins; "
+            "the lighter for other queries of this kind."
+        )
     else:
         left_out = f" Not quite like that, and left out: {_lapses(place)}." if place.lapses else ""
-        who = f"Query {place.instance}.{left_out} Bands are one standard error over repetitions."
+        who = f"Query {place.instance}.{left_out} Bands are 95 %, over repetitions."
     return (
         f"Cumulative expected regret (above) and rounds that violate safety (below) by round. {who} "
         f"{studio.options.words}; curves on the shaded strip are exactly zero."
@@ -169,7 +172,7 @@ def endings_section(run: Run, place: Place, sensitivity: Run | str) -> Section:
     size = f"{counted(place.curves[0].instances, 'query', 'queries')}, {counted(run.first('repetitions'), 'run')} each"
     seed = f", seed {run.provenance['seed']}" if "seed" in run.provenance else ""
     what = f"± is one standard error of the mean over these queries, from their runs ({size}{seed})"
-    caption = f"{title}, a run. {what}. Bold: the least regret."
+    caption = f"{title}, a run. {what}. {BOLD}"
     main = endings_table(place.curves, run.policies, run.models, curve_name, title, caption=caption)
     words = ", ".join(f"{policy_name(policy)} by {rule}" for policy, rule in run.rules.items())
     tables = one_rule(run, sensitivity)
@@ -198,6 +201,6 @@ def _at_rule(rule: str, main: Run, others: DataFrame) -> TextTable | None:
     common = both.filter(col("policy").n_unique().over("model", "instance") == there)
     curves, queries = pooled(common), common["instance"].n_unique()
     played = "query that was" if queries == 1 else f"{queries} queries that were"
-    caption = f"Everyone at {rule}, on the {played} played so; ± one standard error. Bold: the least regret."
+    caption = f"Everyone at {rule}, on the {played} played so; ± one standard error. {BOLD}"
     policies = [policy for policy in main.policies if policy in in_order(common, "policy")]
     return endings_table(curves, policies, main.models, policy_name, f"At the rule {rule}", "one-rule", caption)

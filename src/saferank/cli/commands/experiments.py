@@ -215,9 +215,11 @@ def policies(plugin: Plugins = None) -> None:
     from saferank.click_models import CLICK_MODELS
     from saferank.plugins import load_plugins
     from saferank.policies import POLICIES
+    from saferank.policies.registry import load_installed
     from saferank.statistics.decision import RULES
 
     load_plugins(plugin or ())
+    load_installed()
     show_names("policies", {name: _first_line(sys.modules[kind.policy.__module__]) for name, kind in POLICIES.items()})
     show_names("click models", {name: _first_line(sys.modules[kind.__module__]) for name, kind in CLICK_MODELS.items()})
     show_names("decision rules", {f"{name}:LEVEL": _first_line(kind) for name, kind in RULES.items()})
