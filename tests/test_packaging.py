@@ -112,6 +112,9 @@ def test_versions_agree() -> None:
     assert newest.groups() == (citation["version"], citation["date-released"])
     client = tomllib.loads((ROOT / "clients" / "python" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert citation["version"] == __version__ == client["version"]
+    bibtex = (ROOT / "docs" / "reference" / "cite.md").read_text(encoding="utf-8")
+    assert f"{{{__version__}}}" in bibtex and f"{{{citation['date-released']}}}" in bibtex
+    assert f"{{{citation['references'][0]['doi']}}}" in bibtex
 
 
 def test_a_skipped_test_fails_where_nothing_may_be_skipped(tmp_path: Path) -> None:
