@@ -21,6 +21,7 @@ from saferank.store.page_record import (
     FORMAT,
     HEAD,
     ID_SIZE,
+    LEADER,
     NOBODY,
     SOURCE,
     SOURCE_SIZE,
@@ -137,6 +138,11 @@ class RecordColumns:
     def has_source(self) -> Flags:
         """Pages whose source was named."""
         return np.asarray(self.heads["flags"] & SOURCE != 0)
+
+    @property
+    def is_leader(self) -> Flags:
+        """Pages on which the policy tried nothing."""
+        return np.asarray(self.heads["flags"] & LEADER != 0)
 
     @property
     def visitor(self) -> NDArray[np.uint64]:

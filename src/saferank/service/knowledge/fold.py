@@ -17,11 +17,14 @@ import numpy as np
 
 from saferank.service.knowledge.arms import (
     ARMS,
-    DAY_MS,
     EXPLORE,
     HOLDOUT,
+    HOUR_MS,
+    LEARNING,
+    PROVEN,
     REPEAT,
     SHADOW,
+    UNCHANGED,
     ComparedArms,
     CountedPage,
     ShadowCounts,
@@ -35,7 +38,7 @@ from saferank.service.knowledge.sharing import Names, heard, held, introduce, jo
 from saferank.service.knowledge.visitors import OrderWatch, SourceCounts, window_number
 from saferank.service.knowledge.votes import Votes, without_repeats
 from saferank.store.contract import AlarmRow, PageRow, VersionRow
-from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.page_record import OVER, PageRecord, unpacked
 from saferank.verbs import Flags, Ints
 
 MOST_SIZES = 8
@@ -78,6 +81,8 @@ class Fold:
         self.visitors: set[int] = set()  # ... and the visitors who had one in it
         self.votes, self.sources, self.watch = Votes(), SourceCounts(terms.source_daily_pages), OrderWatch()
         self.learnt = 0  # pages whose clicks were learnt
+        self.checked = 0  # pages of the policy that were shown
+        self.worst = 0  # the largest share of its allowance, in percent, that a page of the policy may have used
         self.compared = ComparedArms(1)  # served pages beside the holdout
         self.versions: list[VersionRow] = []
         self.alarm_rows: list[AlarmRow] = []
@@ -184,9 +189,13 @@ class Fold:
 
     def _tally(self, pages: ClosedPages, arms: Ints) -> None:
         clicks = np.array([bits.bit_count() for bits in pages.clicks], np.int64)
-        days = pages.issued_at // DAY_MS
-        for day in np.unique(days).tolist():
-            self.compared.count_clicked(day * DAY_MS, int((clicks[days == day] > 0).sum()))
+        hours, used = self.compared.hours_of(pages.issued_at), pages.records.column("used")
+        for hour in np.unique(hours).tolist():
+            self.compared.count_clicked(hour * HOUR_MS, int((clicks[hours == hour] > 0).sum()))
+        shown = used[pages.records.column("arm") == EXPLORE]
+        self.worst = max(self.worst, int(shown.max(initial=0)))
+        self.checked += len(shown)
+        self.alarms["illegal_page"] += int((used == OVER).sum())
         for arm, tally in enumerate(self.tallies):
             mine = clicks[arms == arm]
             tally[0] += len(mine)
@@ -194,19 +203,19 @@ class Fold:
             tally[2] += int(mine.sum())
 
     def _compare(self, pages: ClosedPages) -> None:
-        """Count the policy's pages, day by day, and compare those that a coin could have put into the holdout."""
-        for day in pages.cut_where(pages.issued_at // DAY_MS):
-            heads, differs = day.records.heads, day.records.differs_from_base
+        """Count the policy's pages, bin by bin, and compare those that a coin could have put into the holdout."""
+        for part in pages.cut_where(self.compared.hours_of(pages.issued_at)):
+            heads, changed = part.records.heads, np.where(part.records.is_leader, PROVEN, LEARNING)
+            change = np.where(part.records.differs_from_base, changed, UNCHANGED)
             explored, compared = heads["arm"] == EXPLORE, heads["share"] > 0.0
-            chosen = explored & ~compared
-            self.compared.count_chosen(issue_time(day.rows[0]), int(chosen.sum()), int((chosen & differs).sum()))
+            self.compared.count_chosen(issue_time(part.rows[0]), change[explored & ~compared])
             numbers = np.flatnonzero(compared)
             if len(numbers):
                 served, share = (heads["arm"][numbers] != HOLDOUT).tolist(), heads["share"][numbers].tolist()
-                pairs = zip(differs[numbers].tolist(), explored[numbers].tolist(), strict=True)
+                pairs = zip(change[numbers].tolist(), explored[numbers].tolist(), strict=True)
                 chose = [ours if by_us else None for ours, by_us in pairs]
-                clicks = [day.clicks[number].bit_count() for number in numbers.tolist()]
-                times = day.issued_at[numbers].tolist()
+                clicks = [part.clicks[number].bit_count() for number in numbers.tolist()]
+                times = part.issued_at[numbers].tolist()
                 tipped = self.compared.count(list(map(CountedPage, times, served, share, clicks, chose)))
                 if tipped is not None:  # the coins do not explain how many pages are in the holdout: told once
                     self.alarms["unbalanced_arms"] += 1
