@@ -112,10 +112,10 @@ function times(points, size, { x }) {
   return shown.map((point, i) => svg("text", { class: "tick", x: x(point.at), y: HEIGHT - 6, "text-anchor": i === 0 ? "start" : i === shown.length - 1 ? "end" : "middle" }, timeName(point.at, size)));
 }
 
+// The day, or the hour, of a bin; all times of the picture are UTC.
 function timeName(at, size) {
   const date = new Date(at - size / 2);
-  const day = date.toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
-  return size === DAY ? day : `${day}, ${date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "UTC" })}`;
+  return size === DAY ? date.toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" }) : date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
 }
 
 const shownMarks = (markers, points, size) => markers.filter(({ at }) => Date.parse(at) >= points[0].at - size / 2 && Date.parse(at) <= points.at(-1).at + size / 2);
