@@ -1,6 +1,6 @@
 """Draw what drifting_shop.py --out has kept, and print its table: clicks relative to production's, over all seeds.
 
-    python benchmarks/service/drifting_shop_figure.py build/drifting-shop.json docs/images/drifting-shop.png
+    python benchmarks/service/drifting_shop_figure.py build/drifting-shop.json docs/images/drifting-shop.svg
 
 Several files of one shop can be named before the picture; their runs are taken together. Thin lines of the picture are
 seeds, thick ones their means, week by week. A cell of the table is the mean over the seeds and, in brackets, the lowest
@@ -17,6 +17,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from saferank.reporting.figures.panels import drawing, write_figure
 from saferank.reporting.looks import FAINT, INK
 
 WEEK = 7
@@ -82,7 +83,7 @@ def main() -> None:
     """Draw the picture and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kept", type=Path, nargs="+", help="files of drifting_shop.py --out")
-    parser.add_argument("picture", type=Path, help="the PNG file to write")
+    parser.add_argument("picture", type=Path, help="the SVG file to write")
     chosen = parser.parse_args()
     files = [json.loads(path.read_text()) for path in chosen.kept]
     runs: dict[str, list[Run]] = {}
@@ -90,15 +91,16 @@ def main() -> None:
         runs.setdefault(run["run"], []).append(run)
     columns, options = files[0]["columns"], files[0]["options"]
     head, everything = int(options["head"]), int(options["queries"])
-    figure = Figure(figsize=(10, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    draw(left, runs, columns, options, range(head))
-    draw(right, runs, columns, options, range(head, everything))
-    left.set_title(f"The {head} queries with most traffic")
-    right.set_title(f"The other {everything - head} queries")
-    left.set_ylabel("clicks per page relative to production's, %")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    figure.savefig(chosen.picture, dpi=110)
+    with drawing():
+        figure = Figure(figsize=(7.6, 3.4), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        draw(left, runs, columns, options, range(head))
+        draw(right, runs, columns, options, range(head, everything))
+        left.set_title(f"The {head} queries with most traffic")
+        right.set_title(f"The other {everything - head} queries")
+        left.set_ylabel("clicks per page relative to production's, %")
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    write_figure(figure, chosen.picture)
     print("\n".join(table(runs)))
 
 

@@ -33,7 +33,7 @@ from tests.reference.kl_index import index, sbb
 from tests.reference.peers.pbm_ts import PbmTs
 from tests.reference.peers.pbm_ucb import PbmUcb
 from tests.reference.randomness import Xoshiro
-from tests.reference.safe_draw.exact import SafeDraw
+from tests.reference.safe_draw import slow_safe_draw
 
 EVERY = pytest.mark.parametrize("name", POLICIES)
 BUBBLES = pytest.mark.parametrize("name", ["bubble-rank", "kl-ucb-br"])
@@ -142,21 +142,22 @@ class DrawnLiteral:
     """safe-draw's transcription, asked as the others are."""
 
     def __init__(self, size: tuple[int, int], alpha: float, rng: Xoshiro) -> None:
-        self.slow, self.rng = SafeDraw(*size, alpha, rng, trust=0.977), rng
+        self.slow, self.rng = slow_safe_draw(size, alpha, rng.state, trust=0.977), rng
 
     def show(self) -> LiteralPage:
-        self.page = self.slow.choose()
-        return LiteralPage(self.page.shown, [self.page.row()])
+        self.page = self.slow.rank()
+        self.rng.state = self.slow.coins.words
+        return LiteralPage(self.page.shown, [self.page.row])
 
     def feedback(self, clicks: list[int]) -> None:
         self.slow.learn(self.page, clicks)
 
     @property
     def leader(self) -> list[int]:
-        return [self.slow.items[seat] for seat in self.slow.reference]
+        return list(self.slow.plan.R)
 
     def _of_pairs(self, sign: int) -> list[list[int]]:
-        items, wins = range(len(self.slow.items)), self.slow.wins
+        items, wins = range(self.slow.L), self.slow.wins
         return [[wins[i, j] + sign * wins[j, i] for j in items] for i in items]
 
     @property

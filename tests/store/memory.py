@@ -402,11 +402,9 @@ class MemoryStore:
     async def marks(self, context: int) -> Sequence[Mark]:
         return [Mark(row.number, row.through, row.operation) for row in self.of_id[context].snapshots]
 
-    async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[PageRow]:
-        for impression in sorted(self.pages):
-            page = self.pages[impression]
-            if impression > after and context in (None, page.context):
-                yield page
+    async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[Sequence[PageRow]]:
+        pages = [self.pages[impression] for impression in sorted(self.pages) if impression > after]
+        yield [page for page in pages if context in (None, page.context)]
 
     async def alarms(self, context: int) -> Sequence[AlarmRow]:
         return list(self.of_id[context].alarms)

@@ -12,7 +12,7 @@ from saferank.cli.terminal.errors import CommandError, InputError
 from saferank.experiments.engines import cores
 from saferank.precompiling import SERVICE, jobs_for
 from saferank.progress import SESSIONS, Shown
-from saferank.service.demo import N_VISITS, SIMULATED, play_past, visitors
+from saferank.service.demo import DEMO_SETTINGS, N_VISITS, SIMULATED, play_past, visitors
 from saferank.service.engine import Engine, open_engine
 from saferank.service.http.server import Companion, StopError, bind, run
 from saferank.service.json_logs import log, log_to_stderr
@@ -27,6 +27,8 @@ def serve_demo(settings: Settings, throw_away: bool) -> None:
     if is_shared(settings.store) or (not throw_away and file_at(settings.store).exists()):
         what = "a demo plays a past of its own into a new folder; name one that is empty, or none"
         raise InputError(f"--store {masked(settings.store)}: {what}")
+    if settings.window_seconds < (least := DEMO_SETTINGS["window_seconds"]):
+        raise InputError(f"window_seconds: a demo plays its past in steps of a minute and needs at least {least:g}")
     with tempfile.TemporaryDirectory(prefix="saferank-demo-") as folder:
         serve(structs.replace(settings, store=folder) if throw_away else settings, demo=True)
 

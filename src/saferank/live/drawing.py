@@ -10,7 +10,7 @@ from typing import Any
 
 from saferank.statistics.bets import CURRENT, PREVIOUS, SOFT, BetTable, entry_of, needed_for
 from saferank.statistics.pairs import row_of
-from saferank.verbs import NOBODY, Floats
+from saferank.verbs import Floats
 
 
 @dataclass(frozen=True)
@@ -39,22 +39,19 @@ def evidence_for(policy: Any, state: Any, i: int, j: int) -> Evidence:
 
 
 def working_order(state: Any) -> list[int]:
-    """The order around which pages are drawn, at first production's ranking. A contested place has its defender."""
+    """The order around which pages are drawn, at first production's ranking."""
     plan = state.plan
     if hasattr(state, "item"):
-        return [int(item) for item in state.item[plan.order]]
-    if plan.pages[0] == 0:  # no plan yet, or one that is used up
+        return [int(item) for item in state.item[plan.order[0]]]
+    if plan.stale[0]:  # no plan yet, or one that is used up
         return [int(item) for item in state.reference.row]
-    order = [int(item) for item in plan.order[: plan.size[0]]]
-    if plan.slot[0] != NOBODY:
-        order.insert(int(plan.slot[0]), int(plan.occupant[0]))
-    return order
+    return [int(item) for item in plan.order[0]]
 
 
 def _capital(table: BetTable, logarithms: Floats) -> float:
     """The mean over the stakes, from the logarithms of their capital."""
     highest = float(logarithms.max())
-    total = float((table.shares * [math.exp(value - highest) for value in logarithms]).sum())
+    total = math.fsum(math.exp(value - highest) for value in logarithms)
     return _mean(table, highest + math.log(total))
 
 

@@ -11,9 +11,8 @@ capital after bets with outcomes y (1 when i stands at the clicked place) is the
 
     exp(eta y) / (1 + p0 (exp(eta) - 1)),
 
-a non-negative supermartingale. A mean over eight stakes is one too, and by Ville's inequality it ever reaches
-1/alpha with probability at most alpha: then i is certified as better than j. The stakes count equally, or with weights
-that were chosen beforehand. Even coins are the case p0 = 1/2. The
+a non-negative supermartingale. The mean over eight stakes is one too, and by Ville's inequality it ever reaches
+1/alpha with probability at most alpha: then i is certified as better than j. Even coins are the case p0 = 1/2. The
 proof, and for which users it holds, is in docs/algorithms/evidence.md.
 
 The odds are rounded up to a multiple of 2^-10, for either item, so that logarithms come from a table: a bet at longer
@@ -62,10 +61,6 @@ STAKES = (0.05, 0.15, 0.3, 0.5, 0.75, 1.1, 1.6, 2.3)
 N_STAKES = len(STAKES)
 LOG_STAKES = math.log(N_STAKES)
 
-EVEN_WEIGHTS = (1 / N_STAKES,) * N_STAKES
-SLOT_WEIGHTS = (0.01, 0.04, 0.15, 0.25, 0.25, 0.18, 0.10, 0.02)
-"""Weights of the stakes: of small catalogues, and of large ones, whose pairs are chosen because they look different."""
-
 ODDS = 1 << 10
 """Odds are rounded up to a multiple of one over this."""
 
@@ -94,7 +89,6 @@ class BetTable(NamedTuple):
     costs: Floats  # [1 + ODDS, 8]: log(1 + p0 (exp(eta) - 1)) at p0 = row / ODDS
     gains: Floats  # [1 + ODDS, 8]: eta - cost, what a won bet adds
     losses: Floats  # [1 + ODDS, 8]: -cost, what a lost bet adds
-    shares: Floats  # [8] weight of each stake in the mean, times 8
     needed: Floats  # [6] log(8/alpha) of the kinds of pairs, after the smallest of them: see ``needed_for``
     began: Ints  # [2] items that production ranked when the context began, and all items then
 
@@ -157,14 +151,12 @@ def budget(alpha: float, n_ranked: int, n_items: int) -> Levels:
 
 
 @functools.cache
-def bet_table(levels: Levels, weights: tuple[float, ...]) -> BetTable:
-    """The table for these errors of pairs and weights of the stakes; shared, not to be written."""
-    if len(weights) != N_STAKES or min(weights) < 0.0 or not math.isclose(sum(weights), 1.0):
-        raise ValueError(f"the weights of the stakes must be {N_STAKES} numbers that sum to 1, not {weights}")
+def bet_table(levels: Levels) -> BetTable:
+    """The table for these errors of pairs; shared, not to be written."""
     needed = [math.log(N_STAKES / alpha) for alpha in levels[:5]]
     least = min(*needed[:4], needed[4] + 3.0 * math.log(max(1, levels.n_items)))
     began = np.array([levels.n_ranked, levels.n_items], np.int64)
-    table = BetTable(*_steps(), np.array(weights) * N_STAKES, np.array([least, *needed]), began)
+    table = BetTable(*_steps(), np.array([least, *needed]), began)
     for part in table:
         part.flags.writeable = False
     return table
@@ -360,7 +352,7 @@ def has_won(table: BetTable, bets: Bets, row: int, kind: int, side: int) -> bool
     if largest(bets.capital, entry) + LOG_STAKES < needed:  # exponentials are slow
         return False
     for g in range(N_STAKES):
-        total += table.shares[g] * math.exp(bets.capital[entry, g])
+        total += math.exp(bets.capital[entry, g])
     return bool(math.log(total) >= needed)
 
 

@@ -65,8 +65,6 @@ class PageRow(NamedTuple):
     context: int
     closes_at: int
     record: bytes  # packed PageRecord
-    server: str  # who issued it ...
-    number: int  # ... and which of its pages it was, from 1: a gap shows what a crash took
     clicks: int = 0  # a bit for each shown place
 
 
@@ -383,8 +381,8 @@ class Store(Protocol):
     async def marks(self, context: int) -> Sequence[Mark]:
         """All kept snapshots of a context, oldest first, without their bodies."""
 
-    def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[PageRow]:
-        """Pages in display order, of one context or of all, from after an id."""
+    def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[Sequence[PageRow]]:
+        """Pages in display order, of one context or of all, from after an id, some at a time."""
 
     async def alarms(self, context: int) -> Sequence[AlarmRow]:
         """Alarms of a context, oldest first."""

@@ -1,7 +1,6 @@
 """``budget:ALPHA``: the errors of all pairs sum to alpha, as the transcription spends it, and runs keep it."""
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,14 +12,12 @@ from saferank.instances import embedded_instances
 from saferank.policies import POLICIES, Setup, WrongRuleError, make_room
 from saferank.randomness import stream
 from saferank.service.settings import Settings
-from saferank.statistics.bets import EVEN_WEIGHTS, bet_table, budget, needed_for
+from saferank.statistics.bets import bet_table, budget, needed_for
 from saferank.statistics.decision import decision_rule
 from saferank.verbs import choose, learn, new_impression
 from tests.policies.test_every_policy import browses, ties
-from tests.reference.randomness import Xoshiro
-from tests.reference.safe_draw.evidence import error_of_pair
-from tests.reference.safe_draw.exact import SafeDraw
-from tests.reference.safe_draw.slots import SafeDrawSlots
+from tests.reference.safe_draw import error_of as slow_error_of
+from tests.reference.safe_draw import slow_safe_draw
 from tests.reference.safety import violates
 from tests.reference.worst_case import exceeds
 
@@ -29,13 +26,13 @@ SIZES = [(1, 1), (1, 2), (2, 2), (3, 7), (5, 10), (4, 24)]
 
 
 def error_of(alpha: float, size: tuple[int, int], i: int, j: int) -> float:
-    return 8.0 / float(np.exp(needed_for(bet_table(budget(alpha, *size), EVEN_WEIGHTS), i, j)))
+    return 8.0 / float(np.exp(needed_for(bet_table(budget(alpha, *size)), i, j)))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_every_pair_has_its_share_in_either_direction(size: tuple[int, int]) -> None:
     for i, j in itertools.permutations(range(size[1] + 3), 2):
-        assert error_of(0.05, size, i, j) == pytest.approx(error_of_pair(0.05, *size, i, j), rel=1e-12)
+        assert error_of(0.05, size, i, j) == pytest.approx(slow_error_of(0.05, *size)(i, j), rel=1e-12)
 
 
 @pytest.mark.parametrize("size", SIZES[1:], ids=str)
@@ -63,20 +60,19 @@ def test_it_equals_the_transcription(size: tuple[int, int], pages: int) -> None:
         stream(4, "policy"),
     )
     policy, state = make_room(kind, setup, *kind.start(setup))
-    slow: Any = (SafeDrawSlots if size[0] > 12 else SafeDraw)(*size, 0.9, Xoshiro(rng.tolist()), 0.977)
-    slow.spent = size[1], size[0]
+    slow = slow_safe_draw(size, 0.9, rng.tolist(), trust=0.977, began=(size[1], size[0]))
     users, attraction, page = np.random.default_rng(4), ties(size[0], 4), new_impression(size[1], kind.places(setup))
     for _ in range(pages):
         policy, state = make_room(kind, setup, policy, state)
         choose(policy, state, rng, page)
-        drawn = slow.choose()
+        drawn = slow.rank()
         assert page.shown.tolist() == drawn.shown
         clicks = browses(users, attraction, drawn.shown)
         learn(policy, state, page, np.array(clicks))
         slow.learn(drawn, clicks)
     kept = state.duels.certificates
     given = list(zip(kept.better[: kept.given[0]].tolist(), kept.worse[: kept.given[0]].tolist(), strict=True))
-    assert given and given == slow.certificates
+    assert given and given == [(better, worse) for better, worse, _ in slow.certificates]
 
 
 def test_a_certificate_between_equal_items_is_not_harmless() -> None:

@@ -129,7 +129,7 @@ def certified_share(odds_ignore_the_redraw: bool, runs: int = 60, pages: int = 3
         rng, users = stream(seed, "equal"), np.random.default_rng(seed)
         choose(policy, state, rng, page)  # makes a plan, whose weights are then replaced
         for _ in range(pages):
-            state.plan.weight[:], state.plan.total[0], state.plan.pages[0] = 1.0, 5.0, 2
+            state.plan.weight[:], state.plan.total[:], state.plan.level[-1], state.plan.stale[0] = 1.0, 5.0, 1.0, 0
             choose(policy, state, rng, page)
             if odds_ignore_the_redraw:  # as if every exchanged page could have been drawn
                 page.exchanges[:], page.frozen[0] = (1 << 5) - 1, 1

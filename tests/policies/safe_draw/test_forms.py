@@ -16,15 +16,13 @@ import numpy as np
 from saferank.live.learner import Learner
 from saferank.randomness import stream
 from saferank.statistics.pairs import row_of
-from tests.reference.randomness import Xoshiro
-from tests.reference.safe_draw.exact import SafeDraw
-from tests.reference.safe_draw.slots import SafeDrawSlots
+from tests.reference.safe_draw import slow_safe_draw
 
 before, K, after = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 names = [f"item {number}" for number in range(max(before, after))]
 learner = Learner("safe-draw", original=names[:K], candidates=names[K:before], rule="anytime:1e-90", trust=0.5)
 rng, users = stream(3, "forms"), np.random.default_rng(3)
-slow = (SafeDrawSlots if before > 12 else SafeDraw)(before, K, 1e-90, Xoshiro(rng.tolist()))
+slow = slow_safe_draw((before, K), 1e-90, rng.tolist())
 
 def learn(impression, page):
     clicks = (users.random(K) < 0.1 + 0.4 * (np.array(page.shown) % 3 == 0)).astype(np.int64)
@@ -32,22 +30,27 @@ def learn(impression, page):
     slow.learn(page, clicks.tolist())
 
 for _ in range(200):  # so that weights differ
-    learn(learner.issue(rng), slow.choose())
-out = [(learner.issue(rng), slow.choose()) for _ in range(160)]
-known = {pair: list(capital) for pair, capital in slow.l.items()}
+    learn(learner.issue(rng), slow.rank())
+out = [(learner.issue(rng), slow.rank()) for _ in range(160)]
+known = {pair: list(capital) for pair, capital in slow.soft.items()}
 learner.regroup(np.arange(max(before, after)) < after, names[before:])
+slow.call(list(range(K)), list(range(K, after)))
 assert type(learner.state).__name__ == ("LargeState" if after > 12 else "SmallState")
 for impression, page in out:
     learn(impression, page)
 assert not slow.certificates
-slots = sum(getattr(page, "slot", -1) >= 0 for _, page in out)
+slots = sum(page.slot is not None for _, page in out)
 bets, pairs = learner.state.duels, 0
 for i in range(before):
     for j in range(i + 1, before):
-        row, expected = row_of(bets, i, j), slow.l if j < after else known
-        capital = [expected.get(pair, np.zeros(8)) for pair in ((i, j), (j, i))]
-        np.testing.assert_allclose(bets.capital[2 * row : 2 * row + 2], capital, rtol=1e-9, atol=1e-12)
-        pairs += int(not np.array_equal(capital[0], known.get((i, j), np.zeros(8))))
+        row = row_of(bets, i, j)
+        capital = [slow.soft.get(pair, [0.0] * 8) for pair in ((i, j), (j, i))]
+        assert bets.capital[2 * row : 2 * row + 2].tolist() == capital
+        pairs += int(capital[0] != known.get((i, j), [0.0] * 8))
+for _ in range(60):  # and both go on alike in the other form
+    impression, page = learner.issue(rng), slow.rank()
+    assert impression.ranking[: len(page.row)].tolist() == page.row
+    learn(impression, page)
 print(pairs, slots)
 """
 

@@ -22,7 +22,7 @@ from saferank.policies.safe_draw.large import (
 from saferank.policies.safe_draw.large import (
     with_room as with_large_room,
 )
-from saferank.policies.safe_draw.large_plan import largest_price, price_of
+from saferank.policies.safe_draw.large_plan import NO_SLOT, NO_SLOT_FLAT, WITH_SLOT, largest_price, price_of
 from saferank.policies.safe_draw.learning import draw_from_plan, has_room_for_page, note_exchanges
 from saferank.policies.shared.derivation import derive_reference
 from saferank.randomness import stream
@@ -69,19 +69,28 @@ def test_pages_are_drawn_however_long_they_are(n_items: int, n_positions: int) -
 # --- the law of a page ---
 
 
-def order_chances(state: LargeState) -> dict[tuple[int, ...], float]:
-    """The law of the order of a plan: Plackett-Luce, given that the page is safe with every occupant of the slot."""
-    plan = state.plan
-    size, slot = int(plan.size[0]), int(plan.slot[0])
+def order_chances(state: LargeState, variant: int, slot: int) -> dict[tuple[int, ...], float]:
+    """The law of the order of a variant: Plackett-Luce, given that the page is safe whoever gets the slot."""
+    plan, size = state.plan, len(state.plan.page) - int(slot != NOBODY)
     chances = {}
     for numbers in permutations(range(size)):
-        row = [int(plan.order[number]) for number in numbers]
-        weights = [float(plan.weight[number]) for number in numbers]
-        occupants = plan.occupant[: plan.occupants[0]].tolist()
+        row = [int(plan.order[variant, number]) for number in numbers]
+        weights = [float(plan.weight[variant, number]) for number in numbers]
+        occupants = [NOBODY, int(plan.defender[0])]
         pages = [[*row[:slot], x, *row[slot:]] for x in occupants] if slot != NOBODY else [row]
         if all(price_of(state, np.array(page)) <= largest_price(state) for page in pages):
             chances[tuple(row)] = math.prod(weights[k] / sum(weights[k:]) for k in range(size))
     return {row: chance / sum(chances.values()) for row, chance in chances.items()}
+
+
+def variant_of(state: LargeState, page: Impression, slot: int) -> int:
+    """The variant of the plan from which a page was drawn."""
+    if slot != NOBODY:
+        return WITH_SLOT
+    heaviest = int(np.argmax(page.weight[: len(state.plan.page)]))
+    flat = int(page.ranking[heaviest]) == state.plan.order[NO_SLOT_FLAT, 0]
+    flat &= sorted(page.weight[: len(state.plan.page)]) == sorted(state.plan.weight[NO_SLOT_FLAT])
+    return NO_SLOT_FLAT if flat else NO_SLOT
 
 
 def without_slot(page: Impression, n_positions: int) -> tuple[tuple[int, ...], int]:
@@ -102,7 +111,7 @@ def test_exchanges_and_odds_are_those_of_the_law(seed: int) -> None:
     for _ in range(12):
         draw_from_plan(state, policy, rng, page)
         row, slot = without_slot(page, 5)
-        chances = order_chances(state)
+        chances = order_chances(state, variant_of(state, page, slot), slot)
         for a in range(5):
             _note_exchanges_of(state, page, a)
             for b in range(int(page.places[0])):
@@ -125,21 +134,21 @@ def test_pages_come_as_often_as_the_law_says() -> None:
     """Chi-square of 20,000 pages of one plan against the law; fails for a right sampler with probability 1e-4."""
     policy, state = played(9, 5, 0, 3)
     rng, page, seen = stream(5, "pages"), empty_page(5), dict[tuple[tuple[int, ...], int], int]()
-    while state.plan.slot[0] == NOBODY:
-        state.plan.pages[0] = 0
-        draw_from_plan(state, policy, rng, page)
-    state.plan.slot[0] = 4  # lower than it could be, which leaves room for some orders
-    chances, slots = order_chances(state), state.plan.chance[: state.plan.occupants[0]]
-    assert 3 < len(chances) < math.factorial(4)
+    draw_from_plan(state, policy, rng, page)
+    plan = state.plan
+    plan.slot[0], plan.share[0] = 4, 1.0  # lower than it could be, which leaves room for some orders; always a race
+    plan.threshold[0] = 0.0  # which is on
+    chances, weights = order_chances(state, WITH_SLOT, 4), [1.0, float(plan.chance[0])]
+    assert plan.contenders[0] == 1 and 3 < len(chances) < math.factorial(4)
     for _ in range(20_000):
-        state.plan.pages[0] = 2
         draw_from_plan(state, policy, rng, page)
         row, slot = without_slot(page, 5)
         seen[row, int(page.ranking[slot])] = seen.get((row, int(page.ranking[slot])), 0) + 1
+    occupants = [int(plan.defender[0]), int(plan.contender[0])]
     law = {
-        (row, int(item)): chance * float(weight) / float(slots.sum())
+        (row, item): chance * weight / sum(weights)
         for row, chance in chances.items()
-        for item, weight in zip(state.plan.occupant, slots, strict=False)
+        for item, weight in zip(occupants, weights, strict=True)
     }
     assert set(seen) <= set(law)
     counts = np.array([seen.get(key, 0) for key in law])
@@ -150,18 +159,14 @@ def test_a_page_that_no_draw_makes_safe_is_the_plans_order_and_compares_nothing_
     policy, state = started(40, 20)
     rng, page = stream(1, "narrow"), empty_page(20)
     draw_from_plan(state, policy, rng, page)
-    state.plan.pages[0] = 2
-    state.limit[0] = 0 if state.plan.slot[0] == NOBODY else 20  # R itself, and the slot at the last place
-    if state.plan.slot[0] != NOBODY:
-        state.plan.slot[0] = 19
+    state.plan.share[:], state.limit[0] = 0.0, 0  # no slot, nothing but R
     state.plan.weight[:] = np.arange(1, 21) ** 3.0  # the last ones first
     draw_from_plan(state, policy, rng, page)
     row, slot = without_slot(page, 20)
-    assert row == tuple(range(len(row)))
+    assert (row, slot) == (tuple(range(20)), NOBODY)
     for a in range(20):
-        if a != slot:
-            _note_exchanges_of(state, page, a)
-            assert page.exchanges[a] == 0
+        _note_exchanges_of(state, page, a)
+        assert page.exchanges[a] == 0
 
 
 # --- late feedback ---
@@ -193,7 +198,6 @@ def test_late_feedback_counts_as_the_page_was_issued() -> None:
     policy, state = started(30, 6)
     rng, page, clicks = stream(2, "late"), empty_page(6), np.array([1, 0, 1, 0, 0, 1])
     while page.places[0] > 6 or page.places[0] == 0:  # a page without slot has more to exchange
-        state.plan.pages[0] = 0
         choose(policy, state, rng, page)
     note_exchanges(state, policy, page)
     state.limit[0] = -100

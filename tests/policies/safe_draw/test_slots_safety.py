@@ -122,7 +122,7 @@ def test_mutants_are_caught(mutate: object) -> None:
 
 def no_check_on_redraw(state: LargeState) -> None:
     """A plan is made within the allowance, but every page that is drawn from it is taken."""
-    state.limit[0] = 1000 if state.plan.pages[0] > 0 else int(allowance(state))
+    state.limit[0] = int(allowance(state)) if state.plan.stale[0] else 1000
 
 
 def test_pages_that_are_not_drawn_again_are_caught() -> None:
@@ -145,7 +145,7 @@ def certified_share(odds_ignore_the_redraw: bool, runs: int = 40, pages: int = 3
         policy, state = started(6, 5, "anytime:0.05")
         rng, users, page = stream(seed, "equal"), np.random.default_rng(seed), empty_page(5)
         for _ in range(pages):
-            if state.plan.pages[0] > 0:
+            if not state.plan.stale[0]:
                 state.plan.weight[:] = 1.0
             choose(policy, state, rng, page)
             if odds_ignore_the_redraw:  # as if every exchanged order could have been drawn

@@ -141,7 +141,7 @@ def test_hours_are_named_until_there_are_two_days(watched: Watched) -> None:
     page = watched.overview(4, answers.overview(4, bins=answers.bins(6, 0.05, timedelta(hours=1))))
     assert ":00" in (page.locator("#lift svg").text_content() or "")
     watched.answer("**/v1/overview", answers.overview(4))
-    page.wait_for_function("!document.querySelector('#lift svg').textContent.includes(':00')")
+    page.locator("#lift svg", has_not_text=":00").wait_for()
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,10 @@ def replay(
 def export(
     store: Store,
     form: Annotated[
-        str, option("NAME", "events (everything), sessions, or ubi (bulk NDJSON).", True, "--format")
+        str,
+        option(
+            "NAME", "events (everything), sessions, ubi (bulk NDJSON), or obp (exact propensities).", True, "--format"
+        ),
     ] = "events",
     tenant: Annotated[str | None, option("NAME", "Only this tenant.", "all tenants")] = None,
     arm: Annotated[
@@ -87,7 +90,8 @@ def export(
     """Write a service's log as lines of JSON.
 
     The service may be running. sessions and ubi are what `saferank fit`, `saferank logs` and other programs read: a
-    page each, with its clicks, once its window is over.
+    page each, with its clicks, once its window is over. obp has logged decisions with their exact propensities, for
+    off-policy estimators like those of the Open Bandit Pipeline.
 
     **Example**: `saferank export saferank-store --format sessions --out pages.ndjson`, then
     `saferank fit pages.ndjson --format sessions --out mine.json`

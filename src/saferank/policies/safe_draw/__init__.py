@@ -46,7 +46,7 @@ from saferank.policies.shared.issuing import freeze
 from saferank.policies.shared.room import has_room
 from saferank.randomness import Words
 from saferank.safety.worst_case import MOST_SEATS
-from saferank.statistics.bets import EVEN_WEIGHTS, SLOT_WEIGHTS, Bets, BetTable, bet_table, budget, new_bets, same_level
+from saferank.statistics.bets import Bets, BetTable, bet_table, budget, new_bets, same_level
 from saferank.statistics.certificates import surely
 from saferank.verbs import Flags, Impression, Ints, Items, choose, learn
 
@@ -113,8 +113,7 @@ def _start_large(setup: Setup) -> tuple[SafeDraw, State]:
 def _start_as(setup: Setup, is_large: bool) -> tuple[SafeDraw, State]:
     level = setup.rule.level
     levels = budget(level, setup.n_positions, setup.n_items) if setup.rule.kind == "budget" else same_level(level)
-    table = bet_table(levels, SLOT_WEIGHTS if is_large else EVEN_WEIGHTS)
-    policy = SafeDraw(table, TRUST if setup.trust is None else setup.trust)
+    policy = SafeDraw(bet_table(levels), TRUST if setup.trust is None else setup.trust)
     places = setup.n_positions + RACERS
     duels = new_bets(setup.n_items, setup.lifetime, 3 * places * (places - 1) // 4)  # for a page and a half
     order = np.arange(setup.n_items, dtype=np.uint32)
@@ -173,7 +172,7 @@ KIND = register(
     settled=lambda state, i, j: bool(surely(state.duels.closure, i, j)),
     worst=lambda state: _plan(state).worst_of_newest(state),
     grow=_grow,
-    caches=("plan", "possible", "race", "renewal"),
+    caches=("plan", "possible", "next", "renewal"),
     lifetimes=True,
     trusts=True,
     shown_as=Presentation(

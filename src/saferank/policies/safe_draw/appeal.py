@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import kernel
-from saferank.randomness import Words, gamma
 from saferank.verbs import Floats, Impression, Ints
 
 PRIOR = 2.0
@@ -70,6 +69,11 @@ def _guesses(candidates: Ints, n_items: int) -> Floats:
     return guess
 
 
+def _summed(numbers: Floats) -> float:
+    """The sum in the order of the items, as kernels and people take it: ``sum`` of numpy takes another."""
+    return float(np.append(0.0, numbers).cumsum()[-1])
+
+
 def appeal_for(appeal: Appeal, candidates: Ints, n_items: int) -> Appeal:
     """The same clicks with room for more items, with the guesses that this order of the candidates makes."""
     room, guess = np.zeros(n_items - len(appeal.clicks)), _guesses(candidates, n_items)
@@ -79,7 +83,7 @@ def appeal_for(appeal: Appeal, candidates: Ints, n_items: int) -> Appeal:
         clicks=clicks,
         exposure=exposure,
         guess=guess,
-        pool=np.array([clicks[candidate].sum(), exposure[candidate].sum()]),
+        pool=np.array([_summed(clicks[candidate]), _summed(exposure[candidate])]),
         tried=np.append(appeal.tried, room.astype(np.int64)),
     )
 
@@ -112,12 +116,6 @@ def lead_in_errors(appeal: Appeal, x: int, d: int) -> float:
     error_d = math.sqrt(shape_of(appeal, d)) / rate_of(appeal, d)
     error = math.sqrt(error_x * error_x + error_d * error_d)
     return (appeal_of(appeal, x) - appeal_of(appeal, d)) / error
-
-
-@kernel
-def sampled_appeal(appeal: Appeal, rng: Words, item: int) -> float:
-    """A draw from the law of th."""
-    return gamma(rng, shape_of(appeal, item)) / rate_of(appeal, item)
 
 
 @kernel

@@ -4,7 +4,7 @@ Results are flat around most of them: a factor of two either way changes regret 
 """
 
 PAGES_OF_A_PLAN = 16
-"""A plan serves so many pages, unless something is certified before: plans cost more than pages."""
+"""A plan is made again when so many pages were learnt, or something is certified: plans cost more than pages."""
 
 # --- trust: production's ranking is likely right, and clicks outweigh that soon ---
 
@@ -23,23 +23,20 @@ LEADS = 1.5
 """An item moves up in the working order when the evidence for it is above this: odds of about 11 to 1."""
 
 RESERVE = 7
-"""Flat plans start from an order whose worst case leaves so many wrong pairs to spend: one item from outside."""
+"""Flat pages start from an order whose worst case leaves so many wrong pairs to spend: one item from outside."""
 
 STEP, STEP_OUTSIDE = 0.5, 0.8
 """The smallest fall from one item of the working order to the next, and to an item outside: nothing is certain."""
 
 FLAT, FLAT_CERTAIN, FLAT_OUTSIDE = 0.3, 3.0, 3.0
-"""In a flat plan: the fall between the last two, if their order is certain, and to the other items outside."""
+"""On a flat page: the fall between the last two, if their order is certain, and to the other items outside."""
 
 FLAT_SHARE, RESERVE_SHARE = 0.5, 0.25
-"""The share of flat plans, and of others with reserve, where the limit stands in the way of what should be tried."""
+"""The share of flat pages, and of others with reserve, where the limit stands in the way of what should be tried."""
 
 # --- certificates that end ---
 
-RENEWAL_SHARE = 0.7
-"""The share of plans with a target, of those that are not flat and have certificates that matter."""
-
-EXCHANGED = 0.12
+EXCHANGED = 0.084
 """How often the items of the target are exchanged in a draw."""
 
 EXPOSURE, CALMED_EXPOSURE = 32.0, 4.0
@@ -54,19 +51,19 @@ RACERS = 3
 """Members of a race at most: with more of them none is compared enough."""
 
 CLEARLY = 1.5
-"""A member of a race stays while it leads the defender by more standard errors than this."""
+"""A contender that leads the defender by more standard errors than this is a member before others are drawn."""
 
-LOWER = 1.0
-"""The defender stays unless another item is lower by more standard errors than this."""
+CONTENDERS, HOPE = 64, 2.0
+"""Members are drawn from the so many contenders with the largest th and so many standard errors: others seldom win."""
 
 POOR = 3
-"""While certified moves have earned less than this, a plan has a slot with probability SLOT_SHARE only."""
+"""While certified moves have earned less than this, a page has a race with probability SLOT_SHARE only."""
 
 SLOT_SHARE = 0.7
-"""The other plans of a poor catalogue compare the items of the page; so that certificates come, half of them flat."""
+"""The other pages of a poor catalogue compare the items of the leader; so that certificates come, half of them flat."""
 
 GAP, FLAT_GAP = 0.5, 0.1
-"""Between neighbours of the order: the least gap, and that of flat plans."""
+"""Between neighbours of the order: the least gap, and that of flat pages."""
 
 TIGHT = 8.0
 """A plan is tight when a draw exchanges more pairs on average than its slack and this: then few draws are safe."""

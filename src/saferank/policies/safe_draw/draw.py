@@ -91,17 +91,23 @@ def fill_tails(weight: Floats, tails: Floats, n_places: int) -> None:
 def odds_of(weight: Floats, tails: Floats, clicked: int, other: int) -> float:
     """The probability of the page, given it or the page with these two places exchanged; the first place is shown.
 
-    1, which says nothing, where rounding leaves nothing of the other page.
+    1, which says nothing, where rounding leaves nothing of the other page. Products are taken from the lower place up.
     """
     upper, lower = min(clicked, other), max(clicked, other)
-    change = weight[upper] - weight[lower]
+    change, last = weight[upper] - weight[lower], min(lower, len(tails) - 1)
     here, there = 1.0, 1.0
     if lower >= len(tails):
         here, there = weight[upper], weight[lower]
-    for place in range(upper + 1, min(lower + 1, len(tails))):
-        here *= tails[place] + change
-        there *= tails[place]
+    for step in range(last - upper):
+        here *= tails[last - step] + change
+        there *= tails[last - step]
     return here / (here + there) if here > 0.0 else 1.0
+
+
+@kernel
+def is_whole(impression: Impression) -> bool:
+    """True for a page that was drawn as one group, by the small plan."""
+    return bool(impression.end[0] == impression.places[0])
 
 
 @kernel
@@ -109,19 +115,25 @@ def odds_of_exchange(impression: Impression, n_positions: int, pair: tuple[int, 
     """The probability of the page, given it or the page with the items of two places of one group exchanged.
 
     Each group was drawn by itself: its shown places from the top, what was left is hidden. D counts its places only.
+    Products of a whole page are those of ``odds_of``. Weights of a large plan may be so small that only ratios of them
+    are numbers.
     """
     if has_target:
         return _odds_with_target(impression, n_positions, pair)
     weight, start, places = impression.weight, impression.start, impression.places[0]
     upper, lower = min(pair[0], pair[1]), max(pair[0], pair[1])
-    tail, change = 0.0, weight[upper] - weight[lower]
-    ratio = weight[lower] / weight[upper] if lower >= n_positions else 1.0
+    tail, change, here, there = 0.0, weight[upper] - weight[lower], 1.0, 1.0
+    if lower >= n_positions:
+        here, there = weight[upper], weight[lower]
+    ratio = there / here
     for step in range(places - 1 - upper):
         place = places - 1 - step
         if start[place] == start[upper]:
             tail += weight[place]
             if place <= lower and place < n_positions:
-                ratio *= tail / (tail + change)
+                here, there, ratio = here * (tail + change), there * tail, ratio * (tail / (tail + change))
+    if is_whole(impression):
+        return here / (here + there) if here > 0.0 else 1.0
     return float(1.0 / (1.0 + ratio))
 
 

@@ -18,23 +18,27 @@ from saferank.policies.safe_draw.appeal import Appeal, appeal_for, fade_appeal, 
 from saferank.policies.safe_draw.constants import MOST_DRAWS, PLACE_PAGES, RACERS
 from saferank.policies.safe_draw.draw import draw_one, has_target, odds_of_exchange
 from saferank.policies.safe_draw.large_plan import (
-    Race,
+    NO_SLOT,
+    NO_SLOT_FLAT,
+    WITH_SLOT,
     SlotPlan,
-    is_safe,
+    hold_race,
+    largest_price,
     lay_out,
-    least_slack,
     make_plan,
-    new_race,
     new_slot_plan,
     place_of_seat,
     price_of,
+    slack_of,
 )
 from saferank.policies.safe_draw.learning import (
     compares,
+    count_learned,
     draw_from_plan,
     fade_guesses,
     follow_bets,
     follow_certificates,
+    is_here,
     most_compared,
     note_exchanges,
     settle_bets,
@@ -47,11 +51,11 @@ from saferank.policies.shared.derivation import (
     others_in_order,
     with_more_in_order,
 )
-from saferank.randomness import Words
+from saferank.randomness import Words, uniform
 from saferank.safety import whole_allowance
 from saferank.statistics.bets import Bets, settle_bet, with_more_items
 from saferank.statistics.bets import with_room as bets_with_room
-from saferank.statistics.certificates import TAKEN
+from saferank.statistics.certificates import TAKEN, surely
 from saferank.statistics.epochs import is_bet_on, still_counts
 from saferank.statistics.pairs import claim_row
 from saferank.verbs import NOBODY, Flags, Impression, Ints, Items
@@ -67,7 +71,7 @@ class LargeState(NamedTuple):
     limit: Ints  # [2] floor(L - K/2) and L, the number of present items
     reference: Reference
     appeal: Appeal
-    race: Race
+    next: Ints  # [1] all items before this one in candidate order were shown or are absent
     plan: SlotPlan
     trust: Trust
     duels: Bets
@@ -91,7 +95,7 @@ def arranged(state: Any, base: Items, present: Flags) -> LargeState:
         limit=np.array([whole_allowance(here, n_positions), here], np.int64),
         reference=new_reference(base, n_items, len(duels.closure.item)),
         appeal=appeal_for(appeal, others_in_order(base, present, order), n_items),
-        race=new_race(),
+        next=np.zeros(1, np.int64),
         plan=new_slot_plan(n_positions),
         trust=trust_with_more(state.trust, n_items),
         duels=duels,
@@ -103,96 +107,118 @@ def arranged(state: Any, base: Items, present: Flags) -> LargeState:
 @implements(follow_certificates, LargeState)
 def _follow_certificates(state: LargeState, changed: int) -> None:
     derive_reference(state.reference, state.duels.closure, state.present)
-    state.plan.pages[0] = 0
+    state.plan.stale[0] = 1
 
 
 @kernel
-def _draw_order(state: Any, rng: Words) -> None:
+def _draw_order(plan: SlotPlan, variant: int, slot: int, size: int, rng: Words) -> None:
     """Put the order's items on the scratch page, drawn with their weights."""
-    plan = state.plan
-    for seat in range(plan.size[0]):
-        plan.left[seat] = plan.weight[seat]
-    for seat in range(plan.size[0]):
-        number = draw_one(rng, plan.left, plan.size[0])
+    for seat in range(size):
+        plan.left[seat] = plan.weight[variant, seat]
+    for seat in range(size):
+        number = draw_one(rng, plan.left, size)
         plan.left[number], plan.drawn[seat] = 0.0, number
-        plan.page[place_of_seat(plan.slot[0], seat)] = plan.order[number]
+        plan.page[place_of_seat(slot, seat)] = plan.order[variant, number]
 
 
 @kernel
-def _draw_page(state: Any, rng: Words) -> bool:
-    """Draw orders until one is safe with every occupant of the slot. False: none was, and the plan's order is taken."""
+def _draw_page(state: Any, variant: int, slot: int, size: int, rng: Words) -> bool:
+    """Draw orders until one is safe whoever gets the slot. False: none was, and the plan's order is taken."""
+    plan = state.plan
     for _ in range(MOST_DRAWS):
-        _draw_order(state, rng)
-        if is_safe(state, state.plan.slot[0]):
+        _draw_order(plan, variant, slot, size, rng)
+        if slack_of(state, plan.page, slot, plan.defender[0]) >= 0:
             return True
-    lay_out(state.plan, state.plan.slot[0])
+    lay_out(plan.page, plan.order[variant, :size], slot)
     return False
 
 
 @kernel
-def _fill_order(state: Any, impression: Impression, drawn: bool) -> None:
+def _fill_order(plan: SlotPlan, impression: Impression, variant: int, slot: int, drawn: bool) -> None:
     """The places of the order: one group, or each by itself when the page was not drawn."""
-    plan, slot = state.plan, state.plan.slot[0]
-    for seat in range(plan.size[0]):
+    for seat in range(len(plan.page) - int(slot != NOBODY)):
         place = place_of_seat(slot, seat)
         impression.ranking[place] = plan.page[place]
-        impression.weight[place] = plan.weight[plan.drawn[seat]] if drawn else 0.0
+        impression.weight[place] = plan.weight[variant, plan.drawn[seat]] if drawn else 0.0
         impression.start[place] = int(slot == 0) if drawn else place
         impression.end[place] = place + 1
 
 
 @kernel
-def _fill_slot(state: Any, rng: Words, impression: Impression) -> int:
+def _fill_slot(plan: SlotPlan, rng: Words, impression: Impression, slot: int) -> int:
     """The slot shows a drawn occupant; the others are hidden. Returns how many places are in use."""
-    plan, slot, places = state.plan, state.plan.slot[0], len(state.plan.order)
+    places = len(plan.page)
     if slot == NOBODY:
         return places
-    shown = draw_one(rng, plan.chance, plan.occupants[0])
-    for entry in range(plan.occupants[0]):
+    plan.occupied[0] = 1.0
+    for seat in range(plan.members[0]):
+        plan.occupied[1 + seat] = plan.chance[plan.member[seat]]
+    shown = draw_one(rng, plan.occupied, 1 + plan.members[0])
+    for entry in range(1 + plan.members[0]):
         place = slot if entry == shown else places
         places += int(entry != shown)
-        impression.ranking[place], impression.weight[place] = plan.occupant[entry], plan.chance[entry]
+        impression.ranking[place] = plan.contender[plan.member[entry - 1]] if entry > 0 else plan.defender[0]
+        impression.weight[place] = plan.occupied[entry]
         impression.start[place], impression.end[place] = slot, place + 1
     return places
 
 
+@kernel
+def _variant(plan: SlotPlan, rng: Words) -> int:
+    """Which variant a page is drawn from."""
+    if plan.share[0] > 0.0 and (plan.share[0] == 1.0 or uniform(rng) < plan.share[0]) and hold_race(plan, rng):
+        return WITH_SLOT
+    return NO_SLOT_FLAT if plan.share[1] > 0.0 and uniform(rng) < plan.share[1] else NO_SLOT
+
+
 @implements(draw_from_plan, LargeState)
 def _page(state: LargeState, policy: Any, rng: Words, impression: Impression) -> None:
+    plan, last = state.plan, len(state.plan.page) - 1
     state.round[0] += 1
-    if state.plan.pages[0] == 0:
-        make_plan(policy, state, rng)
-    state.plan.pages[0] -= 1
-    _fill_order(state, impression, _draw_page(state, rng))
-    impression.places[0] = _fill_slot(state, rng, impression)
+    if plan.stale[0]:
+        make_plan(policy, state)
+    variant, slot, size = _variant(plan, rng), NOBODY, last + 1
+    if variant == WITH_SLOT:
+        slot, size = last, last
+        if plan.slot[0] < last and (plan.share[2] == 1.0 or uniform(rng) < plan.share[2]):
+            slot = int(plan.slot[0])
+    _fill_order(plan, impression, variant, slot, _draw_page(state, variant, slot, size, rng))
+    impression.places[0] = _fill_slot(plan, rng, impression, slot)
     impression.round[0], impression.challenger[0], impression.frozen[0] = state.round[0], NOBODY, 0
-    for place in range(len(state.plan.page)):
-        state.plan.page[place] = impression.ranking[place]
-    state.plan.price[0] = price_of(state, state.plan.page)
-
-
-@kernel
-def _lay_out_page(state: Any, impression: Impression) -> int:
-    """Put a page and the occupants of its slot into scratch; returns the place of the slot, or NOBODY."""
-    plan, n_positions, places = state.plan, len(state.plan.page), impression.places[0]
-    for place in range(n_positions):
+    for place in range(last + 1):
         plan.page[place] = impression.ranking[place]
-    if places == n_positions:
-        return NOBODY
-    slot = impression.start[n_positions]
-    plan.others[0] = impression.ranking[slot]
-    for place in range(n_positions, places):
-        plan.others[1 + place - n_positions] = impression.ranking[place]
-    return int(slot)
+    plan.price[0] = price_of(state, plan.page)
 
 
 @kernel
-def _slack_after(state: Any, impression: Impression, slot: int, a: int, b: int) -> int:
-    """The slack of the page on the scratch page with two places exchanged, which are put back."""
-    plan, occupants = state.plan, 1 + impression.places[0] - len(state.plan.page)
-    plan.page[a], plan.page[b] = impression.ranking[b], impression.ranking[a]
-    slack = least_slack(state, plan.page, slot, plan.others, occupants)
-    plan.page[a], plan.page[b] = impression.ranking[a], impression.ranking[b]
-    return slack
+def _slot_of(impression: Impression, n_positions: int) -> int:
+    """The place of a page's slot, or NOBODY."""
+    return int(impression.start[n_positions]) if impression.places[0] > n_positions else NOBODY
+
+
+@kernel
+def _costs(state: Any, upper: int, lower: int) -> int:
+    """What it costs that a page has an item of R above another one: 1 if R has not, and it is not certified."""
+    place = state.reference.place
+    return int(place[lower] < place[upper] and not surely(state.duels.closure, upper, lower))
+
+
+@kernel
+def _price_of_exchange(state: Any, impression: Impression, places: tuple[int, int], slot: int) -> tuple[int, int]:
+    """By how much a page gets dearer when two places of its order are exchanged, the upper one first.
+
+    Twice: with an item from outside in the slot, which is related to no item of R, and with the defender.
+    """
+    x, y = impression.ranking[places[0]], impression.ranking[places[1]]
+    price, in_slot = _costs(state, y, x) - _costs(state, x, y), 0
+    for place in range(places[0] + 1, places[1]):
+        z = state.plan.defender[0] if place == slot else impression.ranking[place]
+        more = _costs(state, y, z) - _costs(state, x, z) + _costs(state, z, x) - _costs(state, z, y)
+        if place == slot:
+            in_slot = more
+        else:
+            price += more
+    return price, price + in_slot
 
 
 @kernel
@@ -200,19 +226,26 @@ def _note_exchanges_of(state: Any, impression: Impression, a: int) -> None:
     """Fill in ``exchanges`` of a place.
 
     The exchange of two places of the order changes the relation of at most 2 |a - b| - 1 pairs, each of which costs at
-    most 1, so most exchanges are safe without being priced. The page itself is priced first, as the exchange of a
-    place with itself.
+    most 1, so most exchanges are safe without being priced.
     """
-    slot, bits, slack = _lay_out_page(state, impression), 0, 0
-    in_slot = a == slot or a >= len(state.plan.page)
-    for step in range(-1, impression.places[0]):
-        b = a if step < 0 else step
-        if step == a or impression.start[a] != impression.start[b] or (in_slot and step < 0):
+    page, slot, bits = state.plan.page, _slot_of(impression, len(state.plan.page)), 0
+    in_slot = a == slot or a >= len(page)
+    for place in range(len(page)):
+        page[place] = impression.ranking[place]
+    if slot != NOBODY:
+        page[slot] = NOBODY
+    slack = slack_with = largest_price(state) - price_of(state, page)
+    if slot != NOBODY:
+        page[slot] = state.plan.defender[0]
+        slack_with = largest_price(state) - price_of(state, page)
+    for b in range(impression.places[0]):
+        if b == a or impression.start[a] != impression.start[b]:
             continue
-        if step < 0:
-            slack = _slack_after(state, impression, slot, a, b)
-        elif in_slot or slack >= 2 * abs(a - b) - 1 or _slack_after(state, impression, slot, a, b) >= 0:
-            bits |= 1 << b
+        safe = in_slot or min(slack, slack_with) >= 2 * abs(a - b) - 1
+        if not safe:
+            price, price_with = _price_of_exchange(state, impression, (min(a, b), max(a, b)), slot)
+            safe = price <= slack and price_with <= slack_with
+        bits |= int(safe) << b
     impression.exchanges[a] = bits
 
 
@@ -223,13 +256,9 @@ def _freeze(state: LargeState, policy: Any, impression: Impression) -> None:
     impression.frozen[0] = 1
 
 
-@implements(compares, LargeState)
-def _compares(state: LargeState, impression: Impression, clicks: Ints, a: int, b: int) -> bool:
-    """Items of one group that may be exchanged and are here, if b was not clicked."""
-    if impression.start[a] != impression.start[b] or not impression.exchanges[a] >> b & 1:
-        return False
-    unclicked = b >= len(clicks) or not clicks[b]
-    return bool(unclicked and state.present[impression.ranking[a]] and state.present[impression.ranking[b]])
+@implements(is_here, LargeState)
+def _is_here(state: LargeState, item: int) -> bool:
+    return bool(state.present[item])
 
 
 @kernel
@@ -238,7 +267,7 @@ def _settle_bets(policy: Any, state: LargeState, impression: Impression, clicks:
     moved, renewing = False, impression.frozen[0] != 0 and has_target(impression)  # if there were fewer items
     for b in range(impression.places[0]):
         i, j = impression.ranking[a], impression.ranking[b]
-        if _compares(state, impression, clicks, a, b) and is_bet_on(state.duels, i, j):
+        if compares(state, impression, clicks, a, b) and is_bet_on(state.duels, i, j):
             p0 = odds_of_exchange(impression, len(clicks), (a, b), renewing)
             row = claim_row(state.duels, i, j)
             moved |= settle_bet(policy.table, state.duels, row, int(i > j), p0, impression.round[0])
@@ -248,7 +277,7 @@ def _settle_bets(policy: Any, state: LargeState, impression: Impression, clicks:
 @implements(settle_bets, LargeState)
 def _learn(state: LargeState, policy: Any, impression: Impression, clicks: Ints) -> None:
     moved, clicked = False, False
-    state.learned[0] += 1
+    count_learned(state)
     if not still_counts(state.duels, impression.round[0]):
         return
     note_page(state.appeal, impression, clicks)
@@ -302,14 +331,13 @@ def worst_of_newest(state: LargeState) -> int:
 
 
 def outlook(state: LargeState) -> Outlook:
-    """What the plan does, in words; the challenger is the first member of the race."""
+    """What the plan does, in words; the challenger is the contender with most hope."""
     plan, n_positions = state.plan, len(state.reference.row)
-    if plan.pages[0] == 0:
+    if plan.stale[0]:
         return Outlook("makes a new plan for the next page")
-    if plan.slot[0] == NOBODY:
+    if plan.share[0] == 0.0:
         return Outlook(f"draws the order of the {n_positions} items of the leader; no item from outside is shown")
-    rivals, place = int(plan.occupants[0]) - 1, int(plan.slot[0]) + 1
-    note = (
-        f"at position {place} one of {rivals} items from outside, or the item that defends its place; the others drawn"
-    )
-    return Outlook(note, int(plan.occupant[1]), against=int(plan.occupant[0]))
+    place = int(plan.slot[0]) + 1
+    note = f"draws the order of the items of the leader; one position, {place} at the highest, is contested by an item"
+    note += " of the leader and up to three from outside, whose draws are the highest"
+    return Outlook(note, int(plan.contender[0]), against=int(plan.defender[0]))

@@ -1,12 +1,13 @@
 r"""Plans of safe-draw for large catalogues: one slot for an item from outside R, the other places drawn from R.
 
 Who contends for the slot is decided by a *race*: the defender d, an item of R, against a few items outside R. These
-choices are proposals. They rest on the appeal th of items (``appeal.py``) and on draws from its law.
+choices are proposals. They rest on the appeal th of items (``appeal.py``) and on draws from its law. The plan has the
+defender and a list of contenders, without coins; which of them are members is decided by the coins of every page.
 
-A plan has an *order*: R without the defender, or all of R when there is no slot, sorted by th as far as pages stay
-safe. Its items are drawn one after the other with weights exp(-lambda), lambda growing down the order; the slot gets
-the defender or a member of the race. A page must be safe whichever *occupant* the slot gets, so the two draws are
-independent, and the odds of an exchange in one of them do not depend on the other.
+A plan has up to three *orders*: R without the defender, all of R for pages without a slot, and that order flat. They
+are sorted by th as far as pages stay safe. The items are drawn one after the other with weights exp(-lambda), lambda
+growing down the order; the slot gets the defender or a member of the race. A page must be safe whoever gets the slot,
+so the two draws are independent, and the odds of an exchange in one of them do not depend on the other.
 """
 
 import math
@@ -15,16 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import kernel
-from saferank.policies.safe_draw.appeal import appeal_of, lead_in_errors, sampled_appeal
+from saferank.policies.safe_draw.appeal import Appeal, appeal_of, lead_in_errors, rate_of, shape_of
 from saferank.policies.safe_draw.constants import (
     CLEARLY,
+    CONTENDERS,
     FLAT_GAP,
     FLAT_SHARE,
     FLOOR_STEP,
     GAP,
+    HOPE,
     LEAD,
-    LOWER,
-    PAGES_OF_A_PLAN,
     POOR,
     RACERS,
     SLOT_SHARE,
@@ -32,11 +33,11 @@ from saferank.policies.safe_draw.constants import (
 )
 from saferank.policies.safe_draw.trust import faded, prior_of
 from saferank.policies.shared.derivation import Reference
-from saferank.randomness import Words, uniform
+from saferank.randomness import Words, gamma
 from saferank.statistics.bets import LARGEST_GAP, evidence, gap
 from saferank.statistics.certificates import Closure, surely
 from saferank.statistics.epochs import is_settled
-from saferank.verbs import NOBODY, Floats, Ints
+from saferank.verbs import NOBODY, Flags, Floats, Ints
 
 # --- the price of a page ---
 # It is an upper bound of V(page) - V(R), in possibly wrong pairs. A shown item r stands above z when z is shown below
@@ -69,17 +70,19 @@ def _price_of_outsider(reference: Reference, closure: Closure, page: Ints, place
 
 @kernel
 def price_of(state: Any, page: Ints) -> int:
-    """The price of a row of K items, given R and the certificates."""
+    """The price of a row of K items, given R and the certificates. NOBODY is an item from outside without any."""
     reference, closure, seat = state.reference, state.duels.closure, state.plan.seat
     n_positions, price = len(page), 0
     for place in range(n_positions):
         seat[place] = n_positions
     for place in range(n_positions):
-        if reference.place[page[place]] < n_positions:
+        if page[place] != NOBODY and reference.place[page[place]] < n_positions:
             seat[reference.place[page[place]]] = place
     for place in range(n_positions):
         item = page[place]
-        if reference.place[item] < n_positions:
+        if item == NOBODY:
+            price += state.limit[1] - place - 1
+        elif reference.place[item] < n_positions:
             price += _price_of_ranked(reference, closure, seat, item, place)
         else:
             price += _price_of_outsider(reference, closure, page, place, state.limit[1])
@@ -93,21 +96,6 @@ def largest_price(state: Any) -> int:
 
 
 # --- the race for the slot ---
-
-
-class Race(NamedTuple):
-    """The contenders of the newest plan."""
-
-    defender: Ints  # [1] d, or NOBODY before the first race
-    member: Ints  # [RACERS]
-    size: Ints  # [1] members in use
-    next: Ints  # [1] all items before this one in candidate order were shown or are absent
-
-
-def new_race() -> Race:
-    """A race without members."""
-    size, following = np.zeros((2, 1), np.int64)
-    return Race(np.full(1, NOBODY, np.int64), np.zeros(RACERS, np.int64), size, following)
 
 
 @kernel
@@ -132,16 +120,6 @@ def _weakest(state: Any) -> int:
 
 
 @kernel
-def _choose_defender(state: Any) -> int:
-    """The last defender, unless it cannot be hidden any more or the weakest item is clearly lower: then that one."""
-    weakest, last = _weakest(state), int(state.race.defender[0])
-    if last == NOBODY or state.reference.place[last] == len(state.reference.row):
-        return weakest
-    stays = _can_be_hidden(state, state.reference.place[last])
-    return last if stays and lead_in_errors(state.appeal, last, weakest) <= LOWER else weakest
-
-
-@kernel
 def _may_race(state: Any, item: int, defender: int) -> bool:
     """True when an item is present, outside R and not settled below the defender."""
     if not state.present[item] or state.reference.place[item] < len(state.reference.row):
@@ -150,96 +128,117 @@ def _may_race(state: Any, item: int, defender: int) -> bool:
 
 
 @kernel
-def _drop_members(state: Any, defender: int) -> None:
-    """Keep the members that may race and that lead the defender clearly, in their order."""
-    race, kept = state.race, 0
-    for seat in range(race.size[0]):
-        item = race.member[seat]
-        if _may_race(state, item, defender) and lead_in_errors(state.appeal, item, defender) > CLEARLY:
-            race.member[kept] = item
-            kept += 1
-    race.size[0] = kept
-
-
-@kernel
-def _is_member(race: Race, item: int) -> bool:
-    for seat in range(race.size[0]):  # noqa: SIM110 (numba compiles loops, not generators)
-        if race.member[seat] == item:
-            return True
-    return False
-
-
-@kernel
 def _next_untried(state: Any, defender: int) -> int:
-    """The first item in candidate order that was never shown, may race and is no member; NOBODY if there is none."""
-    race, exposure, n_items = state.race, state.appeal.exposure, len(state.order)
-    leading, number = True, race.next[0]
+    """The first item in candidate order that was never shown and may race; NOBODY if there is none."""
+    exposure, n_items = state.appeal.exposure, len(state.order)
+    leading, number = True, state.next[0]
     while number < n_items:
         item = state.order[number]
         if exposure[item] == 0.0 and state.present[item]:
             leading = False  # an item of R too, which may leave R before it is shown
-            if _may_race(state, item, defender) and not _is_member(race, item):
+            if _may_race(state, item, defender):
                 return int(item)
         number += 1
         if leading:
-            race.next[0] = number
+            state.next[0] = number
     return NOBODY
 
 
 @kernel
-def _recruit(state: Any, rng: Words, defender: int) -> int:
-    """The item with the largest draw among the tried ones, in the order of their trial, and the next untried one."""
-    appeal, best, largest = state.appeal, NOBODY, -1.0
+def _add_contender(plan: Any, appeal: Appeal, item: int) -> None:
+    """Put an item where its hope has it among the contenders, of which only so many are kept."""
+    shape, rate = shape_of(appeal, item), rate_of(appeal, item)
+    hope, place, size = (shape + HOPE * math.sqrt(shape)) / rate, plan.contenders[0], len(plan.contender)
+    while place > 0 and hope > plan.hope[place - 1]:
+        place -= 1
+    if place == size:
+        return
+    plan.contenders[0] = min(size, plan.contenders[0] + 1)
+    for step in range(plan.contenders[0] - 1 - place):
+        entry = plan.contenders[0] - 1 - step
+        plan.contender[entry], plan.hope[entry] = plan.contender[entry - 1], plan.hope[entry - 1]
+    plan.contender[place], plan.hope[place] = item, hope
+
+
+@kernel
+def _list_contenders(state: Any) -> None:
+    """The items that may race and have most hope: of those that were tried and the next one that was not."""
+    appeal, plan, defender = state.appeal, state.plan, state.plan.defender[0]
+    for entry in range(appeal.n_tried[0]):
+        if _may_race(state, appeal.tried[entry], defender):
+            _add_contender(plan, appeal, appeal.tried[entry])
     untried = _next_untried(state, defender)
-    for entry in range(appeal.n_tried[0] + 1):
-        item = untried if entry == appeal.n_tried[0] else int(appeal.tried[entry])
-        if item != NOBODY and _may_race(state, item, defender) and not _is_member(state.race, item):
-            draw = sampled_appeal(appeal, rng, item)
-            if draw > largest:
-                best, largest = item, draw
-    return best
+    if untried != NOBODY:
+        _add_contender(plan, appeal, untried)
+    plan.threshold[0] = appeal_of(appeal, defender)
+    for entry in range(plan.contenders[0]):
+        item = plan.contender[entry]
+        plan.shape[entry], plan.rate[entry] = shape_of(appeal, item), rate_of(appeal, item)
+        plan.leads[entry] = lead_in_errors(appeal, item, defender) > CLEARLY
+        lead = evidence(state.duels, item, defender) + _prior(state, item, defender)
+        plan.chance[entry] = math.exp(min(LEAD, gap(lead)) - min(LARGEST_GAP, gap(-lead)))
 
 
 @kernel
-def _fill_race(state: Any, rng: Words, defender: int) -> None:
-    race = state.race
-    while race.size[0] < RACERS:
-        item = _recruit(state, rng, defender)
-        if item == NOBODY:
-            return
-        race.member[race.size[0]] = item
-        race.size[0] += 1
+def _drawn_appeal(plan: Any, rng: Words, entry: int) -> float:
+    """A draw from the law of a contender's th."""
+    return float(gamma(rng, plan.shape[entry]) / plan.rate[entry])
 
 
 @kernel
-def hold_race(state: Any, rng: Words) -> bool:
-    """Choose the defender and the members. True when a fresh draw of some member exceeds the defender's th."""
-    race, defender, hopeful = state.race, _choose_defender(state), False
-    race.defender[0] = defender
-    _drop_members(state, defender)
-    _fill_race(state, rng, defender)
-    for seat in range(race.size[0]):
-        hopeful |= sampled_appeal(state.appeal, rng, race.member[seat]) > appeal_of(state.appeal, defender)
+def hold_race(plan: Any, rng: Words) -> bool:
+    """Choose the members: contenders that lead clearly, then those with the largest draws.
+
+    True when a fresh draw of some member exceeds the defender's th.
+    """
+    size, hopeful = 0, False
+    for entry in range(plan.contenders[0]):
+        if plan.leads[entry] and size < RACERS:
+            plan.member[size], plan.draw[entry], size = entry, -1.0, size + 1
+        else:
+            plan.draw[entry] = _drawn_appeal(plan, rng, entry)
+    plan.members[0] = min(RACERS, plan.contenders[0])
+    for seat in range(size, plan.members[0]):
+        best = 0
+        for entry in range(plan.contenders[0]):
+            if plan.draw[entry] > plan.draw[best]:
+                best = entry
+        plan.member[seat], plan.draw[best] = best, -1.0
+    for seat in range(plan.members[0]):
+        hopeful |= _drawn_appeal(plan, rng, plan.member[seat]) > plan.threshold[0]
     return hopeful
 
 
 # --- the plan ---
 
 
-class SlotPlan(NamedTuple):
-    """What the next pages are drawn from."""
+NO_SLOT, NO_SLOT_FLAT, WITH_SLOT = 0, 1, 2
+"""The variants of a plan."""
 
-    order: Ints  # [K] the items of the Plackett-Luce places, best first
-    weight: Floats  # [K] their weights
-    size: Ints  # [1] how many: K, or K - 1 with a slot
-    slot: Ints  # [1] place of the slot, or NOBODY
-    occupant: Ints  # [1 + RACERS] whom the slot may get: the defender, then the race
-    chance: Floats  # [1 + RACERS] their weights
-    occupants: Ints  # [1] how many, 0 without a slot
-    pages: Ints  # [1] how many more pages it serves
+
+class SlotPlan(NamedTuple):
+    """What the next pages are drawn from, and room to draw."""
+
+    stale: Ints  # [1] 1: the next page needs another plan
+    order: Ints  # [3, K] by variant: the items of the Plackett-Luce places, best first
+    weight: Floats  # [3, K] their weights
+    share: Floats  # [3] of pages with a race; of flat ones among those without a slot; of slots that rise
+    slot: Ints  # [1] the highest place that the slot may have
+    defender: Ints  # [1] d, or NOBODY
+    threshold: Floats  # [1] th(d)
+    contenders: Ints  # [1] how many
+    contender: Ints  # [CONTENDERS] those who may race, the most hopeful first
+    hope: Floats  # [CONTENDERS]
+    shape: Floats  # [CONTENDERS] of the law of th
+    rate: Floats  # [CONTENDERS] of the law of th
+    leads: Flags  # [CONTENDERS] it leads the defender clearly
+    chance: Floats  # [CONTENDERS] the weight in the slot
+    draw: Floats  # scratch [CONTENDERS]
+    members: Ints  # [1] scratch: how many
+    member: Ints  # scratch [RACERS]: numbers of contenders
+    occupied: Floats  # scratch [1 + RACERS]: the weights of the defender and of the members
     price: Ints  # [1] of the newest page
     page: Ints  # scratch [K]
-    others: Ints  # scratch [1 + RACERS]: whom the slot of another page may get
     seat: Ints  # scratch [K]: by place of R, where its item is on a page
     left: Floats  # scratch [K]
     drawn: Ints  # scratch [K]
@@ -248,45 +247,50 @@ class SlotPlan(NamedTuple):
 
 def new_slot_plan(n_positions: int) -> SlotPlan:
     """A plan for no page."""
-    order, page, seat, drawn = np.zeros((4, n_positions), np.int64)
-    weight, left = np.zeros((2, n_positions))
-    size, occupants, pages, price = np.zeros((4, 1), np.int64)
-    occupant, others = np.zeros((2, 1 + RACERS), np.int64)
-    slot, chance, prior = np.full(1, NOBODY, np.int64), np.zeros(1 + RACERS), np.array([0.5, 0.0])
+    slot, contenders, members, price = np.zeros((4, 1), np.int64)
+    page, seat, drawn = np.zeros((3, n_positions), np.int64)
+    hope, shape, rate, chance, draw = np.zeros((5, CONTENDERS))
     return SlotPlan(
-        order, weight, size, slot, occupant, chance, occupants, pages, price, page, others, seat, left, drawn, prior
+        stale=np.ones(1, np.int64),
+        order=np.zeros((3, n_positions), np.int64),
+        weight=np.zeros((3, n_positions)),
+        share=np.zeros(3),
+        slot=slot,
+        defender=np.full(1, NOBODY, np.int64),
+        threshold=np.zeros(1),
+        contenders=contenders,
+        contender=np.zeros(CONTENDERS, np.int64),
+        hope=hope,
+        shape=shape,
+        rate=rate,
+        leads=np.zeros(CONTENDERS, np.bool_),
+        chance=chance,
+        draw=draw,
+        members=members,
+        member=np.zeros(RACERS, np.int64),
+        occupied=np.zeros(1 + RACERS),
+        price=price,
+        page=page,
+        seat=seat,
+        left=np.zeros(n_positions),
+        drawn=drawn,
+        prior=np.array([0.5, 0.0]),
     )
 
 
 @kernel
-def least_slack(state: Any, page: Ints, slot: int, occupant: Ints, occupants: int) -> int:
-    """By how much the dearest page is below the largest safe price, over all occupants of the slot, if there is one.
+def slack_of(state: Any, page: Ints, slot: int, defender: int) -> int:
+    """By how much a page is below the largest safe price, whoever gets the slot, if it has one.
 
-    The first negative number found is returned: then some page is not safe. The items from outside, which are dear,
-    come first.
+    That is the defender or an item from outside. Of these one that is certified over nothing is the dearest.
     """
-    most, count = largest_price(state), max(occupants, 1)
-    least = most
-    for entry in range(1, count + 1):
-        if slot != NOBODY:
-            page[slot] = occupant[entry % count]
-        least = min(least, most - price_of(state, page))
-        if least < 0:
-            break
-    return least
-
-
-@kernel
-def _slack(state: Any, slot: int) -> int:
-    """By how much the scratch page is below the largest safe price; negative if it is not safe."""
-    plan = state.plan
-    return least_slack(state, plan.page, slot, plan.occupant, plan.occupants[0])
-
-
-@kernel
-def is_safe(state: Any, slot: int) -> bool:
-    """True when the scratch page is safe with each of the plan's occupants in the slot."""
-    return _slack(state, slot) >= 0
+    most = largest_price(state)
+    if slot == NOBODY:
+        return most - price_of(state, page)
+    page[slot] = NOBODY
+    slack = most - price_of(state, page)
+    page[slot] = defender
+    return min(slack, most - price_of(state, page)) if slack >= 0 else slack
 
 
 @kernel
@@ -296,21 +300,27 @@ def place_of_seat(slot: int, seat: int) -> int:
 
 
 @kernel
-def lay_out(plan: SlotPlan, slot: int) -> None:
-    """Put the order on the scratch page, around the slot."""
-    for seat in range(plan.size[0]):
-        plan.page[place_of_seat(slot, seat)] = plan.order[seat]
+def lay_out(page: Ints, order: Ints, slot: int) -> None:
+    """Put an order on a page, around the slot."""
+    for seat in range(len(order)):
+        page[place_of_seat(slot, seat)] = order[seat]
 
 
 @kernel
-def _take_order(state: Any, without: int) -> None:
-    """The order is that of R, one item left out."""
-    plan, size = state.plan, 0
+def _slack(state: Any, order: Ints, slot: int) -> int:
+    """The slack of the page with an order around the slot."""
+    lay_out(state.plan.page, order, slot)
+    return slack_of(state, state.plan.page, slot, state.plan.defender[0])
+
+
+@kernel
+def _take_order(state: Any, order: Ints, slot: int) -> None:
+    """The order is that of R, without the defender if there is a slot."""
+    size = 0
     for place in range(len(state.reference.row)):
-        if state.reference.row[place] != without:
-            plan.order[size] = state.reference.row[place]
+        if slot == NOBODY or state.reference.row[place] != state.plan.defender[0]:
+            order[size] = state.reference.row[place]
             size += 1
-    plan.size[0] = size
 
 
 @kernel
@@ -324,6 +334,15 @@ def _prior(state: Any, upper: int, lower: int) -> float:
 
 
 @kernel
+def _prior_of_defender(state: Any) -> float:
+    """What is left of the prior that production has the defender above an item from outside."""
+    d = state.plan.defender[0]
+    if state.reference.base_place[d] == len(state.reference.row):
+        return 0.0
+    return faded(state.plan.prior[1], state.trust, d, d)
+
+
+@kernel
 def _looks_better(state: Any, lower: int, upper: int) -> bool:
     """True when the lower one of two neighbours has the larger th, by more than the prior for their order says."""
     prior = _prior(state, upper, lower)
@@ -334,20 +353,18 @@ def _looks_better(state: Any, lower: int, upper: int) -> bool:
 
 
 @kernel
-def _sort_order(state: Any, slot: int, reserve: int) -> None:
+def _sort_order(state: Any, order: Ints, slot: int, reserve: int) -> None:
     """Neighbours change places where the lower one has the larger th and is not certified worse.
 
     Only while the slack of pages is at least ``reserve``; at most K sweeps from the top.
     """
-    plan, order = state.plan, state.plan.order
     for _ in range(len(order)):
         changed = False
-        for seat in range(plan.size[0] - 1):
+        for seat in range(len(order) - 1):
             upper, lower = order[seat], order[seat + 1]
             if _looks_better(state, lower, upper) and not surely(state.duels.closure, upper, lower):
                 order[seat], order[seat + 1] = lower, upper
-                lay_out(plan, slot)
-                if _slack(state, slot) >= reserve:
+                if _slack(state, order, slot) >= reserve:
                     changed = True
                 else:
                     order[seat], order[seat + 1] = upper, lower
@@ -356,25 +373,14 @@ def _sort_order(state: Any, slot: int, reserve: int) -> None:
 
 
 @kernel
-def _rises(state: Any, rng: Words) -> bool:
-    """True when the slot goes up from the last place, for more clicks: seldom while production is likely right.
-
-    Random numbers: one while some of the prior is left for the defender and the first member of the race.
-    """
-    prior = _prior(state, state.plan.occupant[0], state.plan.occupant[1])
-    return prior <= 0.0 or uniform(rng) < 2.0 / (1.0 + math.exp(gap(prior)))
-
-
-@kernel
-def _highest_slot(state: Any) -> int:
+def _highest_slot(state: Any, order: Ints) -> int:
     """The highest affordable place in the lower half of the page. The last one is affordable: the order was sorted so.
 
     The lower half begins at place ceil(K/2), counted from 1.
     """
-    last = len(state.plan.order) - 1
+    last = len(order)
     for place in range((last + 2) // 2 - 1, last):
-        lay_out(state.plan, place)
-        if is_safe(state, place):
+        if _slack(state, order, place) >= 0:
             return place
     return last
 
@@ -396,77 +402,57 @@ def _gap_below(state: Any, upper: int, lower: int, flat: bool) -> float:
 
 
 @kernel
-def _weigh_order(state: Any, flat: bool, floor: float) -> None:
-    plan, fall = state.plan, 0.0
-    for seat in range(plan.size[0]):
+def _weigh_order(state: Any, order: Ints, weight: Floats, flat: bool, floor: float) -> float:
+    """Fill in the weights; returns how many pairs of the order a draw has the other way round, on average."""
+    fall, exchanged = 0.0, 0.0
+    for seat in range(len(order)):
         if seat > 0:
-            fall += max(floor, _gap_below(state, plan.order[seat - 1], plan.order[seat], flat))
-        plan.weight[seat] = math.exp(-fall)
+            fall += max(floor, _gap_below(state, order[seat - 1], order[seat], flat))
+        weight[seat] = math.exp(-fall)
+    for upper in range(len(order)):
+        for lower in range(upper + 1, len(order)):
+            exchanged += weight[lower] / (weight[upper] + weight[lower])
+    return exchanged
 
 
 @kernel
-def _exchanged_pairs(plan: SlotPlan) -> float:
-    """How many pairs of the order a draw has the other way round, on average."""
-    total = 0.0
-    for upper in range(plan.size[0]):
-        for lower in range(upper + 1, plan.size[0]):
-            total += plan.weight[lower] / (plan.weight[upper] + plan.weight[lower])
-    return total
+def _plan_order(state: Any, variant: int) -> bool:
+    """Work out the order of a variant and its weights. True when it is tight.
 
-
-@kernel
-def _tighten(state: Any, slot: int, without: int, flat: bool, slack: int) -> None:
-    """Plan a page whose draws would nearly all be unsafe: half of R's slack sorts the order, the rest is drawn."""
-    plan, floor = state.plan, FLAT_GAP
-    _take_order(state, without)
-    _sort_order(state, slot, slack - slack // 2)
-    lay_out(plan, slot)
-    rest = float(_slack(state, slot))
-    _weigh_order(state, flat, floor)
-    while floor < LARGEST_GAP and _exchanged_pairs(plan) > rest:
-        floor *= FLOOR_STEP
-        _weigh_order(state, flat, floor)
-
-
-@kernel
-def _seat_occupants(state: Any) -> None:
-    """The defender with weight 1; members of the race by the evidence between them and the defender."""
-    plan, race = state.plan, state.race
-    plan.occupant[0], plan.chance[0], plan.occupants[0] = race.defender[0], 1.0, 1 + race.size[0]
-    for seat in range(race.size[0]):
-        plan.occupant[1 + seat] = race.member[seat]
-        lead = evidence(state.duels, race.member[seat], race.defender[0])
-        lead += _prior(state, race.member[seat], race.defender[0])
-        plan.chance[1 + seat] = math.exp(min(LEAD, gap(lead)) - min(LARGEST_GAP, gap(-lead)))
-
-
-@kernel
-def _wants_slot(state: Any, rng: Words, poor: bool) -> bool:
-    """True when the plan is to have a slot, for which there is a race then."""
-    if state.limit[1] == len(state.reference.row) or (poor and uniform(rng) >= SLOT_SHARE):
+    Then draws would nearly all be unsafe: half of R's slack sorts the order, the rest is drawn.
+    """
+    last, flat, floor = len(state.reference.row) - 1, variant == NO_SLOT_FLAT, FLAT_GAP
+    slot, size = (last, last) if variant == WITH_SLOT else (NOBODY, last + 1)
+    order, weight = state.plan.order[variant, :size], state.plan.weight[variant, :size]
+    _take_order(state, order, slot)
+    _sort_order(state, order, slot, 0)
+    if _weigh_order(state, order, weight, flat, 0.0) <= _slack(state, order, slot) + TIGHT:
         return False
-    return hold_race(state, rng)
+    _take_order(state, order, slot)
+    slack = _slack(state, order, slot)
+    _sort_order(state, order, slot, slack - slack // 2)
+    slack = _slack(state, order, slot)
+    while _weigh_order(state, order, weight, flat, floor) > slack and floor < LARGEST_GAP:
+        floor *= FLOOR_STEP
+    return True
 
 
 @kernel
-def make_plan(policy: Any, state: Any, rng: Words) -> None:
+def make_plan(policy: Any, state: Any) -> None:
     """Plan the next pages."""
-    plan, poor, flat = state.plan, state.reference.income[0] < POOR, False
+    plan, poor, last = state.plan, state.reference.income[0] < POOR, len(state.reference.row) - 1
     prior_of(policy.trust, plan.prior)
-    slot, without, plan.occupants[0] = NOBODY, NOBODY, 0
-    if _wants_slot(state, rng, poor):
-        _seat_occupants(state)
-        slot, without = len(plan.order) - 1, int(state.race.defender[0])
-    elif poor:
-        flat = uniform(rng) < FLAT_SHARE
-    _take_order(state, without)
-    lay_out(plan, slot)
-    slack = _slack(state, slot)
-    _sort_order(state, slot, 0)
-    _weigh_order(state, flat, 0.0)
-    lay_out(plan, slot)
-    if _exchanged_pairs(plan) > _slack(state, slot) + TIGHT:
-        _tighten(state, slot, without, flat, slack)
-    elif slot != NOBODY and _rises(state, rng):
-        slot = _highest_slot(state)
-    plan.slot[0], plan.pages[0] = slot, PAGES_OF_A_PLAN
+    plan.stale[0], plan.contenders[0] = 0, 0
+    if state.limit[1] > last + 1:
+        plan.defender[0] = _weakest(state)
+        _list_contenders(state)
+    plan.share[0] = 0.0 if plan.contenders[0] == 0 else SLOT_SHARE if poor else 1.0
+    plan.share[1] = FLAT_SHARE if poor else 0.0
+    _plan_order(state, NO_SLOT)
+    if poor:
+        _plan_order(state, NO_SLOT_FLAT)
+    if plan.contenders[0] > 0:
+        tight, plan.slot[0] = _plan_order(state, WITH_SLOT), last
+        if not tight:
+            plan.slot[0] = _highest_slot(state, plan.order[WITH_SLOT, :last])
+        plan.share[2] = 2.0 / (1.0 + math.exp(gap(_prior_of_defender(state))))

@@ -6,7 +6,7 @@ A plan is a type of state. What differs between the two is a verb here, with a c
 from typing import Any
 
 from saferank._kernel import kernel, seldom, verb
-from saferank.policies.safe_draw.constants import CALMED_EXPOSURE, EXPOSURE
+from saferank.policies.safe_draw.constants import CALMED_EXPOSURE, EXPOSURE, PAGES_OF_A_PLAN
 from saferank.randomness import Words
 from saferank.statistics.bets import bets_have_room
 from saferank.statistics.certificates import NOTHING, TAKEN
@@ -30,8 +30,8 @@ def settle_bets(state: Any, policy: Any, impression: Impression, clicks: Ints) -
 
 
 @verb
-def compares(state: Any, impression: Impression, clicks: Ints, a: int, b: int) -> bool:
-    """True when a page compares the items of the clicked place a and of place b."""
+def is_here(state: Any, item: int) -> bool:
+    """True for an item that may be shown now."""
     raise NotImplementedError
 
 
@@ -49,6 +49,26 @@ def follow_certificates(state: Any, changed: int) -> None:
 def most_compared(state: Any) -> int:
     """How many places a page may compare."""
     raise NotImplementedError
+
+
+@kernel
+def count_learned(state: Any) -> None:
+    """Count a page that is learnt. Another plan is made after so many of them, whoever asks for pages in between."""
+    state.learned[0] += 1
+    if state.learned[0] % PAGES_OF_A_PLAN == 0:
+        state.plan.stale[0] = 1
+
+
+@kernel
+def compares(state: Any, impression: Impression, clicks: Ints, a: int, b: int) -> bool:
+    """True when a page compares the items of the clicked place a and of place b.
+
+    They were drawn together, the draw could have exchanged them, b was not clicked, and both are here.
+    """
+    if impression.start[a] != impression.start[b] or not impression.exchanges[a] >> b & 1:
+        return False
+    unclicked = b >= len(clicks) or not clicks[b]
+    return bool(unclicked and is_here(state, impression.ranking[a]) and is_here(state, impression.ranking[b]))
 
 
 @seldom

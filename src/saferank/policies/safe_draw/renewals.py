@@ -2,9 +2,9 @@ r"""Certificates that are held over from the epoch before, and pages that help t
 
 Such a certificate keeps R where it is, but it is no evidence: its pair has to be certified again before it ends, and
 where the page needs it a plan helps. Let w be the working order. Go through the held-over certificates, the least clear
-first, and take away every one without which W(w) is still within the limit. Those that are left *matter*. In most plans
-that are not flat the clearest of them is the *target*: its two items are exchanged in each draw with probability eps,
-before the draw is checked. Every pair is bet on at the odds of this law (``draw.py``).
+first, and take away every one without which W(w) is still within the limit. Those that are left *matter*. The clearest
+of them is the *target* of the pages around w: its two items are exchanged in each draw with probability eps, before the
+draw is checked. Every pair is bet on at the odds of this law (``draw.py``).
 """
 
 from typing import NamedTuple
@@ -12,22 +12,18 @@ from typing import NamedTuple
 import numpy as np
 
 from saferank._kernel import kernel, seldom
-from saferank.policies.safe_draw.constants import RENEWAL_SHARE
-from saferank.randomness import Words, uniform
 from saferank.safety.worst_case import Possible, is_certain, is_within, note_better
 from saferank.statistics.bets import Bets
 from saferank.statistics.epochs import end_of_fresh
 from saferank.statistics.pairs import row_of
-from saferank.verbs import NOBODY, Floats, Ints
+from saferank.verbs import Floats, Ints
 
 
 class Renewal(NamedTuple):
-    """The target of the newest plan, and room to find another."""
+    """Room to find a target."""
 
-    target: Ints  # [2] the seats of the better and the worse item, NOBODY for no target
-    asked: Ints  # [2] the working order, as a word, and the version of what is certain for which ``matters`` was made
-    size: Ints  # [1] how many certificates matter
-    matters: Ints  # the pairs of seats, better * n_seats + worse, the least clear first
+    size: Ints  # [1] how many certificates are looked at
+    matters: Ints  # their pairs of seats, better * n_seats + worse, the least clear first
     support: Floats  # scratch: how clear the pairs are that are still to be looked at
     item: Ints  # by seat
     direct: Ints  # scratch, by seat: bits of the seats over which it has a certificate
@@ -36,11 +32,9 @@ class Renewal(NamedTuple):
 
 
 def new_renewal(item: Ints) -> Renewal:
-    """No target, for the items of these seats."""
+    """For the items of these seats."""
     n_seats = len(item)
     return Renewal(
-        target=np.full(2, NOBODY, np.int64),
-        asked=np.full(2, -1, np.int64),
         size=np.zeros(1, np.int64),
         matters=np.zeros(n_seats * n_seats, np.int64),
         support=np.zeros(n_seats * n_seats),
@@ -119,29 +113,15 @@ def _is_dispensable(renewal: Renewal, possible: Possible, entry: int, code: int)
 
 
 @seldom
-def _find_what_matters(renewal: Renewal, possible: Possible, seat: Ints, bets: Bets, code: int) -> None:
-    """Fill in the held-over certificates that matter for a page."""
-    kept, n_seats = 0, len(renewal.direct)
+def find_target(renewal: Renewal, possible: Possible, seat: Ints, bets: Bets, code: int, target: Ints) -> None:
+    """Fill in the clearest of the held-over certificates that matter for a page; nothing if none does."""
+    n_seats = len(renewal.direct)
     _note_certificates(renewal, seat, bets)
     for x in range(n_seats):
         renewal.certain[0, x], renewal.certain[1, x] = possible.better[x], possible.worse[x]
     for entry in range(renewal.size[0]):
         _least_clear(renewal, entry)
         if not _is_dispensable(renewal, possible, entry, code):
-            renewal.matters[kept] = renewal.matters[entry]
-            kept += 1
+            target[0], target[1] = renewal.matters[entry] // n_seats, renewal.matters[entry] % n_seats
     for x in range(n_seats):
         possible.better[x], possible.worse[x] = renewal.certain[0, x], renewal.certain[1, x]
-    renewal.size[0] = kept
-    renewal.asked[0], renewal.asked[1] = code, possible.version[0]
-
-
-@seldom
-def choose_target(renewal: Renewal, possible: Possible, seat: Ints, bets: Bets, code: int, rng: Words) -> None:
-    """Find the target of a plan around this order. Random numbers: one if there is a certificate that matters."""
-    n_seats = len(renewal.direct)
-    if renewal.asked[0] != code or renewal.asked[1] != possible.version[0]:
-        _find_what_matters(renewal, possible, seat, bets, code)
-    if renewal.size[0] > 0 and uniform(rng) < RENEWAL_SHARE:
-        pair = renewal.matters[renewal.size[0] - 1]
-        renewal.target[0], renewal.target[1] = pair // n_seats, pair % n_seats

@@ -13,25 +13,31 @@ from saferank.policies.registry import Outlook
 from saferank.policies.safe_draw.appeal import most_places
 from saferank.policies.safe_draw.constants import EXCHANGED, PLACE_PAGES
 from saferank.policies.safe_draw.draw import (
+    draw_one,
     draw_page,
     fill_tails,
     has_target,
     mark_target,
     odds_of,
     odds_of_exchange,
+    sum_of,
 )
 from saferank.policies.safe_draw.learning import (
-    compares,
+    count_learned,
     draw_from_plan,
     fade_guesses,
     follow_bets,
     follow_certificates,
+    is_here,
     most_compared,
     note_exchanges,
     settle_bets,
 )
 from saferank.policies.safe_draw.renewals import Renewal, new_renewal
 from saferank.policies.safe_draw.small_plan import (
+    LEVEL,
+    ORDINARY,
+    RESERVED,
     DrawPlan,
     board_of,
     improve_reference,
@@ -52,13 +58,10 @@ from saferank.statistics.certificates import TAKEN, surely
 from saferank.statistics.epochs import has_epochs, is_bet_on, still_counts
 from saferank.statistics.pairs import claim_row
 from saferank.statistics.rates import Rates, fade_rates, new_rates, note_rates, with_more_rates
-from saferank.verbs import NOBODY, Flags, Impression, Ints, Items
+from saferank.verbs import NOBODY, Flags, Floats, Impression, Ints, Items
 
 ABSENT = -1
 """The seat of an item that is not here."""
-
-STALE = 0
-"""A plan that serves so many more pages is to be made again."""
 
 
 class SmallState(NamedTuple):
@@ -129,43 +132,51 @@ def _follow_certificates(state: SmallState, changed: int) -> None:
     for place in range(len(state.reference) if changed == TAKEN else 0):
         state.reference[place] = place
     improve_reference(board_of(state))
-    state.plan.pages[0] = STALE
+    state.plan.stale[0] = 1
 
 
 @implements(draw_from_plan, SmallState)
 def _page(state: SmallState, policy: Any, rng: Words, impression: Impression) -> None:
-    target = state.renewal.target
+    plan = state.plan
     state.round[0] += 1
-    if state.plan.pages[0] == STALE:
-        make_plan(policy, state, rng)
-    _draw_from_plan(state.plan, state.possible, target, rng)
+    if plan.stale[0]:
+        make_plan(policy, state)
+    variant = draw_one(rng, plan.chance, len(plan.chance)) if plan.chance[ORDINARY] < 1.0 else ORDINARY
+    if variant == LEVEL:
+        _level_out(plan, rng)
+        weight, total, targeted = plan.drawn, sum_of(plan.drawn, len(plan.drawn)), False
+    else:
+        weight, total = plan.weight[variant], plan.total[variant]
+        targeted = variant < RESERVED and plan.target[0] != NOBODY
+    seats, items = plan.seats[variant // 2], plan.items[variant // 2]
+    while True:
+        draw_page(rng, weight, total, plan.left, plan.page)
+        if targeted:
+            _exchange_target(plan, seats, rng)
+        if is_safe(state.possible, _code_drawn(plan.page, seats)):
+            break
     impression.round[0] = state.round[0]
-    _fill_in(state.plan, impression)
-    if target[0] != NOBODY:
-        mark_target(impression, state.item[target[0]], state.item[target[1]])
+    _fill_in(plan, impression, seats, items, weight)
+    if targeted:
+        mark_target(impression, state.item[plan.target[0]], state.item[plan.target[1]])
 
 
 @kernel
-def _draw_from_plan(plan: DrawPlan, possible: Possible, target: Ints, rng: Words) -> None:
-    """Draw a page from the plan, its target exchanged now and then, again until it is safe.
-
-    K uniform numbers each time, and with a target one more.
-    """
-    plan.pages[0] -= 1
-    while True:
-        draw_page(rng, plan.weight, plan.total[0], plan.left, plan.page)
-        if target[0] != NOBODY:
-            _exchange_target(plan, target, rng)
-        if is_safe(possible, _code_drawn(plan)):
-            break
+def _level_out(plan: DrawPlan, rng: Words) -> None:
+    """Fill in the weights of a flat page: one number from outside, if there is one, is level with the last two."""
+    size = len(plan.drawn)
+    for number in range(size):
+        plan.drawn[number] = plan.weight[LEVEL, number]
+    if size > len(plan.page):
+        plan.drawn[draw_one(rng, plan.level, size)] = plan.level[size]
 
 
 @seldom
-def _exchange_target(plan: DrawPlan, target: Ints, rng: Words) -> None:
+def _exchange_target(plan: DrawPlan, seats: Ints, rng: Words) -> None:
     """Exchange the two items of the target in the numbers that were drawn, by a coin."""
     if uniform(rng) >= EXCHANGED:
         return
-    first, second = place_in(plan.seats, target[0]), place_in(plan.seats, target[1])
+    first, second = place_in(seats, plan.target[0]), place_in(seats, plan.target[1])
     for place in range(len(plan.page)):
         if plan.page[place] == first:
             plan.page[place] = second
@@ -175,32 +186,32 @@ def _exchange_target(plan: DrawPlan, target: Ints, rng: Words) -> None:
 
 
 @kernel
-def _code_drawn(plan: DrawPlan) -> int:
+def _code_drawn(page: Ints, seats: Ints) -> int:
     """The page of the numbers that were drawn, as a word of seats. From the last place up, number by number.
 
     A loop that the compiler turns into vectors would wait for the numbers to be written to memory.
     """
-    code, last = 0, len(plan.page) - 1
-    for step in range(len(plan.page)):
-        code = code << 4 | plan.seats[plan.page[last - step]]
+    code, last = 0, len(page) - 1
+    for step in range(len(page)):
+        code = code << 4 | seats[page[last - step]]
     return code
 
 
 @kernel
-def _fill_in(plan: DrawPlan, impression: Impression) -> None:
+def _fill_in(plan: DrawPlan, impression: Impression, seats: Ints, items: Ints, weight: Floats) -> None:
     """The page that was drawn, then the hidden items; all are compared with all."""
-    size, hidden = len(plan.weight), len(plan.weight) - 1
+    size, hidden = len(weight), len(weight) - 1
     impression.places[0], impression.challenger[0], impression.frozen[0] = size, NOBODY, 0
     for step in range(size):  # from the last one up, without branches: what is shown is written over
         number = size - 1 - step
-        impression.ranking[hidden], impression.weight[hidden] = plan.items[number], plan.weight[number]
+        impression.ranking[hidden], impression.weight[hidden] = items[number], weight[number]
         hidden -= int(plan.left[number] > 0.0)
     for place in range(len(plan.page)):
         number = plan.page[place]
-        impression.ranking[place], impression.weight[place] = plan.items[number], plan.weight[number]
-        plan.page[place] = plan.seats[number]
-    for place in range(len(plan.weight)):
-        impression.start[place], impression.end[place] = 0, len(plan.weight)
+        impression.ranking[place], impression.weight[place] = items[number], weight[number]
+        plan.page[place] = seats[number]
+    for place in range(size):
+        impression.start[place], impression.end[place] = 0, size
         impression.exchanges[place] = 0
 
 
@@ -233,7 +244,7 @@ def _freeze(state: SmallState, policy: Any, impression: Impression) -> None:
 
 @implements(settle_bets, SmallState)
 def _learn(state: SmallState, policy: Any, impression: Impression, clicks: Ints) -> None:
-    state.learned[0] += 1
+    count_learned(state)
     if not still_counts(state.duels, impression.round[0]) or not note_rates(state.rates, impression, clicks):
         return
     state.trust.clicked[0] += 1
@@ -244,6 +255,8 @@ def _learn(state: SmallState, policy: Any, impression: Impression, clicks: Ints)
         if clicks[place]:
             moved |= _settle_place(policy, state, impression, (place, code, clicked, len(clicks)), renewing)
     if moved:
+        if not impression.frozen[0]:
+            _freeze(state, policy, impression)
         follow_bets(policy, state, impression, clicks)
 
 
@@ -313,12 +326,9 @@ def _settle_place(
     return moved
 
 
-@implements(compares, SmallState)
-def _compares(state: SmallState, impression: Impression, clicks: Ints, a: int, b: int) -> bool:
-    """Every item that was not clicked, if both are here."""
-    clicked = b < len(clicks) and clicks[b]
-    absent = state.seat[impression.ranking[a]] == ABSENT or state.seat[impression.ranking[b]] == ABSENT
-    return not (clicked or absent)
+@implements(is_here, SmallState)
+def _is_here(state: SmallState, item: int) -> bool:
+    return bool(state.seat[item] != ABSENT)
 
 
 @implements(fade_guesses, SmallState)
@@ -360,12 +370,13 @@ def worst_of_newest(state: SmallState) -> int:
 def outlook(state: SmallState) -> Outlook:
     """What the plan does, in words."""
     plan, n_positions = state.plan, len(state.reference)
-    moved = int((plan.order != state.reference).sum())
-    what = "draws with one item from outside on a level with the last two" if plan.flat[0] else "draws"
-    note = f"{what} around an order that differs from the leader at {moved} of {n_positions} positions"
+    moved = int((plan.order[0] != state.reference).sum())
+    note = f"draws around an order that differs from the leader at {moved} of {n_positions} positions"
+    if plan.chance[LEVEL] > 0.0:
+        note += f"; one item from outside on a level with the last two on {100 * plan.chance[LEVEL]:.0f} % of the pages"
     note += f"; at most {state.possible.limit[0]} wrong pairs more than production's ranking"
-    if state.renewal.target[0] == NOBODY:
+    if plan.target[0] == NOBODY:
         return Outlook(note)
-    better, worse = state.item[state.renewal.target].tolist()
+    better, worse = state.item[plan.target].tolist()
     note += "; exchanges two items now and then, whose certificate is to be earned again"
     return Outlook(note, worse, against=better)

@@ -1,16 +1,18 @@
 r"""The plans of safe-draw for small catalogues: a working order, and from it the weights of the draw.
 
-A plan serves 16 pages, or until a certificate. It begins at the reference R, the ranking with the smallest worst case
-that certificates give, and follows the evidence E as far as the worst case W allows. Then every item gets a fall
-lambda >= 0 below the first one, and the weight exp(-lambda):
+A plan is made of what is known, without coins: anew for every 16 pages that were learnt, and after a certificate. Its
+working order begins at the reference R, the ranking with the smallest worst case that certificates give, and follows
+the evidence E as far as the worst case W allows. Then every item gets a fall lambda >= 0 below the first one, and the
+weight exp(-lambda):
 
     down the working order   lambda grows by max(0.5, gap(E(upper, lower)))
     an item outside          lambda of the last one, and max(0.8, gap(E(last, item)))
 
 with gap(E) = log(Phi(z) / Phi(-z)), z = sqrt(2 E): a pair is shown in the unlikely order about as often as that order
-is still likely. Where the limit of W stands in the way of what the evidence wants to try, half of the plans are *flat*:
-they start from an order with reserve, and put one item from outside on a level with the last two. What is decided
-here and why is in docs/policies/safe-draw.md.
+is still likely. Where the limit of W stands in the way of what the evidence wants to try, half of the pages are *flat*:
+they start from an order with reserve, and put one item from outside on a level with the last two. So a plan has up to
+four *variants*, each with its weights and with the chance that a page is drawn from it: that is the page's first coin.
+What is decided here and why is in docs/policies/safe-draw.md.
 """
 
 import math
@@ -25,37 +27,41 @@ from saferank.policies.safe_draw.constants import (
     FLAT_OUTSIDE,
     FLAT_SHARE,
     LEADS,
-    PAGES_OF_A_PLAN,
     RATE_SHARE,
     RESERVE,
     RESERVE_SHARE,
     STEP,
     STEP_OUTSIDE,
 )
-from saferank.policies.safe_draw.draw import draw_one, sum_of
-from saferank.policies.safe_draw.renewals import choose_target
+from saferank.policies.safe_draw.draw import sum_of
+from saferank.policies.safe_draw.renewals import find_target
 from saferank.policies.safe_draw.trust import faded, prior_of
-from saferank.randomness import Words, uniform
 from saferank.safety.worst_case import Possible, at_most, is_certain, page_code, worst_case
 from saferank.statistics.bets import evidence, gap
 from saferank.statistics.epochs import has_epochs, is_settled
 from saferank.statistics.rates import rate_evidence
 from saferank.verbs import NOBODY, Floats, Ints
 
+ORDINARY, HINDERED, RESERVED, LEVEL = 0, 1, 2, 3
+"""The variants of a plan. The last two are around the working order with reserve, and the last one is flat."""
+
 
 class DrawPlan(NamedTuple):
-    """What the next pages are drawn from, and room to make another plan."""
+    """What the next pages are drawn from, and room to make another plan and to draw."""
 
-    pages: Ints  # [1] how many more pages it serves
-    flat: Ints  # [1] 1 for a flat plan
-    order: Ints  # by place: the working order, in seats
-    inside: Ints  # by seat: 1 in the working order
-    fall: Floats  # by seat: lambda
-    seats: Ints  # the seats in the order of their numbers in the draw: the working order, then the others
-    items: Ints  # by number in the draw
-    weight: Floats  # by number in the draw
-    total: Floats  # [1] the sum of the weights
-    left: Floats  # scratch, by number in the draw
+    stale: Ints  # [1] 1: the next page needs another plan
+    order: Ints  # [2, place] the working order and the one with reserve, in seats
+    chance: Floats  # [4] of a page to be drawn from a variant
+    seats: Ints  # [2, number] by working order, the seats by their number in the draw: the order, then the others
+    items: Ints  # [2, number] their items
+    weight: Floats  # [4, number] by variant
+    total: Floats  # [4] the sum of the weights
+    level: Floats  # [number + 1] the chances of items outside to be the level one of a flat page, then its weight
+    target: Ints  # [2] the seats of the pair that is exchanged now and then, NOBODY for none
+    inside: Ints  # scratch, by seat: 1 in the working order
+    fall: Floats  # scratch, by seat: lambda
+    drawn: Floats  # [number] scratch: the weights of a flat page
+    left: Floats  # scratch, by number
     page: Ints  # the newest page, in seats
     trial: Ints  # scratch
     place: Ints  # scratch, by seat
@@ -69,15 +75,18 @@ class DrawPlan(NamedTuple):
 def new_plan(n_seats: int, n_positions: int) -> DrawPlan:
     """For no page: the first page makes a plan."""
     return DrawPlan(
-        pages=np.zeros(1, np.int64),
-        flat=np.zeros(1, np.int64),
-        order=np.arange(n_positions),
+        stale=np.ones(1, np.int64),
+        order=np.tile(np.arange(n_positions), (2, 1)),
+        chance=np.array([1.0, 0.0, 0.0, 0.0]),
+        seats=np.tile(np.arange(n_seats), (2, 1)),
+        items=np.zeros((2, n_seats), np.int64),
+        weight=np.ones((4, n_seats)),
+        total=np.full(4, float(n_seats)),
+        level=np.zeros(n_seats + 1),
+        target=np.full(2, NOBODY, np.int64),
         inside=np.zeros(n_seats, np.int64),
         fall=np.zeros(n_seats),
-        seats=np.arange(n_seats),
-        items=np.zeros(n_seats, np.int64),
-        weight=np.ones(n_seats),
-        total=np.full(1, float(n_seats)),
+        drawn=np.zeros(n_seats),
         left=np.zeros(n_seats),
         page=np.arange(n_positions),
         trial=np.zeros(n_positions, np.int64),
@@ -127,26 +136,25 @@ def _weigh_evidence(policy: Any, state: Any) -> None:
 
 
 @kernel
-def _enter(board: Board, x: int, most: int) -> int:
+def _enter(board: Board, order: Ints, x: int, most: int) -> int:
     """Let an outside seat replace the lowest one it leads; 1: done, 0: it leads none, -1: refused by the limit."""
     plan = board.plan
-    for step in range(len(plan.order)):
-        place = len(plan.order) - 1 - step
-        other = plan.order[place]
+    for step in range(len(order)):
+        place = len(order) - 1 - step
+        other = order[place]
         if plan.evidence[x, other] > LEADS:
-            plan.order[place] = x
-            if at_most(board.possible, page_code(plan.order), most):
+            order[place] = x
+            if at_most(board.possible, page_code(order), most):
                 plan.inside[x], plan.inside[other] = 1, 0
                 return 1
-            plan.order[place] = other
+            order[place] = other
             return -1
     return 0
 
 
 @kernel
-def _rise(board: Board, place: int, most: int) -> int:
+def _rise(board: Board, order: Ints, place: int, most: int) -> int:
     """Exchange a place and the next one if the lower one leads; 1: done, 0: it does not, -1: refused by the limit."""
-    order = board.plan.order
     upper, lower = order[place], order[place + 1]
     if board.plan.evidence[lower, upper] <= LEADS:
         return 0
@@ -158,24 +166,24 @@ def _rise(board: Board, place: int, most: int) -> int:
 
 
 @seldom
-def _work_out_order(board: Board, most: int) -> bool:
+def _work_out_order(board: Board, order: Ints, most: int) -> bool:
     """Follow the evidence from the reference on while W <= most, in at most K sweeps; True when something was refused.
 
     A sweep lets the outside seats enter in the order of their numbers, then goes down the places.
     """
-    plan, refused = board.plan, False
-    for seat in range(len(plan.inside)):
-        plan.inside[seat] = 0
-    for place in range(len(plan.order)):
-        plan.order[place] = board.reference[place]
-        plan.inside[plan.order[place]] = 1
-    for _ in range(len(plan.order)):
+    inside, refused = board.plan.inside, False
+    for seat in range(len(inside)):
+        inside[seat] = 0
+    for place in range(len(order)):
+        order[place] = board.reference[place]
+        inside[order[place]] = 1
+    for _ in range(len(order)):
         changed = False
-        for seat in range(len(plan.inside)):
-            outcome = 0 if plan.inside[seat] else _enter(board, seat, most)
+        for seat in range(len(inside)):
+            outcome = 0 if inside[seat] else _enter(board, order, seat, most)
             changed, refused = changed or outcome > 0, refused or outcome < 0
-        for place in range(len(plan.order) - 1):
-            outcome = _rise(board, place, most)
+        for place in range(len(order) - 1):
+            outcome = _rise(board, order, place, most)
             changed, refused = changed or outcome > 0, refused or outcome < 0
         if not changed:
             break
@@ -183,18 +191,18 @@ def _work_out_order(board: Board, most: int) -> bool:
 
 
 @kernel
-def _refused_mass(board: Board) -> float:
+def _refused_mass(board: Board, order: Ints) -> float:
     """How much of what the evidence would still try next is beyond the limit, at most 1.
 
     Tried next are the outside seats in the last place, and the exchanges of neighbours.
     """
     plan, limit, mass = board.plan, board.possible.limit[0], 0.0
-    last, code = len(plan.order) - 1, page_code(plan.order)
+    last, code = len(order) - 1, page_code(order)
     for x in range(len(plan.inside)):
-        if not plan.inside[x] and not at_most(board.possible, code ^ ((x ^ plan.order[last]) << 4 * last), limit):
-            mass += math.exp(-gap(plan.evidence[plan.order[last], x]))
+        if not plan.inside[x] and not at_most(board.possible, code ^ ((x ^ order[last]) << 4 * last), limit):
+            mass += math.exp(-gap(plan.evidence[order[last], x]))
     for place in range(last):
-        upper, lower = plan.order[place], plan.order[place + 1]
+        upper, lower = order[place], order[place + 1]
         if not at_most(board.possible, code ^ (upper ^ lower) * 17 << 4 * place, limit):
             mass += math.exp(-gap(plan.evidence[upper, lower]))
     return min(1.0, mass)
@@ -235,9 +243,9 @@ def _fall_outside(board: Board, last: int, seat: int, hindered: bool) -> float:
 
 
 @kernel
-def _fall_of_all(board: Board, hindered: bool) -> None:
-    """An ordinary plan."""
-    plan, order = board.plan, board.plan.order
+def _fall_of_all(board: Board, order: Ints, hindered: bool) -> None:
+    """The falls of a variant that is not flat."""
+    plan = board.plan
     last = order[len(order) - 1]
     plan.fall[order[0]] = 0.0
     for place in range(len(order) - 1):
@@ -264,73 +272,84 @@ def _best_outside(plan: DrawPlan) -> int:
 
 
 @kernel
-def _flatten(board: Board, rng: Words) -> None:
-    """Make the ordinary plan flat: the last two nearly equal, and one seat from outside equal to the better of them."""
-    plan, order = board.plan, board.plan.order
-    last = len(order) - 1
+def _flatten(board: Board, order: Ints) -> None:
+    """Make the falls flat: the last two nearly equal. One seat from outside will be level with the better of them."""
+    plan, last = board.plan, len(order) - 1
     if last > 0:
         upper, lower = order[last - 1], order[last]
         plan.fall[lower] = plan.fall[upper] + (FLAT_CERTAIN if is_certain(board.possible, upper, lower) else FLAT)
     for seat in range(len(plan.inside)):
         if not plan.inside[seat]:
             plan.fall[seat] = plan.fall[order[last]] + FLAT_OUTSIDE
-    best = _best_outside(plan)
-    if best < 0:
-        return
-    for seat in range(len(plan.inside)):
-        plan.left[seat] = 0.0 if plan.inside[seat] else math.exp(-gap(plan.evidence[best, seat]))
-    plan.fall[draw_one(rng, plan.left, len(plan.left))] = plan.fall[order[max(0, last - 1)]]
 
 
 @kernel
-def _note_weights(board: Board) -> None:
-    """Number the seats for the draw, turn falls into weights and sum these."""
-    plan, size = board.plan, len(board.plan.order)
+def _note_level(plan: DrawPlan, order: Ints) -> None:
+    """How likely each number from outside is the level one of a flat page, and the weight that it gets."""
+    best, size = _best_outside(plan), len(plan.inside)
+    for number in range(size):
+        seat = plan.seats[1, number]
+        plan.level[number] = 0.0 if plan.inside[seat] else math.exp(-gap(plan.evidence[best, seat]))
+    plan.level[size] = math.exp(-plan.fall[order[max(0, len(order) - 2)]])
+
+
+@kernel
+def _note_weights(board: Board, order: Ints, variant: int) -> None:
+    """Number the seats for the draw, turn the falls into the weights of a variant and sum these."""
+    plan, row, size = board.plan, variant // 2, len(order)
     for place in range(size):
-        plan.seats[place] = plan.order[place]
+        plan.seats[row, place] = order[place]
     for seat in range(len(plan.inside)):
         if not plan.inside[seat]:
-            plan.seats[size] = seat
+            plan.seats[row, size] = seat
             size += 1
     for number in range(size):
-        plan.items[number] = board.item[plan.seats[number]]
-        plan.weight[number] = math.exp(-plan.fall[plan.seats[number]])
-    plan.total[0] = sum_of(plan.weight, size)
+        plan.items[row, number] = board.item[plan.seats[row, number]]
+        plan.weight[variant, number] = math.exp(-plan.fall[plan.seats[row, number]])
+    plan.total[variant] = sum_of(plan.weight[variant], size)
 
 
 @seldom
-def make_plan(policy: Any, state: Any, rng: Words) -> None:
+def make_plan(policy: Any, state: Any) -> None:
     """Work out the next plan from the evidence, and its target if certificates end."""
-    renewal, duels = state.renewal, state.duels
+    plan, duels = state.plan, state.duels
     _weigh_evidence(policy, state)
-    lay_plan(board_of(state), rng)
-    renewal.target[0] = renewal.target[1] = NOBODY
-    if has_epochs(duels) and not state.plan.flat[0]:
-        choose_target(renewal, state.possible, state.seat, duels, page_code(state.plan.order), rng)
+    _lay_plan(board_of(state))
+    plan.target[0] = plan.target[1] = NOBODY
+    if has_epochs(duels):
+        find_target(state.renewal, state.possible, state.seat, duels, page_code(plan.order[0]), plan.target)
+    plan.stale[0] = 0
 
 
 @seldom
-def lay_plan(board: Board, rng: Words) -> None:
-    """Work out the next plan from the table of evidence.
+def _lay_plan(board: Board) -> None:
+    """Work out the variants of the next plan, and their chances, from the table of evidence.
 
-    Random numbers, in this order: one if some of what would be tried next is beyond the limit; one if the limit is in
-    the way, for a flat plan, and another, for an order with reserve, if the plan is not flat but what would be tried
-    next was refused by the first coin; in a flat plan one for the item from outside, if there is one.
+    A page is *starved* with a probability, the mass of what would be tried next and is beyond the limit. It is hindered
+    if it is starved or something was refused. Half of the hindered pages are flat; a quarter of the others, if starved,
+    have reserve.
     """
-    plan, limit = board.plan, board.possible.limit[0]
-    refused, flat = _work_out_order(board, limit), False
-    mass = _refused_mass(board)
-    starved = mass > 0.0 and uniform(rng) < mass
-    hindered = refused or starved
-    if hindered:
-        flat = uniform(rng) < FLAT_SHARE
-        if flat or (starved and uniform(rng) < RESERVE_SHARE):
-            _work_out_order(board, max(board.worst[0], limit - RESERVE))
-    _fall_of_all(board, hindered)
-    if flat:
-        _flatten(board, rng)
-    _note_weights(board)
-    plan.flat[0], plan.pages[0] = int(flat), PAGES_OF_A_PLAN
+    plan, limit, order = board.plan, board.possible.limit[0], board.plan.order[0]
+    refused = _work_out_order(board, order, limit)
+    starved = _refused_mass(board, order)
+    hindered = 1.0 if refused else starved
+    plan.chance[LEVEL] = hindered * FLAT_SHARE
+    plan.chance[RESERVED] = starved * (1.0 - FLAT_SHARE) * RESERVE_SHARE
+    plan.chance[HINDERED] = hindered - plan.chance[LEVEL] - plan.chance[RESERVED]
+    plan.chance[ORDINARY] = 1.0 - hindered
+    _fall_of_all(board, order, False)
+    _note_weights(board, order, ORDINARY)
+    if hindered > 0.0:
+        _fall_of_all(board, order, True)
+        _note_weights(board, order, HINDERED)
+        order = plan.order[1]
+        _work_out_order(board, order, max(board.worst[0], limit - RESERVE))
+        _fall_of_all(board, order, True)
+        _note_weights(board, order, RESERVED)
+        _flatten(board, order)
+        _note_weights(board, order, LEVEL)
+        if len(order) < len(plan.inside):
+            _note_level(plan, order)
 
 
 @seldom

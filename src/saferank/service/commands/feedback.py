@@ -10,7 +10,8 @@ from saferank.service.protocol.server import Server, while_available
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import ClickReport, Outcome, PageRow
-from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.page_record import PageRecord
+from saferank.store.record_columns import unpacked
 
 
 class Subject(NamedTuple):

@@ -198,8 +198,7 @@ def _check_positions(policy: str, k: int) -> None:
 
 def page_row(record: PageRecord, context: int, body: bytes) -> PageRow:
     """The row of a page that was packed."""
-    server = record.server.hex() if record.number else ""
-    return PageRow(record.impression, context, record.closes_at, body, server, record.number)
+    return PageRow(record.impression, context, record.closes_at, body)
 
 
 async def open_context(server: Server, tenant: str, name: str, k: int, lists: Catalogue) -> Context:

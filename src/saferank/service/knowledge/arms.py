@@ -12,8 +12,9 @@ from saferank.service.wire.views import Arm
 from saferank.statistics.effect import ArmComparison, Guardrail, from_numbers, merged, new_comparison
 from saferank.statistics.effect.stakes import log_evidence, stakes_for
 from saferank.store.contract import PageRow
-from saferank.store.page_record import PageRecord, unpacked
-from saferank.verbs import Ints
+from saferank.store.page_record import PageRecord
+from saferank.store.record_columns import unpacked
+from saferank.verbs import Flags, Floats, Ints
 
 ARMS: tuple[Arm, ...] = get_args(Arm)
 EXPLORE, HOLDOUT, OFF, SHADOW, REPEAT = range(5)
@@ -94,14 +95,20 @@ def summed(balances: Iterable[Balance]) -> Balance:
     return Balance(math.fsum(one.excess for one in found), math.fsum(one.square for one in found))
 
 
-class CountedPage(NamedTuple):
-    """What is compared of a page."""
+class CountedPages(NamedTuple):
+    """What is compared of counted pages of one day, in order."""
 
-    issued_at: int
-    served: bool  # False: it is in the holdout
-    share: float  # its chance to be in the holdout when it was issued; 0: none
-    clicks: int
-    change: int | None = None  # UNCHANGED, PROVEN or LEARNING; None: the policy did not choose it
+    issued_at: Ints
+    served: Flags  # False: it is in the holdout
+    share: Floats  # its chance to be in the holdout when it was issued; 0: none
+    clicks: Ints
+    chosen: Flags  # by the policy ...
+    change: Ints  # ... and how: UNCHANGED, PROVEN or LEARNING
+
+    def select(self, which: Flags) -> "CountedPages":
+        """Some of the pages."""
+        columns: list[Any] = [column[which] for column in self]
+        return CountedPages(*columns)
 
 
 UNCHANGED, PROVEN, LEARNING = range(3)
@@ -144,33 +151,26 @@ class Bin:
         return served / holdout - 1 if served > 0 and holdout > 0 else None
 
 
-def _with_pages(
-    state: ArmComparison, pages: Iterable[tuple[bool, float, int]], most: float, estimates: list[float]
-) -> ArmComparison:
-    """``with_page`` for pages (served, share, outcome) in a row, to the last digit: a loop over ten numbers.
+def _running(begin: float, changes: Floats) -> Floats:
+    """A sum after each change, added one after the other: it must not depend on how many pages are taken at once."""
+    return np.asarray(np.add.accumulate(np.concatenate([[begin], changes]))[1:])
 
-    Every page of a service with a holdout comes through here. ``estimates`` of its bin are added to.
-    """
-    h_pages, h_total, h_score, h_square, s_pages, s_total, s_score, s_square, weight, expected = state.numbers()
-    served_estimate, holdout_estimate = estimates
-    half = most / 2
-    for served, share, outcome in pages:
-        mean = min((h_total + s_total + 0.5) / (h_pages + s_pages + 1), half)
-        both = share * (1 - share)
-        common, own = both * mean, 0.0
-        if served:
-            score = share * (outcome - mean)
-            s_pages, s_total = s_pages + 1, s_total + outcome
-            s_score, s_square, own = s_score + score, s_square + score * score, score
-        else:
-            score = (1 - share) * (outcome - mean)
-            h_pages, h_total = h_pages + 1, h_total + outcome
-            h_score, h_square = h_score + score, h_square + score * score
-        weight, expected = weight + both, expected + common
-        served_estimate += common + own
-        holdout_estimate += common + (0.0 if served else score)
-    estimates[:] = served_estimate, holdout_estimate
-    return from_numbers((h_pages, h_total, h_score, h_square, s_pages, s_total, s_score, s_square, weight, expected))
+
+def _with_pages(state: ArmComparison, pages: CountedPages, most: int, estimates: list[float]) -> ArmComparison:
+    """``with_page`` for pages in a row, to the last digit. ``estimates`` of their bin are added to."""
+    served, share, outcome = pages.served, pages.share, np.minimum(pages.clicks, most)
+    n_before, before = (state.holdout[place] + state.served[place] for place in (0, 1))
+    mean = np.minimum((before + np.cumsum(outcome) - outcome + 0.5) / (n_before + np.arange(len(share)) + 1), most / 2)
+    score, both = np.where(served, share, 1 - share) * (outcome - mean), share * (1 - share)
+    common, arms, own = both * mean, [], []
+    for arm, mine in ((state.holdout, ~served), (state.served, served)):
+        own.append(np.where(mine, score, 0.0))
+        added = (np.where(mine, outcome, 0), own[-1], own[-1] * own[-1])
+        sums = [_running(begin, change)[-1] for begin, change in zip(arm[1:], added, strict=True)]
+        arms += [arm.pages + int(mine.sum()), *sums]
+    estimates[:] = [float(_running(estimates[place], common + own[1 - place])[-1]) for place in (0, 1)]
+    weight, expected = _running(state.weight, both)[-1], _running(state.expected, common)[-1]
+    return from_numbers([*arms, weight, expected])
 
 
 Number = TypeVar("Number", int, float)
@@ -216,47 +216,37 @@ class ComparedArms:
             self.fine_until = int(hours[0]) + FINE_HOURS
         return np.where(hours < self.fine_until, hours, hours // DAY_HOURS * DAY_HOURS)
 
-    def count(self, pages: Sequence[CountedPage]) -> tuple[int, str] | None:
-        """Take in counted pages of one bin, in order; when and how they brought the arms out of balance, if so."""
-        into = self._bin(pages[0].issued_at)
-        for page in pages:
-            if page.change is not None:
-                into.chosen[page.change] += 1
-        compared = [page for page in pages if page.issued_at > self.since and 0.0 < page.share <= 0.5]
-        return self._compare(compared, into) if compared else None
-
-    def count_chosen(self, issued_at: int, changes: Ints) -> None:
-        """Take in counted pages of one bin that no coin could have put into the holdout: what the policy changed."""
-        if len(changes):
-            into = self._bin(issued_at)
-            into.chosen = _sums(into.chosen, np.bincount(changes, minlength=3).tolist())
+    def count(self, pages: CountedPages) -> tuple[int, str] | None:
+        """Take in counted pages of one bin; when and how they brought the arms out of balance, if so."""
+        into = self._bin(int(pages.issued_at[0]))
+        into.chosen = _sums(into.chosen, np.bincount(pages.change[pages.chosen], minlength=3).tolist())
+        compared = (pages.issued_at > self.since) & (pages.share > 0.0) & (pages.share <= 0.5)
+        return self._compare(pages.select(compared), into) if compared.any() else None
 
     def count_clicked(self, issued_at: int, pages: int) -> None:
         """Take in closed pages with clicks of one bin."""
         if pages:
             self._bin(issued_at).clicked += pages
 
-    def _compare(self, pages: Sequence[CountedPage], into: Bin) -> tuple[int, str] | None:
-        most, tipped, holdout = self.most, None, self.now[0].holdout.pages
-        excess, square = self.balance
-        for number, page in enumerate(pages, holdout + self.now[0].served.pages + 1):
-            outcome = min(page.clicks, most)
-            tally = into.served if page.served else into.holdout
-            tally[0] += 1
-            tally[1] += outcome > 0
-            tally[2] += outcome
-            holdout += not page.served
-            distance = -page.share if page.served else 1.0 - page.share
-            excess, square = excess + distance, square + distance * distance
-            suspect = not self.was_off and excess * excess >= 2 * BALANCE_NEEDED * square  # no bet can have won before
-            if suspect and Balance(excess, square).is_off:
-                self.was_off, tipped = True, (page.issued_at, Balance(excess, square).sentence(holdout, number))
-        self.balance = Balance(excess, square)
-        clicks = [(page.served, page.share, min(page.clicks, most)) for page in pages]
-        clicked = [(page.served, page.share, min(page.clicks, 1)) for page in pages]
-        unused = [0.0, 0.0]
-        self.now = _with_pages(self.now[0], clicks, most, into.estimates), _with_pages(self.now[1], clicked, 1, unused)
-        return tipped
+    def _compare(self, pages: CountedPages, into: Bin) -> tuple[int, str] | None:
+        outcome, clicks = np.minimum(pages.clicks, self.most), self.now[0]
+        for tally, mine in ((into.served, outcome[pages.served]), (into.holdout, outcome[~pages.served])):
+            tally[:] = _sums(tally, [len(mine), int((mine > 0).sum()), int(mine.sum())])
+        distance = np.where(pages.served, -pages.share, 1.0 - pages.share)
+        excess, square = _running(self.balance.excess, distance), _running(self.balance.square, distance * distance)
+        self.balance = Balance(float(excess[-1]), float(square[-1]))
+        self.now = (
+            _with_pages(clicks, pages, self.most, into.estimates),
+            _with_pages(self.now[1], pages, 1, [0.0, 0.0]),
+        )
+        suspect = excess * excess >= 2 * BALANCE_NEEDED * square  # no bet can have won before
+        for number in np.flatnonzero(suspect & (not self.was_off)).tolist():
+            balance = Balance(float(excess[number]), float(square[number]))
+            if balance.is_off:
+                self.was_off, holdout = True, clicks.holdout.pages + int((~pages.served[: number + 1]).sum())
+                count = clicks.holdout.pages + clicks.served.pages + number + 1
+                return int(pages.issued_at[number]), balance.sentence(holdout, count)
+        return None
 
     def _bin(self, issued_at: int) -> Bin:
         (hour,) = self.hours_of(np.array([issued_at])).tolist()

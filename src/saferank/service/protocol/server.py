@@ -29,8 +29,7 @@ from saferank.service.protocol.standings import Standings
 from saferank.service.protocol.switches import Release, Switches
 from saferank.service.protocol.writer import Writer
 from saferank.service.settings import Settings, masked
-from saferank.service.token_keys import TOKEN_KEYS, tokens_of
-from saferank.service.tokens import Tokens
+from saferank.service.tokens import TOKEN_KEYS, Tokens, tokens_of
 from saferank.service.wire.calls import Mode
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import TrafficView

@@ -10,7 +10,7 @@ from saferank.service.clock import moment
 from saferank.service.knowledge.arms import ARMS
 from saferank.service.knowledge.catalogues import unpack_catalogue
 from saferank.store.contract import EVERYBODY, ContextRow, OperationKind, OperationRow, PageRow, Store
-from saferank.store.page_record import unpacked
+from saferank.store.record_columns import unpacked
 
 _ORDER = ("opened", "page", "version", "kill", "guardrail", "unkill", "rollback", "reset", "settings", "traffic")
 """Lines of the same millisecond are in this order."""
@@ -57,14 +57,14 @@ async def export_lines(
     rare = deque(sorted(lines, key=_place))  # stable: versions of one context and millisecond keep their order
     context = next(iter(rows)) if len(rows) == 1 else None
     after, end = identifiers.last_id(bounds.after), identifiers.last_id(bounds.through)
-    async for page in store.all_pages(context, after):
-        if page.impression > end:
-            break
-        if page.context in rows:
+    async for pages in store.all_pages(context, after):
+        for page in [page for page in pages if page.context in rows and page.impression <= end]:
             line = _page(page, rows[page.context])
             while rare and _place(rare[0]) < _place(line):
                 yield _text(rare.popleft())
             yield _text(line)
+        if pages and pages[-1].impression > end:
+            break
     for line in rare:
         yield _text(line)
 

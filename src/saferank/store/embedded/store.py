@@ -112,8 +112,7 @@ class SqliteStore(SqlStore):
         if lock is not None:
             lock.release(clean=whole)
 
-    def _page(self, *row: Any) -> PageRow:
-        return PageRow._make((*row[:-1], clicks_of(row[-1])))
+    _clicks = staticmethod(clicks_of)
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._readers is None:
@@ -317,7 +316,7 @@ class SqliteStore(SqlStore):
                 cursor, found = connection.execute(self._sql[f"copy_{table}"]), True
                 while found:
                     rows = cursor.fetchmany(CHUNK)
-                    yield Chunk(table, [self._page(*row) for row in rows] if table == "page" else rows)
+                    yield Chunk(table, [(*row[:-1], clicks_of(row[-1])) for row in rows] if table == "page" else rows)
                     found = len(rows) == CHUNK
 
     async def fill(self, chunks: AsyncIterable[Chunk]) -> None:

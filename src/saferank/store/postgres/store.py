@@ -18,7 +18,6 @@ from saferank.store.contract import (
     OperationKind,
     OperationRow,
     Outcome,
-    PageRow,
     Publication,
     ServerRow,
     StaleLeaseError,
@@ -84,8 +83,7 @@ class PostgresStore(SqlStore):
         sql = self._sql[statement]
         return (await self._connections.run(lambda on: on.execute(sql, facts or arguments))).rowcount
 
-    def _page(self, *row: Any) -> PageRow:
-        return PageRow._make((*row[:-1], clicks_of(row[-1])))
+    _clicks = staticmethod(clicks_of)
 
     # --- servers, time, leases ---
 

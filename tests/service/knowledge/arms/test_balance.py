@@ -13,7 +13,7 @@ from saferank.service.knowledge.arms import (
     Balance,
     Bin,
     ComparedArms,
-    CountedPage,
+    CountedPages,
     summed,
     waits_for_traffic,
 )
@@ -23,8 +23,8 @@ from tests.service.engine_harness import T, house, run
 
 def ever_off(holdout: "np.ndarray[tuple[int], np.dtype[np.bool_]]", share: float) -> bool:
     compared = ComparedArms(1)
-    pages = [CountedPage(1 + number, not held_out, share, 0) for number, held_out in enumerate(holdout.tolist())]
-    told = compared.count(pages)
+    size, nothing = len(holdout), np.zeros(len(holdout), np.int64)
+    told = compared.count(CountedPages(1 + np.arange(size), ~holdout, np.full(size, share), nothing, holdout, nothing))
     assert (told is not None) == compared.was_off
     return compared.was_off
 

@@ -19,7 +19,7 @@ def shadow_page(shown: str, chosen: str, clicks: int, at: int = START) -> PageRo
         knowledge=1, round=1, window_ms=WINDOW, k=len(shown), visitor=b"", catalogue=bytes(16), coins=bytes(32),
         row=tuple(chosen), instead=tuple(shown), law=Law(bytes(range(places)), bytes(range(1, places + 1))),
     )  # fmt: skip
-    return PageRow(record.impression, 1, at + WINDOW, record.packed(), "s", 1, clicks)
+    return PageRow(record.impression, 1, at + WINDOW, record.packed(), clicks)
 
 
 @pytest.mark.parametrize(
