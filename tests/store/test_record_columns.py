@@ -140,3 +140,11 @@ def test_what_has_the_right_checksum_is_refused_exactly_if_unpacking_refuses_it(
         assert is_refused_among_others(data) == verdict, (place, byte)
         verdicts.add(verdict)
     assert verdicts == {True, False}
+
+
+def test_a_record_of_another_format_is_told_by_its_number() -> None:
+    other = bytes([99]) + DRAWN.packed()[1:]
+    assert RecordColumns([DRAWN.packed(), other, b""]).faults() == {
+        1: "a page record of the unknown format 99",
+        2: "a page record of the unknown format None",
+    }

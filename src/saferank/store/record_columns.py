@@ -405,11 +405,11 @@ class RecordColumns:
 
     def faults(self) -> dict[int, str]:
         """What is wrong, by number of the record; nothing when all are as they were written."""
-        found = self._read.columns.fault[self._at]
-        return {
-            number: _FAULTS[int(found[number])].format(format=[*self._read.records[self._at[number]][:1]])
-            for number in np.flatnonzero(found).tolist()
-        }
+        found, said = self._read.columns.fault[self._at], {}
+        for number in np.flatnonzero(found).tolist():
+            record = self._read.records[self._at[number]]
+            said[number] = _FAULTS[int(found[number])].format(format=record[0] if record else None)
+        return said
 
     def check(self) -> None:
         """Raise DamagedRecordError if one of the records is not as it was written."""
