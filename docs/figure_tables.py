@@ -7,6 +7,7 @@ A page holds a table between two comments, and ``docs/generate.py`` writes what 
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -305,6 +306,30 @@ def _imports(figures: Figures) -> list[str]:
 
 
 # --- the service ---
+
+
+POSTGRES_US, PAGE_BYTES, CLICKED = 30, 1060, 0.3
+"""What a page costs PostgreSQL, and the share of pages with a report, of ``benchmarks/service/capacity.py``."""
+BUSIEST, HALF_BUSY, DAY_SECONDS = 3, 0.5, 86_400
+
+
+@table_of("capacity")
+def _capacity(figures: Figures) -> list[str]:
+    cost = figures["call_cost"]
+    rank, report = cost["rank_us"], cost["feedback_us"]
+    page = rank + CLICKED * report
+    sum_of_costs = f"{rank:.0f} + {CLICKED} x {report:.0f} = {page:.0f} us of a server"
+    rows = []
+    for power in (6, 7, 8, 9):
+        mean = 10**power / DAY_SECONDS
+        cores, database = (BUSIEST * mean * micros / 1e6 for micros in (page, POSTGRES_US))
+        processes = max(2, math.ceil(cores / HALF_BUSY))
+        pages, disk = f"{mean:,.0f} / {BUSIEST * mean:,.0f}", f"{10**power * PAGE_BYTES / 1e9:,.0f} GB"
+        rows.append((f"10^{power}", pages, f"{cores:.2f}", str(processes), f"{database:.3f}", disk))
+    names = ("pages a day", "a second, mean / busiest", "cores of servers, busiest", "processes",
+             "cores of PostgreSQL, busiest", "disk a day")  # fmt: skip
+    said = f"A page is a rank call and {CLICKED} reports over HTTP: {sum_of_costs}, and {POSTGRES_US} us of PostgreSQL."
+    return [said, "", *_table(names, rows)]
 
 
 @table_of("call-cost")

@@ -87,7 +87,7 @@ def test_records_of_a_visitor_or_a_source_are_found() -> None:
 
 def refused(data: bytes) -> bool:
     """The checks once more, one record at a time and in plain Python."""
-    if len(data) < 118 or data[0] != 3 or zlib.crc32(data[:-4]).to_bytes(4, "little") != data[-4:]:
+    if len(data) < 119 or data[0] != 4 or zlib.crc32(data[:-4]).to_bytes(4, "little") != data[-4:]:
         return True
     try:
         record = read_record(data)

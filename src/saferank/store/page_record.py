@@ -18,11 +18,11 @@ TIME_BYTES, RANDOM_BYTES = 6, 10
 ID_SIZE = TIME_BYTES + RANDOM_BYTES
 VISITOR_SIZE, SOURCE_SIZE, COINS_SIZE, DIGEST_SIZE, SERVER_SIZE = 8, 8, 32, 16, 8
 
-FORMAT = 3
+FORMAT = 4
 HEAD = (
     ("format", "u1"), ("arm", "u1"), ("flags", "u1"), ("impression", "V16"), ("knowledge", "<u4"), ("round", "<u8"),
     ("window_ms", "<u4"), ("k", "u1"), ("places", "u1"), ("challenger", "u1"), ("server", "V8"), ("number", "<u4"),
-    ("share", "<f8"), ("visitor", "V8"), ("catalogue", "V16"), ("coins", "V32"),
+    ("share", "<f8"), ("used", "u1"), ("visitor", "V8"), ("catalogue", "V16"), ("coins", "V32"),
 )  # fmt: skip
 """Names and types of the fields that every record begins with, as numpy writes them."""
 _CODES = {"u1": "B", "<u4": "I", "<u8": "Q", "<f8": "d"}
@@ -31,7 +31,9 @@ _CHECKSUM = struct.Struct("<I")
 CHECKSUM_SIZE = _CHECKSUM.size
 WHOLE = 0x2144DF1C
 """The CRC-32 of any bytes with their own CRC-32 behind them."""
-VISITOR, DRAWN, BASE, SOURCE = 1, 2, 4, 8
+VISITOR, DRAWN, BASE, SOURCE, LEADER = 1, 2, 4, 8, 16
+OVER = 0xFF
+"""Instead of a percentage: the policy's page had more wrong pairs than are allowed, and production's was shown."""
 NOBODY = 0xFF
 TARGET_BIT = 62  # TARGET of policies/safe_draw/draw.py
 CATALOGUE_PLACE = _HEAD.size - COINS_SIZE - DIGEST_SIZE + 1
@@ -94,6 +96,8 @@ class PageRecord(NamedTuple):
     number: int = 0  # ... and which of its pages it was, from 1; 0: it was not to be logged
     share: float = 0.0  # the chance of this page to be put into the holdout when it was issued; 0: it took no part
     source: bytes = b""  # hash of the account or address that the caller named; empty: none
+    used: int = 0  # percent of the wrong pairs beyond production's page that are allowed, at most; OVER: more than all
+    is_leader: bool = False  # the policy chose what certificates make of production's page, and tried nothing
 
     @property
     def production(self) -> tuple[str, ...]:
@@ -124,11 +128,11 @@ class PageRecord(NamedTuple):
         """The bytes of the record."""
         law, places = self.law, len(self.row)
         flags = VISITOR * bool(self.visitor) | DRAWN * law.drawn | BASE * bool(self.base)
-        flags |= SOURCE * bool(self.source)
+        flags |= SOURCE * bool(self.source) | LEADER * self.is_leader
         head = _HEAD.pack(
             FORMAT, self.arm, flags, self.impression, self.knowledge, self.round, self.window_ms, self.k, places,
-            NOBODY if self.challenger is None else self.challenger, self.server, self.number, self.share, self.visitor,
-            self.catalogue, self.coins,
+            NOBODY if self.challenger is None else self.challenger, self.server, self.number, self.share, self.used,
+            self.visitor, self.catalogue, self.coins,
         )  # fmt: skip
         at, absent = _places_of(self.base, self.row)
         names = (*self.row, *absent, *self.instead)
@@ -157,8 +161,8 @@ def read_record(data: bytes) -> PageRecord:
     """
     if len(data) < _HEAD.size + _CHECKSUM.size or data[0] != FORMAT:
         raise DamagedRecordError(f"a page record of the unknown format {data[0] if data else None}")
-    (_, arm, flags, impression, knowledge, round_, window_ms, k, places, challenger, server, number, share, visitor,
-     catalogue, coins) = _HEAD.unpack_from(data)  # fmt: skip
+    (_, arm, flags, impression, knowledge, round_, window_ms, k, places, challenger, server, number, share, used,
+     visitor, catalogue, coins) = _HEAD.unpack_from(data)  # fmt: skip
     source = data[_HEAD.size : _HEAD.size + SOURCE_SIZE] if flags & SOURCE else b""
     at = _HEAD.size + len(source) + 2 * places
     start, end = data[at - 2 * places : at - places], data[at - places : at]
@@ -174,7 +178,7 @@ def read_record(data: bytes) -> PageRecord:
         coins=coins, row=tuple(names[:places]), instead=tuple(names[behind:]), law=Law(start, end, draw),
         challenger=None if challenger == NOBODY else challenger, request_id=request_id or None,
         base=tuple([names[place] for place in based]), server=server, number=number, share=share,
-        source=source,
+        source=source, used=used, is_leader=bool(flags & LEADER),
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from saferank.store.page_record import (
     FORMAT,
     HEAD,
     ID_SIZE,
+    LEADER,
     NOBODY,
     SOURCE,
     SOURCE_SIZE,
@@ -315,6 +316,11 @@ class RecordColumns:
 
     def _has(self, flag: int) -> Flags:
         return np.asarray(self.field("flags") & flag != 0)
+
+    @property
+    def is_leader(self) -> Flags:
+        """Pages on which the policy tried nothing."""
+        return self._has(LEADER)
 
     @property
     def visitor(self) -> NDArray[np.uint64]:

@@ -11,9 +11,7 @@ import numpy as np
 from saferank.service.wire.views import Arm
 from saferank.statistics.effect import ArmComparison, Guardrail, from_numbers, merged, new_comparison
 from saferank.statistics.effect.stakes import log_evidence, stakes_for
-from saferank.store.contract import PageRow
 from saferank.store.page_record import PageRecord
-from saferank.store.record_columns import unpacked
 from saferank.verbs import Flags, Floats, Ints
 
 ARMS: tuple[Arm, ...] = get_args(Arm)
@@ -45,8 +43,10 @@ The bound of the outcome is fixed for the life of a comparison, and evidence is 
 loss of half of the clicks would be found several times later. Ten covers nearly all pages that people click on.
 """
 
-MOST_DAYS = 400
-DAY_MS = 86_400_000
+MOST_BINS = 400
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+DAY_HOURS, FINE_HOURS = 24, 48
+"""Pages are summed by the hour in the first two days of a context, and by the day afterwards."""
 
 Outcomes = tuple[ArmComparison, ArmComparison]
 """Clicks, and pages with a click."""
@@ -101,7 +101,7 @@ class CountedPages(NamedTuple):
     share: Floats  # its chance to be in the holdout when it was issued; 0: none
     clicks: Ints
     chosen: Flags  # by the policy ...
-    differs: Flags  # ... and another page than production's
+    change: Ints  # ... and how: UNCHANGED, PROVEN or LEARNING
 
     def select(self, which: Flags) -> "CountedPages":
         """Some of the pages."""
@@ -109,26 +109,30 @@ class CountedPages(NamedTuple):
         return CountedPages(*columns)
 
 
-@dataclass
-class Day:
-    """The counted pages of a UTC day: sums of those that were compared, and how often the policy's pages differed.
+UNCHANGED, PROVEN, LEARNING = range(3)
+"""A page that the policy chose is production's; or another because certificates prove it better; or to learn."""
 
-    ``estimates`` are weight times the mean clicks of a page, served and holdout: their ratio over any days and contexts
+
+@dataclass
+class Bin:
+    """The counted pages of an hour or a UTC day: sums of those that were compared, and why the policy's pages differed.
+
+    ``estimates`` are weight times the mean clicks of a page, served and holdout: their ratio over any bins and contexts
     is the estimate of ``relative_difference``. Plain means would compare pages that no coin has made comparable.
     """
 
     served: list[int] = field(default_factory=lambda: [0, 0, 0])  # compared: pages, those with clicks, clicks
     holdout: list[int] = field(default_factory=lambda: [0, 0, 0])
     estimates: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    chosen: list[int] = field(default_factory=lambda: [0, 0])  # by the policy: pages, those that are not production's
+    chosen: list[int] = field(default_factory=lambda: [0, 0, 0])  # by the policy: UNCHANGED, PROVEN, LEARNING pages
     clicked: int = 0  # closed pages with clicks, of all arms: the traffic that there is to learn from
 
     def facts(self) -> tuple[list[int], list[int], list[float], list[int], int]:
-        """For a publication; ``Day(*facts)`` gives it back exactly."""
+        """For a publication; ``Bin(*facts)`` gives it back exactly."""
         return self.served, self.holdout, self.estimates, self.chosen, self.clicked
 
-    def add(self, other: "Day") -> None:
-        """Add the sums of another day."""
+    def add(self, other: "Bin") -> None:
+        """Add the sums of another bin."""
         self.served, self.holdout = _sums(self.served, other.served), _sums(self.holdout, other.holdout)
         self.estimates = _sums(self.estimates, other.estimates)
         self.chosen = _sums(self.chosen, other.chosen)
@@ -151,7 +155,7 @@ def _running(begin: float, changes: Floats) -> Floats:
 
 
 def _with_pages(state: ArmComparison, pages: CountedPages, most: int, estimates: list[float]) -> ArmComparison:
-    """``with_page`` for pages in a row, to the last digit. ``estimates`` of their day are added to."""
+    """``with_page`` for pages in a row, to the last digit. ``estimates`` of their bin are added to."""
     served, share, outcome = pages.served, pages.share, np.minimum(pages.clicks, most)
     n_before, before = (state.holdout[place] + state.served[place] for place in (0, 1))
     mean = np.minimum((before + np.cumsum(outcome) - outcome + 0.5) / (n_before + np.arange(len(share)) + 1), most / 2)
@@ -183,7 +187,8 @@ class ComparedArms:
         self.earlier: Outcomes = NO_PAGES  # before, but since the whole tenant was switched on again
         self.since = 0
         self.balance, self.was_off = Balance(), False  # of the pages of now; if it was ever off, an alarm told
-        self.days: dict[int, Day] = {}  # by UTC day number; the oldest holds all before it
+        self.bins: dict[int, Bin] = {}  # by the hour, since 1970, in which they begin; the oldest holds all before it
+        self.fine_until = 0  # bins that begin before this hour are of one hour; 0: there are none yet
 
     @classmethod
     def of_page_size(cls, k: int) -> "ComparedArms":
@@ -197,27 +202,39 @@ class ComparedArms:
             return self.now
         return merged(self.earlier[0], self.now[0]), merged(self.earlier[1], self.now[1])
 
+    @property
+    def days(self) -> dict[int, Bin]:
+        """By UTC day number."""
+        return by_day(self.bins.items())
+
+    def hours_of(self, issued_at: Ints) -> Ints:
+        """The bins of pages in display order, by the hour in which each begins."""
+        hours = issued_at // HOUR_MS
+        if not self.fine_until and len(hours):
+            self.fine_until = int(hours[0]) + FINE_HOURS
+        return np.where(hours < self.fine_until, hours, hours // DAY_HOURS * DAY_HOURS)
+
     def count(self, pages: CountedPages) -> tuple[int, str] | None:
-        """Take in counted pages of one day; when and how they brought the arms out of balance, if so."""
-        day = self._day(int(pages.issued_at[0]) // DAY_MS)
-        day.chosen = _sums(day.chosen, [int(pages.chosen.sum()), int((pages.chosen & pages.differs).sum())])
+        """Take in counted pages of one bin; when and how they brought the arms out of balance, if so."""
+        into = self._bin(int(pages.issued_at[0]))
+        into.chosen = _sums(into.chosen, np.bincount(pages.change[pages.chosen], minlength=3).tolist())
         compared = (pages.issued_at > self.since) & (pages.share > 0.0) & (pages.share <= 0.5)
-        return self._compare(pages.select(compared), day) if compared.any() else None
+        return self._compare(pages.select(compared), into) if compared.any() else None
 
     def count_clicked(self, issued_at: int, pages: int) -> None:
-        """Take in closed pages with clicks of one day."""
+        """Take in closed pages with clicks of one bin."""
         if pages:
-            self._day(issued_at // DAY_MS).clicked += pages
+            self._bin(issued_at).clicked += pages
 
-    def _compare(self, pages: CountedPages, day: Day) -> tuple[int, str] | None:
+    def _compare(self, pages: CountedPages, into: Bin) -> tuple[int, str] | None:
         outcome, clicks = np.minimum(pages.clicks, self.most), self.now[0]
-        for tally, mine in ((day.served, outcome[pages.served]), (day.holdout, outcome[~pages.served])):
+        for tally, mine in ((into.served, outcome[pages.served]), (into.holdout, outcome[~pages.served])):
             tally[:] = _sums(tally, [len(mine), int((mine > 0).sum()), int(mine.sum())])
         distance = np.where(pages.served, -pages.share, 1.0 - pages.share)
         excess, square = _running(self.balance.excess, distance), _running(self.balance.square, distance * distance)
         self.balance = Balance(float(excess[-1]), float(square[-1]))
         self.now = (
-            _with_pages(clicks, pages, self.most, day.estimates),
+            _with_pages(clicks, pages, self.most, into.estimates),
             _with_pages(self.now[1], pages, 1, [0.0, 0.0]),
         )
         suspect = excess * excess >= 2 * BALANCE_NEEDED * square  # no bet can have won before
@@ -229,24 +246,25 @@ class ComparedArms:
                 return int(pages.issued_at[number]), balance.sentence(holdout, count)
         return None
 
-    def _day(self, number: int) -> Day:
-        found = self.days.get(number)
+    def _bin(self, issued_at: int) -> Bin:
+        (hour,) = self.hours_of(np.array([issued_at])).tolist()
+        found = self.bins.get(hour)
         if found is None:
-            found = self.days[number] = Day()
-            if len(self.days) > MOST_DAYS:
-                oldest, next_oldest = sorted(self.days)[:2]
-                self.days[next_oldest].add(self.days.pop(oldest))
-                found = self.days[max(number, next_oldest)]
+            found = self.bins[hour] = Bin()
+            if len(self.bins) > MOST_BINS:
+                oldest, next_oldest = sorted(self.bins)[:2]
+                self.bins[next_oldest].add(self.bins.pop(oldest))
+                found = self.bins[max(hour, next_oldest)]
         return found
 
     def restart(self, at: int, whole: bool) -> None:
         """Begin again with pages issued after a time; ``whole``: the part in the tenant's comparison as well.
 
         The tenant's comparison keeps what a context had before its own restart: sums that are dropped at a moment that
-        depends on them would make its evidence worthless. Days belong to the tenant's comparison.
+        depends on them would make its evidence worthless. Bins belong to the tenant's comparison.
         """
-        for day in self.days.values() if whole else ():
-            day.compare_again()
+        for part in self.bins.values() if whole else ():
+            part.compare_again()
         self.earlier = NO_PAGES if whole else self.whole
         self.now, self.since = NO_PAGES, at
         self.balance, self.was_off = Balance(), False
@@ -259,7 +277,8 @@ class ComparedArms:
             "earlier": [state.numbers() for state in self.earlier],
             "since": self.since,
             "balance": [*self.balance, self.was_off],
-            "days": [[number, *day.facts()] for number, day in sorted(self.days.items())],
+            "fine_until": self.fine_until,
+            "bins": [[hour, *part.facts()] for hour, part in sorted(self.bins.items())],
         }
 
 
@@ -267,18 +286,26 @@ def compared_arms(facts: dict[str, Any]) -> ComparedArms:
     """The comparison with these ``facts()``."""
     compared = ComparedArms(facts["most"])
     compared.now, compared.earlier = _outcomes(facts["now"]), _outcomes(facts["earlier"])
-    compared.since = facts["since"]
+    compared.since, compared.fine_until = facts["since"], facts["fine_until"]
     *balance, compared.was_off = facts["balance"]
     compared.balance = Balance(*balance)
-    compared.days = {number: Day(*day) for number, *day in facts["days"]}
+    compared.bins = {hour: Bin(*part) for hour, *part in facts["bins"]}
     return compared
+
+
+def by_day(bins: Iterable[tuple[int, Bin]]) -> dict[int, Bin]:
+    """The sums of bins, each with the hour in which it begins, by UTC day number."""
+    days: dict[int, Bin] = {}
+    for hour, part in bins:
+        days.setdefault(hour // DAY_HOURS, Bin()).add(part)
+    return days
 
 
 TRAFFIC_DAYS = 28
 """The count of clicked pages decays over so many days: a week of holidays does not switch a context off."""
 
 
-def waits_for_traffic(days: Mapping[int, Day], today: int, lifetime_ms: int, least: float) -> bool:
+def waits_for_traffic(days: Mapping[int, Bin], today: int, lifetime_ms: int, least: float) -> bool:
     """True while a context has too little to learn from: its clicked pages, projected over a certificate's lifetime.
 
     Asked at the end of each day before ``today`` (UTC day numbers): the wait ends at ``least`` and begins again below
@@ -347,12 +374,11 @@ class ShadowCounts(NamedTuple):
     kept_clicks: int = 0
 
 
-def with_shadow_page(counts: ShadowCounts, page: PageRow) -> ShadowCounts:
+def with_shadow_page(counts: ShadowCounts, record: PageRecord, clicks: int) -> ShadowCounts:
     """The counts with one more closed page of the shadow arm."""
-    record = unpacked(page.record)
     if len(record.row) < record.k:  # it does not say what the policy chose
         return counts
-    return total((counts, _counts_of(record, page.clicks)))
+    return total((counts, _counts_of(record, clicks)))
 
 
 def total(counts: Iterable[ShadowCounts]) -> ShadowCounts:

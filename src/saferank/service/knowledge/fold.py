@@ -17,11 +17,14 @@ import numpy as np
 
 from saferank.service.knowledge.arms import (
     ARMS,
-    DAY_MS,
     EXPLORE,
     HOLDOUT,
+    HOUR_MS,
+    LEARNING,
+    PROVEN,
     REPEAT,
     SHADOW,
+    UNCHANGED,
     ComparedArms,
     CountedPages,
     ShadowCounts,
@@ -35,7 +38,7 @@ from saferank.service.knowledge.sharing import Names, heard, held, introduce, jo
 from saferank.service.knowledge.visitors import OrderWatch, SourceCounts, window_number
 from saferank.service.knowledge.votes import Votes, without_repeats
 from saferank.store.contract import AlarmRow, PageRow, VersionRow
-from saferank.store.page_record import PageRecord
+from saferank.store.page_record import OVER, PageRecord
 from saferank.verbs import Flags, Ints
 
 MOST_SIZES = 8
@@ -78,6 +81,8 @@ class Fold:
         self.visitors: set[int] = set()  # ... and the visitors who had one in it
         self.votes, self.sources, self.watch = Votes(), SourceCounts(terms.source_daily_pages), OrderWatch()
         self.learnt = 0  # pages whose clicks were learnt
+        self.checked = 0  # pages of the policy that were shown
+        self.worst = 0  # the largest share of its allowance, in percent, that a page of the policy may have used
         self.compared = ComparedArms(1)  # served pages beside the holdout
         self.versions: list[VersionRow] = []
         self.alarm_rows: list[AlarmRow] = []
@@ -156,7 +161,8 @@ class Fold:
         self._tally(pages, np.where(counted | ~pages.takes_part, arms, REPEAT))
         self._compare(pages.select(counted))
         for number in np.flatnonzero(arms == SHADOW).tolist():
-            self.shadow = with_shadow_page(self.shadow, pages.row(number))
+            clicks = pages.row(number).clicks
+            self.shadow = with_shadow_page(self.shadow, pages.records.record(number), clicks)
         taught = pages.select(counted & (arms == EXPLORE))
         for run in taught.cut_where(taught.records.column("k")):
             self._learn(run)
@@ -187,9 +193,14 @@ class Fold:
         return firsts
 
     def _tally(self, pages: ClosedPages, arms: Ints) -> None:
-        clicks, days = pages.n_clicks, pages.issued_at // DAY_MS
-        for day in np.unique(days).tolist():
-            self.compared.count_clicked(day * DAY_MS, int((clicks[days == day] > 0).sum()))
+        clicks, hours = pages.n_clicks, self.compared.hours_of(pages.issued_at)
+        for hour in np.unique(hours).tolist():
+            self.compared.count_clicked(hour * HOUR_MS, int((clicks[hours == hour] > 0).sum()))
+        used = pages.records.field("used")
+        shown = used[pages.records.field("arm") == EXPLORE]
+        self.worst = max(self.worst, int(shown.max(initial=0)))
+        self.checked += len(shown)
+        self.alarms["illegal_page"] += int((used == OVER).sum())
         for arm, tally in enumerate(self.tallies):
             mine = clicks[arms == arm]
             tally[0] += len(mine)
@@ -197,17 +208,18 @@ class Fold:
             tally[2] += int(mine.sum())
 
     def _compare(self, pages: ClosedPages) -> None:
-        """Count the policy's pages, day by day, and compare those that a coin could have put into the holdout."""
-        for day in pages.cut_where(pages.issued_at // DAY_MS):
-            arm, records = day.records.field("arm"), day.records
+        """Count the policy's pages, bin by bin, and compare those that a coin could have put into the holdout."""
+        for part in pages.cut_where(self.compared.hours_of(pages.issued_at)):
+            arm, records = part.records.field("arm"), part.records
+            changed = np.where(records.is_leader, PROVEN, LEARNING)
             tipped = self.compared.count(
                 CountedPages(
-                    issued_at=day.issued_at,
+                    issued_at=part.issued_at,
                     served=arm != HOLDOUT,
                     share=records.field("share"),
-                    clicks=day.n_clicks,
+                    clicks=part.n_clicks,
                     chosen=arm == EXPLORE,
-                    differs=records.differs_from_base,
+                    change=np.where(records.differs_from_base, changed, UNCHANGED),
                 )
             )
             if tipped is not None:  # the coins do not explain how many pages are in the holdout: told once

@@ -35,30 +35,36 @@ class CheckedCall(NamedTuple):
     certified: Certified
 
 
-def fault_of(call: CheckedCall, page: Sequence[int]) -> str | None:
-    """Why a page must not be served, or None."""
+class Checked(NamedTuple):
+    """What the check of a page found."""
+
+    fault: str | None = None  # why it must not be served
+    used: int = 0  # otherwise: percent of the allowed wrong pairs that it may have beyond production's page, at most
+
+
+def checked(call: CheckedCall, page: Sequence[int]) -> Checked:
+    """Whether a page may be served, and how much of what is allowed it may use."""
     if len(page) != len(call.base) or len(set(page)) != len(page):
-        return f"{len(set(page))} different items on a page of {len(call.base)}"
+        return Checked(f"{len(set(page))} different items on a page of {len(call.base)}")
     if min(page) < 0 or sum([1 << item for item in page]) & ~call.present:
-        return "an item on the page is not in the call"
+        return Checked("an item on the page is not in the call")
     if tuple(page) == call.base:
-        return None
+        return Checked()
     limit = whole_allowance(call.present.bit_count(), len(call.base))
     excess = []
     for leader in _proofs(call):
-        added = _added(call.certified.below, leader, page, call.present)
-        if added <= limit + leader.earned:
-            return None
-        excess.append(added - leader.earned)
+        excess.append(_added(call.certified.below, leader, page, call.present) - leader.earned)
+        if excess[-1] <= limit:
+            return Checked(used=-(-100 * max(0, excess[-1]) // max(1, limit)))
     if call.present.bit_count() <= MOST_SEATS and exactly_safe(call, page, limit):
-        return None
-    return f"it may have {min(excess)} wrong pairs more than production's page, of which {limit} are allowed"
+        return Checked(used=100)
+    return Checked(f"it may have {min(excess)} wrong pairs more than production's page, of which {limit} are allowed")
 
 
 def proven_legal(call: CheckedCall, pages: Ints) -> Flags:
     """By page, for many at once: True when a leader of the call proves that it is legal.
 
-    ``pages`` are item numbers, a row for each page, or -1 for an item that nobody knows. ``fault_of`` has the last word
+    ``pages`` are item numbers, a row for each page, or -1 for an item that nobody knows. ``checked`` has the last word
     on the others. A call with more items than a word has bits is left to it altogether.
     """
     found = np.zeros(len(pages), np.bool_)

@@ -22,7 +22,7 @@ from saferank.store.page_record import CHECKSUM_SIZE, is_whole
 _LENGTH = struct.Struct("<I")
 _COPIED = (
     "version", "changed_at", "tallies", "rolled_back_at", "rollback_version", "alarms", "k", "epoch", "window",
-    "learnt",
+    "learnt", "checked", "worst",
 )  # fmt: skip
 
 

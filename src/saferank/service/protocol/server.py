@@ -74,6 +74,7 @@ class Server:
         self.reports: defaultdict[str, Counter[str]] = defaultdict(Counter)  # by tenant: what became of them
         self.refusals: defaultdict[str, Counter[str]] = defaultdict(Counter)  # of reports, by tenant and reason
         self.issued = 0  # pages of this run
+        self.simulated: str | None = None  # of a demo: what is, in a sentence
         self.heart = Heart(self.name, store, clock, self.switches, settings.freshness_seconds, self._read_token_keys)
         self.writer = Writer(store, clock, self.catalogues, limits.MAX_PENDING)
         memory = settings.max_loaded_mb * 1_000_000

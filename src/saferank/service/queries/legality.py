@@ -1,7 +1,7 @@
 """Was a page legal when it was shown? The check before serving, made again from the log.
 
 A replay notes the certificates of every version as it comes to it. An explored page names its version, its call's
-catalogue and production's page; with those ``fault_of`` decides as it did when the page was served.
+catalogue and production's page; with those ``checked`` decides as it did when the page was served.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -12,7 +12,7 @@ import numpy as np
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import Certified
 from saferank.service.knowledge.fold import Fold
-from saferank.service.knowledge.page_check import CheckedCall, fault_of, proven_legal
+from saferank.service.knowledge.page_check import CheckedCall, checked, proven_legal
 from saferank.service.knowledge.sharing import Held, heard, held, joined, named
 from saferank.store.contract import VersionRow
 from saferank.store.page_record import PageRecord
@@ -132,7 +132,7 @@ class Legality:
         faults = []
         for known in self._held(record):
             call, index = _call_of(known, lists, record.k)
-            fault = fault_of(call, [index.get(item, -1) for item in record.shown])
+            fault = checked(call, [index.get(item, -1) for item in record.shown]).fault
             if fault is None:
                 return None
             faults.append(fault)

@@ -16,14 +16,16 @@ from saferank.service.knowledge.arms import (
     DAY_MS,
     EXPLORE,
     HOLDOUT,
+    LEARNING,
+    MOST_BINS,
     MOST_CLICKS,
-    MOST_DAYS,
     OFF,
     REPEAT,
     SHADOW,
+    UNCHANGED,
+    Bin,
     ComparedArms,
     CountedPages,
-    Day,
     compared_arms,
 )
 from saferank.service.knowledge.fold import Fold
@@ -103,7 +105,7 @@ def test_pages_without_a_share_are_counted_and_not_compared() -> None:
     fold.fold([page(START, EXPLORE, b"", 1, share=0.0)], START)
     assert tallied(fold)[EXPLORE] == 1
     assert clicks_of(fold) == ArmComparison()
-    assert fold.compared.days == {0: Day(chosen=[1, 0], clicked=1)}
+    assert fold.compared.days == {0: Bin(chosen=[1, 0, 0], clicked=1)}
 
 
 def test_a_page_that_failed_its_check_counts_as_served() -> None:
@@ -137,10 +139,10 @@ def test_the_comparison_goes_into_publications_exactly() -> None:
 
 
 def counted(pages: Sequence[tuple[Any, ...]]) -> CountedPages:
-    """Pages (issued_at, served, share, clicks), and whether they differ from production's if the policy chose them."""
+    """Pages (issued_at, served, share, clicks), and how the policy changed them if it chose them."""
     columns: list[Any] = [np.array(column) for column in zip(*(page[:4] for page in pages), strict=True)]
     chosen = np.array([len(page) > 4 for page in pages])
-    columns += [chosen, np.array([page[-1] is True for page in pages])]
+    columns += [chosen, np.array([page[4] if len(page) > 4 else UNCHANGED for page in pages])]
     return CountedPages(*columns)
 
 
@@ -153,15 +155,32 @@ def test_clicks_beyond_the_bound_are_left_out() -> None:
 
 def test_the_newest_days_are_kept_and_the_oldest_of_them_holds_all_before() -> None:
     compared = ComparedArms(1)
-    for day in range(MOST_DAYS + 5):
-        compared.count(counted([(day * DAY_MS + 1, day % 3 > 0, 0.3, day % 2, True)]))
-    assert (min(compared.days), len(compared.days)) == (5, MOST_DAYS)
-    assert compared.days[5].chosen == [6, 6]
+    for day in range(MOST_BINS + 5):
+        compared.count(counted([(day * DAY_MS + 1, day % 3 > 0, 0.3, day % 2, LEARNING)]))
+    assert (min(compared.days), len(compared.days)) == (5, MOST_BINS)
+    assert compared.days[5].chosen == [0, 0, 6]
     assert all_days(compared).lift == pytest.approx(relative_difference(compared.now[0]).estimate)
 
 
-def all_days(*compared: ComparedArms) -> Day:
-    total = Day()
+def test_pages_are_summed_by_the_hour_for_two_days_and_then_by_the_day() -> None:
+    """The bins follow from the times of the pages alone, however the fold cuts them."""
+    hour, first = DAY_MS // 24, 10 * DAY_MS + 5 * DAY_MS // 24
+    times = [first + number * hour // 2 for number in range(2 * 24 * 5)]
+    whole, parts = ComparedArms(1), ComparedArms(1)
+    for compared, size in ((whole, 1000), (parts, 7)):
+        for begin in range(0, len(times), size):
+            chunk = np.array(times[begin : begin + size])
+            for key in compared.hours_of(chunk).tolist():
+                compared.count_clicked(key * hour, 1)
+    assert whole.facts() == parts.facts()
+    fine = [key for key in whole.bins if key < first // hour + 48]
+    assert len(fine) == 48 and {whole.bins[key].clicked for key in fine[1:43]} == {2}
+    assert sorted(set(whole.bins) - set(fine)) == [24 * day for day in (13, 14, 15)]
+    assert [part.clicked for part in whole.days.values()] == [38, 48, 48, 48, 48, 10]
+
+
+def all_days(*compared: ComparedArms) -> Bin:
+    total = Bin()
     for arms in compared:
         for day in arms.days.values():
             total.add(day)
@@ -180,7 +199,7 @@ def test_pages_from_before_there_was_a_holdout_are_not_in_the_sums_of_days() -> 
     found = relative_difference(compared.now[0], 0.05, 10)
     lift = all_days(compared).lift
     assert lift is not None and lift == pytest.approx(found.estimate) and abs(lift) < 0.2
-    assert compared.days[3] == Day() and sum(compared.days[15].served[:1] + compared.days[15].holdout[:1]) == 500
+    assert compared.days[3] == Bin() and sum(compared.days[15].served[:1] + compared.days[15].holdout[:1]) == 500
 
 
 def test_days_and_contexts_with_other_shares_and_clicks_do_not_mix() -> None:
@@ -200,12 +219,12 @@ def test_days_and_contexts_with_other_shares_and_clicks_do_not_mix() -> None:
 def test_the_days_begin_again_with_the_comparison_of_the_tenant() -> None:
     compared = ComparedArms(1)
     for number in range(40):
-        compared.count(counted([(START + number, number % 4 > 0, 0.25, number % 2, False)]))
+        compared.count(counted([(START + number, number % 4 > 0, 0.25, number % 2, UNCHANGED)]))
     before = all_days(compared)
     compared.restart(START + 50, whole=False)
     assert all_days(compared) == before
     compared.restart(START + 60, whole=True)
-    assert all_days(compared) == Day(chosen=[40, 0]), "what exploring costs has not begun again"
+    assert all_days(compared) == Bin(chosen=[40, 0, 0]), "what exploring costs has not begun again"
 
 
 def test_a_restart_of_a_context_keeps_its_part_of_the_tenants_comparison() -> None:
