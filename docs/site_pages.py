@@ -20,7 +20,10 @@ import msgspec
 from latex2mathml.converter import convert
 
 ROOT = Path(__file__).parents[1]
-_CELL = re.compile(r"^# %%(.*)\n", re.MULTILINE)
+sys.path.insert(0, str(ROOT / "docs"))
+
+from notebook_pages import notebook_page  # noqa: E402 (beside this file)
+
 _FORMULA = re.compile(r"^```math\n(?P<block>.*?)\n```$|\$`(?P<inline>[^`]+)`\$", re.MULTILINE | re.DOTALL)
 
 
@@ -55,20 +58,6 @@ def made_pages() -> Iterator[tuple[str, str]]:
     yield "reference/http.md", http_page()
     yield "reference/settings.md", settings_page()
     yield "reference/changes.md", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-
-
-def notebook_page(notebook: Path) -> str:
-    """A jupytext script as Markdown: text cells as text, the others as Python."""
-    _, *cells = _CELL.split(notebook.read_text(encoding="utf-8"))
-    parts = [_cell(kind, body.strip("\n")) for kind, body in zip(cells[::2], cells[1::2], strict=True)]
-    source = f"*The file is `docs/notebooks/{notebook.name}`; Jupyter opens it with jupytext. The tests run it.*"
-    return "\n\n".join([parts[0], source, *parts[1:]]) + "\n"
-
-
-def _cell(kind: str, body: str) -> str:
-    if "[markdown]" not in kind:
-        return f"```python\n{body}\n```"
-    return re.sub(r"^# ?", "", body, flags=re.MULTILINE)
 
 
 def http_page() -> str:

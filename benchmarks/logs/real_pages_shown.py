@@ -106,12 +106,13 @@ def _differences(results: Results, base: str) -> str:
     """Each policy minus the base by model: mean (errors), better / tied / worse queries, p-value adjusted by Holm."""
     cells: dict[tuple[str, str], str] = {}
     for each in results.compare_all().pairs.to_dicts():
-        if base in (each["a"], each["b"]):
-            sign = -1 if each["a"] == base else 1
+        first, second = (each[side].partition(" ")[0] for side in ("a", "b"))  # a name with its rule is a label
+        if base in (first, second):
+            sign = -1 if first == base else 1
             won, lost = (each["wins"], each["losses"]) if sign > 0 else (each["losses"], each["wins"])
             errors = f"({number(each['stderr_within'], 2)}, {number(each['stderr_across'], 2)})"
             counts = f"{won}/{each['ties']}/{lost}; p {number(each['p_holm'], 2)}"
-            name = each["b"] if sign < 0 else each["a"]
+            name = second if sign < 0 else first
             cells[name, each["model"]] = f"{number(sign * each['difference'])} {errors}; {counts}"
     others = [policy for policy in results.policies if policy != base]
     rows = [[f"`{policy}`", *(cells[policy, model] for model in results.models)] for policy in others]

@@ -87,7 +87,7 @@ def test_the_risk_speaks_of_production_s_ranking() -> None:
 @pytest.mark.parametrize("more", [0, 12])
 def test_the_working_order_is_the_likeliest_page(more: int) -> None:
     """The reference waits for certificates; pages follow the working order long before."""
-    ranker = trained(60, more=more)
+    ranker = trained(120, more=more)
     told = ranker.explain()
     assert told.working is not None
     assert sorted(told.working[:1]) == ["x"] or more

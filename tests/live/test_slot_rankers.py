@@ -59,14 +59,19 @@ def first_tried(ranker: Ranker, pages: int, order: list[Item]) -> list[Item]:
 
 
 def test_a_call_decides_in_which_order_candidates_are_tried() -> None:
-    """The ranker has seen them the other way round; a plan is at work when a call gives another order."""
+    """The ranker has seen them the other way round; a plan is at work when a call gives another order.
+
+    The next three contend at a time, so two of them may wait.
+    """
     ranker = Ranker("safe-draw", original=range(6), candidates=range(6, 80), seed=5)
-    assert first_tried(ranker, 40, list(range(6, 80))) == [6, 7, 8]
-    backwards: list[Item] = list(range(79, 8, -1))
+    tried = first_tried(ranker, 40, list(range(6, 80)))
+    assert len(tried) > 2 and set(tried) <= set(range(6, 8 + len(tried)))
+    old: list[Item] = sorted(tried)
+    backwards: list[Item] = [item for item in range(79, 5, -1) if item not in tried]
     assert ranker.rank(candidates=backwards).candidates == tuple(backwards)
-    assert ranker.items == (*range(6), *backwards, 6, 7, 8), "what is not named comes after, in its old order"
-    new = [item for item in first_tried(ranker, 400, [*backwards, 6, 7, 8]) if item not in (6, 7, 8)]
-    assert len(new) > 4 and new == backwards[: len(new)]
+    assert ranker.items == (*range(6), *backwards, *old), "what is not named comes after, in its old order"
+    new = [item for item in first_tried(ranker, 400, [*backwards, *old]) if item not in tried]
+    assert len(new) > 4 and set(new) <= set(backwards[: len(new) + 2])
 
 
 def test_calls_with_their_orders_are_replayed_exactly() -> None:

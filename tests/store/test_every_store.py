@@ -576,7 +576,7 @@ async def test_old_pages_go_in_slices_and_a_kept_snapshot_stands_for_them(store:
     assert await store.contexts_with_pages_before([context % SHARDS], now + 1) == [context]
     await store.keep_publication(lease, context)
     await store.keep_publication(lease, context)
-    first, second = await store.marks(context)
+    first, second = await store.snapshot_heads(context)
     assert (first.number, second.through, await store.pruned_through(context)) == (1, now + 3, 0)
     assert await store.prune(lease, context, second, now + 3, 0, 2) == 2
     assert await store.prune(lease, context, second, now + 3, 0, 2) == 1
@@ -593,15 +593,15 @@ async def test_nothing_goes_under_an_old_lease_or_when_an_operation_was_not_seen
     await store.write(Group(pages=[page(context, now)]))
     lease = await lease_of(store, context)
     await store.publish(lease, publication(context, 1, now), [], keep=True)
-    (mark,) = await store.marks(context)
+    (snapshot,) = await store.snapshot_heads(context)
     rollback = await store.add_operation("t", context, OperationKind.ROLLBACK, "{}")
-    assert await store.prune(lease, context, mark, now + 1, rollback.number - 1, 10) == 0
+    assert await store.prune(lease, context, snapshot, now + 1, rollback.number - 1, 10) == 0
     assert await store.pruned_through(context) == 0
     with pytest.raises(StaleLeaseError):
-        await store.prune(lease._replace(epoch=lease.epoch - 1), context, mark, now + 1, rollback.number, 10)
+        await store.prune(lease._replace(epoch=lease.epoch - 1), context, snapshot, now + 1, rollback.number, 10)
     with pytest.raises(StaleLeaseError):
         await store.keep_publication(lease._replace(epoch=lease.epoch - 1), context)
-    assert await store.prune(lease, context, mark, now + 1, rollback.number, 10) == 1
+    assert await store.prune(lease, context, snapshot, now + 1, rollback.number, 10) == 1
 
 
 @over_store
@@ -614,18 +614,18 @@ async def test_single_pages_go_with_their_event_ids_and_others_stay(store: Store
     lease = await lease_of(store, context)
     for number, through in ((1, now), (2, now + 3)):
         await store.publish(lease, publication(context, number, through), [], keep=True)
-    _, mark = await store.marks(context)
+    _, snapshot = await store.snapshot_heads(context)
     asked = [row.impression for row in (rows[1], rows[3], rows[4], foreign)]  # the last two are not in the snapshot
-    assert await store.delete_pages(lease, context, mark, asked) == (2, 2)
-    assert await store.delete_pages(lease, context, mark, asked) == (0, 0)
-    assert await store.delete_pages(lease, context, mark, []) == (0, 0)
+    assert await store.delete_pages(lease, context, snapshot, asked) == (2, 2)
+    assert await store.delete_pages(lease, context, snapshot, asked) == (0, 0)
+    assert await store.delete_pages(lease, context, snapshot, []) == (0, 0)
     left = [row.impression async for some in store.all_pages() for row in some]
     assert left == sorted(row.impression for row in (rows[0], rows[2], rows[4], foreign))
     assert [row.number for row in await store.snapshots(context)] == [2]
     assert (await store.pruned_through(context), await store.pruned_through(other)) == (now + 3, 0)
     assert await said(store, reports[0], reports[2]) == [ACCEPTED, DUPLICATE]
     with pytest.raises(StaleLeaseError):
-        await store.delete_pages(lease._replace(epoch=lease.epoch - 1), context, mark, [rows[0].impression])
+        await store.delete_pages(lease._replace(epoch=lease.epoch - 1), context, snapshot, [rows[0].impression])
     assert await store.page(rows[0].impression) is not None
 
 

@@ -207,19 +207,25 @@ def new_bets(n_items: int, lifetime: int | None = None, n_pairs: int = 64) -> Be
 
 
 @kernel
+def most_bets(places: int) -> int:
+    """How many pairs of a clicked and an unclicked item a page with so many places may have."""
+    return places * places // 4
+
+
+@kernel
 def bets_have_room(bets: Bets, places: int) -> bool:
     """True when the pairs of a page with so many places fit, and what they may certify."""
-    n_new = places * (places - 1) // 2
+    n_new = most_bets(places)
     full = pairs_full(bets, n_new) or list_full(bets.certificates, n_new)
     return not (full or closure_full(bets.closure, places))
 
 
 def with_room(bets: Bets, places: int) -> Bets:
     """The same bets with room for a page with so many places."""
-    n_new = places * (places - 1) // 2
+    n_new = most_bets(places)
     if pairs_full(bets, n_new):
         rows = all_rows(bets)  # not for every pair: a row of bets is long
-        bets = _with_table(bets, rows, new_pairs(1, len(rows) + n_new + max(n_new, len(rows)) // 2, direct_items=0))
+        bets = _with_table(bets, rows, new_pairs(1, len(rows) + n_new + max(n_new, len(rows)) // 4, direct_items=0))
     while list_full(bets.certificates, n_new):
         bets = bets._replace(certificates=with_longer_list(bets.certificates))
     while closure_full(bets.closure, places):

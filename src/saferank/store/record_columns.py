@@ -362,11 +362,6 @@ class RecordColumns:
 
     # --- texts ---
 
-    def text(self, which: int) -> list[str]:
-        """By record: its TENANT, CONTEXT, POLICY or FORM."""
-        texts = self._read.texts
-        return [texts[code] for code in self._codes(which).tolist()]
-
     def has_text(self, which: int, wanted: str) -> Flags:
         """Records whose TENANT, CONTEXT, POLICY or FORM is the wanted one."""
         texts = self._read.texts

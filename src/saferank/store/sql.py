@@ -15,10 +15,10 @@ from saferank.store.contract import (
     SCHEMA_VERSION,
     AlarmRow,
     ContextRow,
-    Mark,
     OperationRow,
     PageRow,
     Publication,
+    Snapshot,
     StoreError,
     VersionRow,
 )
@@ -94,8 +94,8 @@ class SqlStore(ABC):
     async def snapshots(self, context: int) -> Sequence[Publication]:
         return await self._all(Publication, "snapshots", context)
 
-    async def marks(self, context: int) -> Sequence[Mark]:
-        return await self._all(Mark, "marks", context)
+    async def snapshot_heads(self, context: int) -> Sequence[Snapshot]:
+        return await self._all(Snapshot, "snapshot_heads", context)
 
     async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[Sequence[PageRow]]:
         statement, which = ("pages_after", ()) if context is None else ("pages_of_context_after", (context,))

@@ -115,7 +115,7 @@ def test_it_equals_its_transcription_on_long_pages(size: tuple[int, int, int]) -
 
 @pytest.mark.parametrize("size", [(15, 5), (18, 3)], ids=str)
 def test_it_equals_its_transcription_for_longer(size: tuple[int, int]) -> None:
-    pair = play(size, 0.05, 7, browses, 1000)
+    pair = play(size, 0.05, 7, browses, 1400)
     assert pair.slow.plan.m > 3
     assert set(pair.slow.plan.R) - set(range(size[1]))
 

@@ -165,7 +165,7 @@ def test_a_version_between_a_rollback_and_a_snapshot_can_be_gone_back_to(tmp_pat
             first = h.fold().version
             await teach(h, "b", 60)
             assert h.fold().version > first
-            assert len(await h.store.marks(1)) == 3  # by number of pages, by the rollback, and by number again
+            assert len(await h.store.snapshot_heads(1)) == 3  # by number of pages, by the rollback, and by number again
             await h.engine.rollback(T, "c", first + 1, "between")
 
     run(story())

@@ -114,8 +114,8 @@ def new(
     """Make a key of each role for a tenant, and print the settings that let them in.
 
     rank is for servers (pages and their clicks), feedback for web pages (clicks by token), read for dashboards and
-    metrics, operate for whoever pulls switches, rolls back and resets. Only their hashes go into the settings, so the
-    keys themselves cannot be shown again.
+    metrics, operate for the person who pulls switches, rolls back and resets. Only their hashes go into the settings,
+    so the keys themselves cannot be shown again.
 
     **Example**: `saferank keys new shop`
 
@@ -178,6 +178,6 @@ def operator() -> None:
     from saferank.service.keys import hashed, new_key
 
     key = new_key("operator")
-    typer.echo(f"# operator key, for whoever runs the service:   {key}")
+    typer.echo(f"# operator key, for the person who runs the service:   {key}")
     typer.echo("# The line above is a secret: store it elsewhere. The line below begins the settings file.")
     typer.echo(f'operator_keys = ["{hashed(key)}"]')

@@ -109,9 +109,9 @@ def backup(
 ) -> None:
     """Copy a store as of one moment, with its keys, into one file. Its service may be running.
 
-    Whoever has the file can sign tokens: it is readable by its owner alone, keep it so. The file is itself a store, in
-    SQLite, wherever it came from: `saferank replay` checks it, and it is restored into a folder or into PostgreSQL. The
-    database's own check and the checksum of every page are compared on the way.
+    A person who has the file can sign tokens: it is readable by its owner alone, keep it so. The file is itself a
+    store, in SQLite, wherever it came from: `saferank replay` checks it, and it is restored into a folder or into
+    PostgreSQL. The database's own check and the checksum of every page are compared on the way.
 
     **Example**: `saferank backup saferank-store saferank.backup`
 
@@ -185,7 +185,7 @@ def forget(
 
 
 async def _check_exists(store: str) -> None:
-    """StoreError unless there is a store: whoever opens one for writing makes it."""
+    """StoreError unless there is a store: opening one for writing makes it."""
     from saferank.store.opening import open_store
 
     opened = open_store(store, readonly=True)

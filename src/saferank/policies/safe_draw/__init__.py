@@ -46,7 +46,7 @@ from saferank.policies.shared.issuing import freeze
 from saferank.policies.shared.room import has_room
 from saferank.randomness import Words
 from saferank.safety.worst_case import MOST_SEATS
-from saferank.statistics.bets import Bets, BetTable, bet_table, budget, new_bets, same_level
+from saferank.statistics.bets import Bets, BetTable, bet_table, budget, most_bets, new_bets, same_level
 from saferank.statistics.certificates import surely
 from saferank.verbs import Flags, Impression, Ints, Items, choose, learn
 
@@ -114,8 +114,7 @@ def _start_as(setup: Setup, is_large: bool) -> tuple[SafeDraw, State]:
     level = setup.rule.level
     levels = budget(level, setup.n_positions, setup.n_items) if setup.rule.kind == "budget" else same_level(level)
     policy = SafeDraw(bet_table(levels), TRUST if setup.trust is None else setup.trust)
-    places = setup.n_positions + RACERS
-    duels = new_bets(setup.n_items, setup.lifetime, 3 * places * (places - 1) // 4)  # for a page and a half
+    duels = new_bets(setup.n_items, setup.lifetime, most_bets(setup.n_positions + RACERS))
     order = np.arange(setup.n_items, dtype=np.uint32)
     known = Known(np.zeros(1, np.int64), np.zeros(1, np.int64), order, new_trust(setup.n_items), duels)
     base, present = np.arange(setup.n_positions, dtype=np.uint32), np.ones(setup.n_items, np.bool_)

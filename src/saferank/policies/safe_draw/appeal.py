@@ -19,13 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import kernel
+from saferank.policies.safe_draw.constants import FIRST_CLICKS, GUESS, GUESS_CLICKS, GUESS_FALL
 from saferank.verbs import Floats, Impression, Ints
-
-PRIOR = 2.0
-"""The guess mu is worth so many expected clicks."""
-
-_FIRST_CLICKS = 0.1
-"""A place begins with so many clicks on one page."""
 
 _NOT_A_CANDIDATE = 0.0
 
@@ -65,7 +60,7 @@ def most_places(state: Any, n_positions: int) -> int:
 
 def _guesses(candidates: Ints, n_items: int) -> Floats:
     n, guess = len(candidates), np.full(n_items, _NOT_A_CANDIDATE)
-    guess[candidates] = 0.75 * (np.arange(1, n + 1) / max(n, 1)) ** -0.25
+    guess[candidates] = GUESS * (np.arange(1, n + 1) / max(n, 1)) ** -GUESS_FALL
     return guess
 
 
@@ -93,14 +88,14 @@ def shape_of(appeal: Appeal, item: int) -> float:
     """Clicks, and the clicks that the guess is worth."""
     mu = 1.0
     if appeal.guess[item] != _NOT_A_CANDIDATE:
-        mu = appeal.guess[item] * (appeal.pool[0] + PRIOR) / (appeal.pool[1] + PRIOR)
-    return float(appeal.clicks[item] + PRIOR * mu)
+        mu = appeal.guess[item] * (appeal.pool[0] + GUESS_CLICKS) / (appeal.pool[1] + GUESS_CLICKS)
+    return float(appeal.clicks[item] + GUESS_CLICKS * mu)
 
 
 @kernel
 def rate_of(appeal: Appeal, item: int) -> float:
     """Exposure, and what the guess is worth."""
-    return float(appeal.exposure[item] + PRIOR)
+    return float(appeal.exposure[item] + GUESS_CLICKS)
 
 
 @kernel
@@ -123,7 +118,7 @@ def note_page(appeal: Appeal, impression: Impression, clicks: Ints) -> None:
     """Count a page: the exposure of its items at the click rates before it, then its clicks."""
     for place in range(len(clicks)):
         item = impression.ranking[place]
-        rate = (appeal.place_clicks[place] + _FIRST_CLICKS) / (appeal.pages[0] + 1.0)
+        rate = (appeal.place_clicks[place] + FIRST_CLICKS) / (appeal.pages[0] + 1.0)
         if appeal.exposure[item] == 0.0:
             appeal.tried[appeal.n_tried[0]] = item
             appeal.n_tried[0] += 1

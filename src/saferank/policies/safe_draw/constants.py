@@ -47,6 +47,12 @@ PLACE_PAGES = 1000.0
 
 # --- large catalogues ---
 
+GUESS, GUESS_FALL, GUESS_CLICKS = 0.75, 0.25, 2.0
+"""What is guessed of candidate c of n is GUESS (c/n)^-GUESS_FALL, about 1 on average, worth so many expected clicks."""
+
+FIRST_CLICKS = 0.1
+"""A place begins with so many clicks on one page."""
+
 RACERS = 3
 """Members of a race at most: with more of them none is compared enough."""
 

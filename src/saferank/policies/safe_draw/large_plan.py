@@ -128,23 +128,6 @@ def _may_race(state: Any, item: int, defender: int) -> bool:
 
 
 @kernel
-def _next_untried(state: Any, defender: int) -> int:
-    """The first item in candidate order that was never shown and may race; NOBODY if there is none."""
-    exposure, n_items = state.appeal.exposure, len(state.order)
-    leading, number = True, state.next[0]
-    while number < n_items:
-        item = state.order[number]
-        if exposure[item] == 0.0 and state.present[item]:
-            leading = False  # an item of R too, which may leave R before it is shown
-            if _may_race(state, item, defender):
-                return int(item)
-        number += 1
-        if leading:
-            state.next[0] = number
-    return NOBODY
-
-
-@kernel
 def _add_contender(plan: Any, appeal: Appeal, item: int) -> None:
     """Put an item where its hope has it among the contenders, of which only so many are kept."""
     shape, rate = shape_of(appeal, item), rate_of(appeal, item)
@@ -161,15 +144,33 @@ def _add_contender(plan: Any, appeal: Appeal, item: int) -> None:
 
 
 @kernel
+def _add_untried(state: Any, defender: int) -> None:
+    """Let the next items in candidate order contend that were never shown and may race: as many as a race has members.
+
+    ``next`` remembers from where on to look: all items before it were shown or are absent.
+    """
+    exposure, leading, found = state.appeal.exposure, True, 0
+    for number in range(state.next[0], len(state.order)):
+        item = state.order[number]
+        if exposure[item] == 0.0 and state.present[item]:
+            leading = False  # an item of R too, which may leave R before it is shown
+            if _may_race(state, item, defender):
+                _add_contender(state.plan, state.appeal, item)
+                found += 1
+                if found == RACERS:
+                    break
+        elif leading:
+            state.next[0] = number + 1
+
+
+@kernel
 def _list_contenders(state: Any) -> None:
-    """The items that may race and have most hope: of those that were tried and the next one that was not."""
+    """The items that may race and have most hope: of those that were tried and the next ones that were not."""
     appeal, plan, defender = state.appeal, state.plan, state.plan.defender[0]
     for entry in range(appeal.n_tried[0]):
         if _may_race(state, appeal.tried[entry], defender):
             _add_contender(plan, appeal, appeal.tried[entry])
-    untried = _next_untried(state, defender)
-    if untried != NOBODY:
-        _add_contender(plan, appeal, untried)
+    _add_untried(state, defender)
     plan.threshold[0] = appeal_of(appeal, defender)
     for entry in range(plan.contenders[0]):
         item = plan.contender[entry]

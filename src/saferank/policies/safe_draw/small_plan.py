@@ -119,7 +119,7 @@ def board_of(state: Any) -> Board:
 def _weigh_evidence(policy: Any, state: Any) -> None:
     """Fill in the evidence of every pair of seats: E, and the prior where production has an opinion of the two."""
     table, most, duels = state.plan.evidence, state.duels.levels[1], state.duels
-    prior = prior_of(policy.trust, state.plan.prior)
+    prior, since, left = prior_of(policy.trust, state.plan.prior), -1, 0.0
     for x in range(len(state.item)):
         for z in range(x):
             i, j = state.item[x], state.item[z]
@@ -130,7 +130,10 @@ def _weigh_evidence(policy: Any, state: Any) -> None:
             else:
                 e = evidence(duels, i, j) + RATE_SHARE * rate_evidence(state.rates, i, j)
                 if z < len(state.base):  # seats are in production's order
-                    e -= faded(prior, state.trust, i, j)
+                    came = max(state.trust.came[i], state.trust.came[j])
+                    if came != since:  # of most pairs it is the same, and exponentials are slow
+                        since, left = came, faded(prior, state.trust, i, j)
+                    e -= left
                 e = min(most, max(-most, e))
             table[x, z], table[z, x] = e, -e
 

@@ -32,10 +32,10 @@ from saferank.store.contract import (
     SHARDS,
     ContextRow,
     Lease,
-    Mark,
     OperationKind,
     OperationRow,
     PageRow,
+    Snapshot,
     StaleLeaseError,
     Store,
     StoreUnavailableError,
@@ -81,7 +81,7 @@ class _Found(NamedTuple):
     """Pages of a visitor, all of one context."""
 
     row: ContextRow
-    mark: Mark  # the newest publication ...
+    snapshot: Snapshot  # the newest publication ...
     learnt: Sequence[PageRow]  # ... the pages that are in it and may go ...
     left: Sequence[PageRow]  # ... and those that are not in it yet
     waits: bool  # for a rollback, which may need pages
@@ -220,21 +220,21 @@ class Forgetting:
             theirs += [pages[number] for number in which.tolist() if issue_time(pages[number]) <= until]
             await self._clock.sleep(0)  # rank calls go first
         newest = await self._store.publication(row.id)
-        mark = Mark(0, 0, 0) if newest is None else Mark(newest.number, newest.through, newest.operation)
-        learnt = [page for page in theirs if issue_time(page) <= mark.through]
-        left = [page for page in theirs if issue_time(page) > mark.through]
-        return _Found(row, mark, learnt, left, bool(self._heart.switches.rollbacks(row.id, mark.operation)))
+        snapshot = Snapshot(0, 0, 0) if newest is None else Snapshot(newest.number, newest.through, newest.operation)
+        learnt = [page for page in theirs if issue_time(page) <= snapshot.through]
+        left = [page for page in theirs if issue_time(page) > snapshot.through]
+        return _Found(row, snapshot, learnt, left, bool(self._heart.switches.rollbacks(row.id, snapshot.operation)))
 
     async def delete(self, found: _Found, total: Forgotten) -> None:
         """Delete the pages that were learnt from, and their event ids, behind a snapshot that is kept; count them."""
-        row, mark, learnt = found.row, found.mark, found.learnt
+        row, snapshot, learnt = found.row, found.snapshot, found.learnt
         if not learnt:
             return
         total.contexts += 1
         await self._store.keep_publication(await self._lease(row.id), row.id)
         for start in range(0, len(learnt), SLICE):
             some = [page.impression for page in learnt[start : start + SLICE]]
-            gone = await self._store.delete_pages(await self._lease(row.id), row.id, mark, some)
+            gone = await self._store.delete_pages(await self._lease(row.id), row.id, snapshot, some)
             total.pages += gone.pages
             total.events += gone.events
 

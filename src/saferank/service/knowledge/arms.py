@@ -11,9 +11,7 @@ import numpy as np
 from saferank.service.wire.views import Arm
 from saferank.statistics.effect import ArmComparison, Guardrail, from_numbers, merged, new_comparison
 from saferank.statistics.effect.stakes import log_evidence, stakes_for
-from saferank.store.contract import PageRow
 from saferank.store.page_record import PageRecord
-from saferank.store.record_columns import unpacked
 from saferank.verbs import Flags, Floats, Ints
 
 ARMS: tuple[Arm, ...] = get_args(Arm)
@@ -376,12 +374,11 @@ class ShadowCounts(NamedTuple):
     kept_clicks: int = 0
 
 
-def with_shadow_page(counts: ShadowCounts, page: PageRow) -> ShadowCounts:
+def with_shadow_page(counts: ShadowCounts, record: PageRecord, clicks: int) -> ShadowCounts:
     """The counts with one more closed page of the shadow arm."""
-    record = unpacked(page.record)
     if len(record.row) < record.k:  # it does not say what the policy chose
         return counts
-    return total((counts, _counts_of(record, page.clicks)))
+    return total((counts, _counts_of(record, clicks)))
 
 
 def total(counts: Iterable[ShadowCounts]) -> ShadowCounts:

@@ -161,7 +161,8 @@ class Fold:
         self._tally(pages, np.where(counted | ~pages.takes_part, arms, REPEAT))
         self._compare(pages.select(counted))
         for number in np.flatnonzero(arms == SHADOW).tolist():
-            self.shadow = with_shadow_page(self.shadow, pages.row(number))
+            clicks = pages.row(number).clicks
+            self.shadow = with_shadow_page(self.shadow, pages.records.record(number), clicks)
         taught = pages.select(counted & (arms == EXPLORE))
         for run in taught.cut_where(taught.records.column("k")):
             self._learn(run)

@@ -16,7 +16,7 @@ from saferank.service.queries.export import export_lines
 from saferank.service.wire.exports import Converter, ExportFormat
 from saferank.store.contract import Store, StoreError, StoreUnavailableError
 from saferank.store.opening import open_store
-from saferank.store.record_columns import unpacked
+from saferank.store.record_columns import RecordColumns
 
 DECISIONS = "obp"
 FORMATS = (*get_args(ExportFormat), DECISIONS)
@@ -63,8 +63,10 @@ async def decision_lines(store: Store, tenant: str | None) -> AsyncIterator[str]
         names = {row.id: row.name for row in await store.contexts() if tenant in (None, row.tenant)}
         now = round(1000 * time.time())
         async for pages in store.all_pages():
-            for page in pages:
-                record = unpacked(page.record)
+            records = RecordColumns([page.record for page in pages])
+            records.check()
+            for number, page in enumerate(pages):
+                record = records.record(number)
                 if page.context not in names or record.closes_at > now:
                     continue
                 about = {"timestamp": moment(record.issued_at), "impression_id": to_text(record.impression)}

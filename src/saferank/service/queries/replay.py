@@ -244,7 +244,7 @@ class _Comparison:
         self._contexts = Contexts(store, Catalogues(), Limits(1))
         self._legality = Legality(every, self._catalogue)
         self._written: list[VersionRow] = []
-        self._marks: list[tuple[Publication, bool]] = []  # what is still to be compared, and whether it is a snapshot
+        self._to_compare: list[tuple[Publication, bool]] = []  # and whether it is a snapshot
         self._is_published = False
         self._fold: Fold
         self.after = b""  # pages with later ids are to be taken
@@ -269,8 +269,8 @@ class _Comparison:
             if newest is not None:
                 self._compare_version(version)
             self._legality.note(version, fold)
-        self._marks = [(mark, True) for mark in snapshots if mark is not begin]
-        self._marks += [(newest, False)] if newest is not None else []
+        self._to_compare = [(snapshot, True) for snapshot in snapshots if snapshot is not begin]
+        self._to_compare += [(newest, False)] if newest is not None else []
         self._is_published = newest is not None
         self.after = b"" if begin is None else last_id(begin.through)
         self._report.contexts += 1
@@ -280,22 +280,22 @@ class _Comparison:
         if self.after:  # a snapshot stands for deleted pages, and for those that were issued with them
             rows = [row for row in rows if row.impression > self.after]
         pages = self._checked(rows)
-        while len(pages) and self._marks:
-            through = self._marks[0][0].through
+        while len(pages) and self._to_compare:
+            through = self._to_compare[0][0].through
             end = int(np.searchsorted(pages.issued_at, through, side="right"))
             if end == len(pages):
                 await self._take(pages, min(through, int(pages.issued_at[-1]) - 1))  # the next may be as old
                 return
             await self._take(pages.select(slice(end)), through)
-            self._reach_mark()
+            self._compare_next()
             pages = pages.select(slice(end, None))
         await self._compare_pages(pages)
 
     async def end(self) -> None:
         """All pages were taken: compare what is left."""
-        while self._marks:
-            self._fold.fold((), self._marks[0][0].through)
-            self._reach_mark()
+        while self._to_compare:
+            self._fold.fold((), self._to_compare[0][0].through)
+            self._compare_next()
         count = len(self._written)
         if self._is_published and count != self._fold.version:
             raise self._difference(f"{count} versions are written, the log gives {self._fold.version}")
@@ -303,11 +303,11 @@ class _Comparison:
         self._report.learnt += self._fold.learnt
         self._report.alarms += self._fold.alarms["contradiction"]
 
-    def _reach_mark(self) -> None:
+    def _compare_next(self) -> None:
         """The fold has come to a publication: compare."""
-        mark, is_snapshot = self._marks.pop(0)
-        self._carry_out_to(mark.operation)
-        self._compare_publication(mark, is_snapshot)
+        publication, is_snapshot = self._to_compare.pop(0)
+        self._carry_out_to(publication.operation)
+        self._compare_publication(publication, is_snapshot)
 
     async def _begin(self, snapshots: Sequence[Publication]) -> Publication | None:
         """The snapshot that stands for pages that were deleted, if some were."""

@@ -170,7 +170,7 @@ ORDER BY id
 INSERT OR IGNORE INTO snapshot (context, number, through, operation, body)
 SELECT context, number, through, operation, body FROM publication WHERE context = ?
 
--- name: marks
+-- name: snapshot_heads
 SELECT number, through, operation FROM snapshot WHERE context = ? ORDER BY number
 
 -- name: newer_operation

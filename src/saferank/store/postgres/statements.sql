@@ -142,7 +142,7 @@ INSERT INTO saferank.snapshot (context, number, through, operation, body)
 SELECT context, number, through, operation, body FROM saferank.publication WHERE context = %s
 ON CONFLICT DO NOTHING
 
--- name: marks
+-- name: snapshot_heads
 SELECT number, through, operation FROM saferank.snapshot WHERE context = %s ORDER BY number
 
 -- name: newer_operation
