@@ -134,7 +134,7 @@ def test_it_stops_when_told_even_if_nobody_answers() -> None:
 
 def test_serve_demo_goes_on_from_its_past(tmp_path: Path) -> None:
     with (
-        serving("--store", tmp_path / "store", "--demo") as service,
+        serving("--store", tmp_path / "store", "--demo", "--set", "holdout_share=0.1") as service,
         httpx.Client(base_url=service.address, timeout=30) as client,
     ):
         first = client.get("/v1/overview").json()
