@@ -7,6 +7,7 @@ A page holds a table between two comments, and ``docs/generate.py`` writes what 
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -93,21 +94,21 @@ def _provenance(figures: Figures) -> list[str]:
 # --- README ---
 
 
-@table_of("six-numbers")
-def _six_numbers(figures: Figures) -> list[str]:
+@table_of("five-numbers")
+def _five_numbers(figures: Figures) -> list[str]:
     def held_out(policy: str) -> dict[str, Any]:
         return _row(figures, "regret", half="held-out", arrangement="as it is", model="pbm", policy=policy)
 
     policies = ("safe-draw", "uni-rank", "top-rank", "kl-ucb-br")
-    ours, demo, faults = held_out("safe-draw"), figures["demo"], figures["faults"]
+    ours, faults = held_out("safe-draw"), figures["faults"]
     first = ours["clicks_relative"]
     cost = figures["call_cost"]
     return _table(
         ("", ""),
         [
             (
-                "clicks lost in 100,000 pages (PBM, 30 real queries that were kept away from its development): "
-                "safe-draw / UniRank / TopRank / KL-UCB-BR with the paper's rule",
+                "clicks lost in 100,000 pages (PBM, 30 real queries kept away from its development): "
+                "safe-draw / UniRank / TopRank / KL-UCB-BR",
                 _slashed(f"{held_out(policy)['regret']:,.0f}" for policy in policies),
             ),
             (
@@ -115,21 +116,15 @@ def _six_numbers(figures: Figures) -> list[str]:
                 _slashed(f"{held_out(policy)['violations']:,.0f}" for policy in policies),
             ),
             (
-                "clicks relative to your ranking over the first 100 / 1,000 / 10,000 pages there, safe-draw; "
-                "its worst page of a run",
+                "clicks relative to your ranking over the first 100 / 1,000 / 10,000 pages, safe-draw; worst page",
                 f"{_slashed(f'{value:.2f}' for value in first[1:4])}; {ours['worst_page']:.2f}",
             ),
             (
-                "claims of the paper on the synthetic log of the demo: hold / do not hold / undecided",
-                _slashed(str(demo.get(verdict, 0)) for verdict in ("holds", "does not hold", "undecided")),
-            ),
-            (
-                "processor time of a rank call / of a report that is on disk, as multiples of a bare HTTP echo",
+                "processor time of a rank call / a durable report, as multiples of a bare HTTP echo",
                 f"{cost['rank_us'] / cost['echo_rank_us']:.1f} / {cost['feedback_us'] / cost['echo_feedback_us']:.1f}",
             ),
             (
-                f"{faults['faults']} faults in two servers on PostgreSQL under load: "
-                "clicks acknowledged / lost / counted twice",
+                f"{faults['faults']} faults in two servers under load: clicks acknowledged / lost / counted twice",
                 f"{faults['acknowledged']:,} / 0 / 0",
             ),
         ],
@@ -311,6 +306,30 @@ def _imports(figures: Figures) -> list[str]:
 
 
 # --- the service ---
+
+
+POSTGRES_US, PAGE_BYTES, CLICKED = 30, 1060, 0.3
+"""What a page costs PostgreSQL, and the share of pages with a report, of ``benchmarks/service/capacity.py``."""
+BUSIEST, HALF_BUSY, DAY_SECONDS = 3, 0.5, 86_400
+
+
+@table_of("capacity")
+def _capacity(figures: Figures) -> list[str]:
+    cost = figures["call_cost"]
+    rank, report = cost["rank_us"], cost["feedback_us"]
+    page = rank + CLICKED * report
+    sum_of_costs = f"{rank:.0f} + {CLICKED} x {report:.0f} = {page:.0f} us of a server"
+    rows = []
+    for power in (6, 7, 8, 9):
+        mean = 10**power / DAY_SECONDS
+        cores, database = (BUSIEST * mean * micros / 1e6 for micros in (page, POSTGRES_US))
+        processes = max(2, math.ceil(cores / HALF_BUSY))
+        pages, disk = f"{mean:,.0f} / {BUSIEST * mean:,.0f}", f"{10**power * PAGE_BYTES / 1e9:,.0f} GB"
+        rows.append((f"10^{power}", pages, f"{cores:.2f}", str(processes), f"{database:.3f}", disk))
+    names = ("pages a day", "a second, mean / busiest", "cores of servers, busiest", "processes",
+             "cores of PostgreSQL, busiest", "disk a day")  # fmt: skip
+    said = f"A page is a rank call and {CLICKED} reports over HTTP: {sum_of_costs}, and {POSTGRES_US} us of PostgreSQL."
+    return [said, "", *_table(names, rows)]
 
 
 @table_of("call-cost")

@@ -3,6 +3,8 @@
     python docs/site_pages.py [FOLDER]
 
 Notebooks, HTTP bodies, settings and changes are made each time, so there is no copy that could be out of date.
+Formulas are written in LaTeX, as code hosts read it (a block ``math``, and dollar, backtick, backtick, dollar within a
+sentence); on the site they are MathML, which browsers draw by themselves: nothing is loaded or run.
 """
 
 import inspect
@@ -15,9 +17,14 @@ from types import ModuleType
 from typing import Any
 
 import msgspec
+from latex2mathml.converter import convert
 
 ROOT = Path(__file__).parents[1]
-_CELL = re.compile(r"^# %%(.*)\n", re.MULTILINE)
+sys.path.insert(0, str(ROOT / "docs"))
+
+from notebook_pages import notebook_page  # noqa: E402 (beside this file)
+
+_FORMULA = re.compile(r"^```math\n(?P<block>.*?)\n```$|\$`(?P<inline>[^`]+)`\$", re.MULTILINE | re.DOTALL)
 
 
 def gather(folder: Path) -> None:
@@ -27,6 +34,21 @@ def gather(folder: Path) -> None:
     for path, text in made_pages():
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
+    for page in folder.rglob("*.md"):
+        page.write_text(with_formulas(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def with_formulas(text: str) -> str:
+    """A page with its formulas as MathML."""
+    return _FORMULA.sub(lambda found: _drawn(found["block"], found["inline"]), text)
+
+
+def _drawn(block: str | None, inline: str | None) -> str:
+    formula = convert(block or inline, display="block" if block else "inline")
+    formula = re.sub(r"<mi>(log|exp|min|max)</mi>", r'<mo lspace="0.17em" rspace="0.17em">\1</mo>', formula)
+    for mark in "*_|":  # which Markdown would take for its own
+        formula = formula.replace(mark, f"&#{ord(mark)};")
+    return f'<div class="formula">{formula}</div>' if block else f'<span class="formula">{formula}</span>'
 
 
 def made_pages() -> Iterator[tuple[str, str]]:
@@ -36,20 +58,6 @@ def made_pages() -> Iterator[tuple[str, str]]:
     yield "reference/http.md", http_page()
     yield "reference/settings.md", settings_page()
     yield "reference/changes.md", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-
-
-def notebook_page(notebook: Path) -> str:
-    """A jupytext script as Markdown: text cells as text, the others as Python."""
-    _, *cells = _CELL.split(notebook.read_text(encoding="utf-8"))
-    parts = [_cell(kind, body.strip("\n")) for kind, body in zip(cells[::2], cells[1::2], strict=True)]
-    source = f"*The file is `docs/notebooks/{notebook.name}`; Jupyter opens it with jupytext. The tests run it.*"
-    return "\n\n".join([parts[0], source, *parts[1:]]) + "\n"
-
-
-def _cell(kind: str, body: str) -> str:
-    if "[markdown]" not in kind:
-        return f"```python\n{body}\n```"
-    return re.sub(r"^# ?", "", body, flags=re.MULTILINE)
 
 
 def http_page() -> str:

@@ -90,7 +90,12 @@ def test_the_client_is_a_distribution_of_its_own(tmp_path: Path) -> None:
 
 
 def test_every_extra_is_tried_by_make_package() -> None:
-    assert package_install.known_extras() == ["", *sorted(set(PROJECT["optional-dependencies"]) - {"dev"})]
+    assert package_install.known_extras() == ["", *sorted(PROJECT["optional-dependencies"])]
+
+
+def test_make_installs_every_extra() -> None:
+    named = re.search(r"^EXTRAS := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert named is not None and set(named[1].split(",")) == set(PROJECT["optional-dependencies"])
 
 
 def test_extras_are_in_the_documentation_and_in_the_image() -> None:
@@ -107,6 +112,9 @@ def test_versions_agree() -> None:
     assert newest.groups() == (citation["version"], citation["date-released"])
     client = tomllib.loads((ROOT / "clients" / "python" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert citation["version"] == __version__ == client["version"]
+    bibtex = (ROOT / "docs" / "reference" / "cite.md").read_text(encoding="utf-8")
+    assert f"{{{__version__}}}" in bibtex and f"{{{citation['date-released']}}}" in bibtex
+    assert f"{{{citation['references'][0]['doi']}}}" in bibtex
 
 
 def test_a_skipped_test_fails_where_nothing_may_be_skipped(tmp_path: Path) -> None:

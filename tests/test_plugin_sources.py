@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from saferank._kernel import seen_by_kernels
+from saferank.policies import policy_kind, registry
+from saferank.policies.registry import load_installed
+
 POLICY = """
 from typing import NamedTuple
 
@@ -83,3 +87,52 @@ def test_a_kernel_that_makes_an_array_is_explained_in_one_line(tmp_path: Path) -
     lines = [line for line in done.stderr.splitlines() if not line.startswith("compiling")]
     assert done.returncode == 2 and len(lines) == 1, done.stderr
     assert "does not compile" in lines[0] and "Kernels make no new arrays" in lines[0]
+
+
+def test_an_edit_of_a_number_in_start_leaves_the_compiled_code_valid() -> None:
+    source = POLICY.replace("BODY", "pass")
+    seen = seen_by_kernels(source.encode())
+    for old, new in (("Tilted(0)", "Tilted(7)"), ("import numpy as np", "import numpy as np  # a comment")):
+        assert source.count(old) == 1 and seen_by_kernels(source.replace(old, new).encode()) == seen
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("place + 1", "place + 2"),  # in a kernel
+        ("from tilt import first_item", "from tilt import first_item\nLEAD = 3"),  # a constant that a kernel may read
+        ("unused: int", "unused: float"),
+        ('register("tilted"', '_start(None)\nregister("tilted"'),  # what is made of it may be such a constant
+    ],
+)
+def test_an_edit_of_what_a_kernel_may_see_is_noticed(old: str, new: str) -> None:
+    source = POLICY.replace("BODY", "pass")
+    assert seen_by_kernels(source.replace(old, new).encode()) != seen_by_kernels(source.encode())
+    called = source.replace('register("tilted"', 'NOW = _start(None)\nregister("tilted"')
+    assert seen_by_kernels(called.replace("Tilted(0)", "Tilted(7)").encode()) != seen_by_kernels(called.encode())
+
+
+def test_policies_of_installed_packages_are_found_by_their_entry_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = tmp_path / "somebodys-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: somebodys\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[saferank.policies]\nmine = somebodys_policies\n")
+    (tmp_path / "somebodys_policies.py").write_text(
+        "from saferank.policies import POLICIES, register\n"
+        "known = POLICIES['original']\n"
+        "register('somebodys-original', known.policy, start=known.start, leader=known.leader)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    load_installed.cache_clear()
+    try:
+        assert policy_kind("somebodys-original").name == "somebodys-original"
+    finally:
+        registry.POLICIES.pop("somebodys-original", None)
+        sys.modules.pop("somebodys_policies", None)
+    (about / "entry_points.txt").write_text("[saferank.policies]\nmine = not_there_at_all\n")
+    load_installed.cache_clear()
+    with pytest.raises(ValueError, match=r"the entry point mine \(not_there_at_all\) cannot be imported: Module"):
+        policy_kind("somebodys-original")
+    load_installed.cache_clear()

@@ -184,11 +184,11 @@ def main() -> None:
     found += verdicts(other, scores_of(half, fits(half, options.iterations)), "the other half", options.fewest)
     swaps = swaps_of(log, fewest=options.fewest)
     write_pairs(options.out / "pairs.csv", log, swaps, scores)
-    draw_pairs(options.out / "real-pages-pairs.png", swaps, scores, models)
+    draw_pairs(options.out / "real-pages-pairs.svg", swaps, scores, models)
     fitting = time.process_time() - before
     print(f"fits and pairs: {fitting:.0f} s of CPU", flush=True)
     results = played(instances, models, options.out / "results", options)
-    draw_policies(options.out / "real-pages-policies.png", results, options.title)
+    draw_policies(options.out / "real-pages-policies.svg", results, options.title)
     seconds = {"fits and pairs": fitting, "simulation": time.process_time() - before - fitting}
     text = tables(options.title, log, ranks, found, results, seconds)
     (options.out / "tables.md").write_text(text, encoding="utf-8")

@@ -13,8 +13,10 @@ from swapped_pairs import Agreement, Swap, significant
 
 from saferank.experiments.results import Results
 from saferank.logs import ClickLog
+from saferank.reporting.figures.panels import write_figure
 from saferank.reporting.looks import FAINT, INK, looks_of, model_name, policy_name
-from saferank.simulation.model_study import Estimate, StudyLine, lines_of
+from saferank.reporting.numbers import Measured
+from saferank.reporting.pooling import Pooled, final, pooled
 from saferank.verbs import Floats
 
 if TYPE_CHECKING:
@@ -52,8 +54,8 @@ def tables(
         "CPU: " + ", ".join(f"{what} {spent:.0f} s" for what, spent in seconds.items()),
         f"## Held-out pages\n\n{_held_out(ranks)}",
     ]
-    lines = lines_of(results.curves)
-    at = f"at {results.curves[0].rounds[-1]:,} rounds"
+    lines = pooled(results.means)
+    at = f"at {lines[0].rounds[-1]:,} rounds"
     parts += [f"## {what.capitalize()} {at}\n\n{_by_model(lines, what)}" for what in ("regret", "violations")]
     parts += [f"## Regret minus that of {base}, paired\n\n{_differences(results, base)}" for base in BASELINES]
     for fitted_to in dict.fromkeys(row.fitted_to for row in found):
@@ -86,9 +88,9 @@ def _held_out(ranks: Sequence[Foresight]) -> str:
     return table(head, rows)
 
 
-def _by_model(lines: Sequence[StudyLine], measure: str) -> str:
+def _by_model(lines: Sequence[Pooled], measure: str) -> str:
     models = list(dict.fromkeys(line.model for line in lines))
-    cells = {(line.policy, line.model): getattr(line, measure) for line in lines}
+    cells = {(line.policy, line.model): final(line, measure) for line in lines}
     rows = [
         [f"`{policy}`", *(_estimate(cells[policy, model]) for model in models)]
         for policy in dict.fromkeys(line.policy for line in lines)
@@ -96,20 +98,21 @@ def _by_model(lines: Sequence[StudyLine], measure: str) -> str:
     return table(["policy", *map(model_name, models)], rows)
 
 
-def _estimate(found: Estimate) -> str:
-    return f"{number(found.mean)} ({number(found.within, 2)}, {number(found.across, 2)})"
+def _estimate(found: Measured) -> str:
+    return f"{number(found.mean)} ({number(found.stderr, 2)}, {number(found.across, 2)})"
 
 
 def _differences(results: Results, base: str) -> str:
     """Each policy minus the base by model: mean (errors), better / tied / worse queries, p-value adjusted by Holm."""
     cells: dict[tuple[str, str], str] = {}
     for each in results.compare_all().pairs.to_dicts():
-        if base in (each["a"], each["b"]):
-            sign = -1 if each["a"] == base else 1
+        first, second = (each[side].partition(" ")[0] for side in ("a", "b"))  # a name with its rule is a label
+        if base in (first, second):
+            sign = -1 if first == base else 1
             won, lost = (each["wins"], each["losses"]) if sign > 0 else (each["losses"], each["wins"])
             errors = f"({number(each['stderr_within'], 2)}, {number(each['stderr_across'], 2)})"
             counts = f"{won}/{each['ties']}/{lost}; p {number(each['p_holm'], 2)}"
-            name = each["b"] if sign < 0 else each["a"]
+            name = second if sign < 0 else first
             cells[name, each["model"]] = f"{number(sign * each['difference'])} {errors}; {counts}"
     others = [policy for policy in results.policies if policy != base]
     rows = [[f"`{policy}`", *(cells[policy, model] for model in results.models)] for policy in others]
@@ -137,17 +140,17 @@ def _share(found: Agreement) -> str:
 
 def draw_policies(path: Path, results: Results, title: str) -> None:
     """Regret above and violations below by click model, with standard errors across queries."""
-    lines, looks = lines_of(results.curves), looks_of(results.policies)
+    lines, looks = pooled(results.means), looks_of(results.policies)
     figure = Figure(figsize=(7.6, 6.6), layout="constrained")
     panels = figure.subplots(2, 1, sharex=True)
     for panel, measure in zip(panels, ("regret", "violations"), strict=True):
         for place, policy in enumerate(results.policies):
-            found = [getattr(line, measure) for line in lines if line.policy == policy]
+            found = [final(line, measure) for line in lines if line.policy == policy]
             x = np.arange(len(found)) + (place - (len(results.policies) - 1) / 2) * 0.09
             means, errors = [each.mean for each in found], [each.across or 0.0 for each in found]
             look = looks[policy]
             panel.errorbar(x, means, yerr=errors, fmt=look.marker, color=look.colour, label=policy_name(policy), ms=6)
-        _finish(panel, f"{measure} at {results.curves[0].rounds[-1]:,} rounds")
+        _finish(panel, f"{measure} at {lines[0].rounds[-1]:,} rounds")
     panels[0].set_yscale("log")
     panels[1].set_yscale("symlog", linthresh=1)
     panels[1].set_ylim(bottom=-0.4)
@@ -155,7 +158,7 @@ def draw_policies(path: Path, results: Results, title: str) -> None:
     panels[0].set_title(title, color=INK, fontsize=11, parse_math=False)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-    figure.savefig(path, dpi=100)
+    write_figure(figure, path)
 
 
 def draw_pairs(path: Path, swaps: Sequence[Swap], scores: Mapping[str, Floats], models: Sequence[str]) -> None:
@@ -179,7 +182,7 @@ def draw_pairs(path: Path, swaps: Sequence[Swap], scores: Mapping[str, Floats], 
     panels[0].set_ylim(-6.5, 6.5)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
-    figure.savefig(path, dpi=100)
+    write_figure(figure, path)
 
 
 def _points(panel: Any, swaps: Sequence[Swap], score: Floats, colour: str, marker: str, label: str) -> None:

@@ -1,13 +1,17 @@
-"""Wheel and sdist in dist/, checked; the wheel in empty environments with each extra; size and import time of it.
+"""Everything that a release has in dist/: wheels and sdists of saferank and of its client, the browser script.
+
+They are checked, and the wheel is installed into empty environments with each extra; size and import time of it.
 
 make package        needs a package registry: every extra is really installed. A few minutes.
 """
 
 import argparse
+import json
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import tomllib
 import urllib.request
@@ -25,7 +29,6 @@ TRIALS = {
     "service": "import saferank.service.http.server",
     "postgres": "import psycopg",
     "traces": "import opentelemetry.trace",
-    "docs": "import zensical, mkdocstrings_handlers.python",
 }
 """What must work in an environment that has the wheel with this extra and nothing else."""
 
@@ -41,31 +44,41 @@ def main() -> None:
     for name in [*known_extras(), "client"] if asked is None else asked.replace("core", "").split(","):
         with tempfile.TemporaryDirectory(prefix="saferank-package-") as folder:
             if name == "client":
-                client = str(ROOT / "clients" / "python")
+                client = str(next(DIST.glob("saferank_client-*.whl")))
                 install(client, name, "from saferank_client import AsyncClient, Client", Path(folder))
             else:
                 try_extra(wheel, name, Path(folder))
 
 
 def build() -> Path:
-    """Wheel and sdist from this folder into an empty dist/, as twine accepts them."""
+    """Wheels and sdists into an empty dist/, as twine accepts them, and the browser script as npm packs it."""
     for stale in (DIST, ROOT / "build" / "lib"):
         shutil.rmtree(stale, ignore_errors=True)
-    run([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(DIST), str(ROOT)])
-    files = sorted(DIST.iterdir())
-    run([sys.executable, "-m", "twine", "check", "--strict", *map(str, files)])
-    print("\n".join(f"{file.name}: {file.stat().st_size / 1e3:,.0f} kB" for file in files), flush=True)
-    return next(file for file in files if file.suffix == ".whl")
+    for source in (ROOT / "clients" / "python", ROOT):
+        run([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(DIST), str(source)])
+    run([sys.executable, "-m", "twine", "check", "--strict", *map(str, sorted(DIST.iterdir()))])
+    pack_browser_script()
+    print("\n".join(f"{file.name}: {file.stat().st_size / 1e3:,.0f} kB" for file in sorted(DIST.iterdir())), flush=True)
+    return next(DIST.glob("saferank-*.whl"))
+
+
+def pack_browser_script() -> None:
+    """The package of clients/js: a tar archive in which everything is below ``package/``."""
+    folder = ROOT / "clients" / "js"
+    about = json.loads((folder / "package.json").read_text(encoding="utf-8"))
+    with tarfile.open(DIST / f"{about['name']}-{about['version']}.tgz", "w:gz") as archive:
+        for name in ("package.json", "README.md", *about["files"]):
+            archive.add(folder / name, f"package/{name}")
 
 
 def known_extras() -> list[str]:
-    """The core and every extra for users; an extra that nobody has said how to try is an error."""
+    """The core and every extra for users; an extra without a trial is an error."""
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    if unknown := set(declared) - set(TRIALS) - {"dev"}:
+    if unknown := set(declared) - set(TRIALS):
         raise SystemExit(
             f"extras without a trial in {Path(__file__).name}: {', '.join(sorted(unknown))}; add one to TRIALS"
         )
-    return ["", *sorted(set(declared) - {"dev"})]
+    return ["", *sorted(declared)]
 
 
 def try_extra(wheel: Path, extra: str, folder: Path) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from saferank import simulate
 from saferank.instances import Instance, choose_instances
+from saferank.reporting.frames import KEYS, run_values
 
 POLICIES = ("kl-ucb-br", "bubble-rank", "safe-draw", "original")
 WORLDS = ("none", "original", "reversed", "slow", "arrivals", "departures")
@@ -65,15 +66,16 @@ def measured(
         repetitions=repetitions,
         rule=rule,
         seed=seed,
-        drift=drift_of(world, rounds),
+        world=None if (changes := drift_of(world, rounds)) is None else {"drift": changes},
         lifetime=lifetimes,
         checkpoints=[rounds // 2, 6 * rounds // 10, 7 * rounds // 10, rounds],
         progress=False,
     )
     assert results.runs is not None
     runs: dict[tuple[str, int | None], list[Any]] = {}
-    for curve, of_curve in zip(results.curves, results.runs, strict=True):
-        runs.setdefault((curve.policy, curve.lifetime), []).append(of_curve.values)
+    for part in results.runs.partition_by(KEYS, maintain_order=True):
+        of_curve = run_values(part, repetitions).values
+        runs.setdefault((part["policy"][0], part["lifetime"][0]), []).append(of_curve)
     rows = []
     for (policy, lifetime), values in runs.items():
         means = np.array(values).mean(axis=(0, 1))  # [checkpoint, measure]

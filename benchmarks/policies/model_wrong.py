@@ -2,27 +2,29 @@
 
 python benchmarks/policies/model_wrong.py play LINES.json                       # the embedded set
 python benchmarks/policies/model_wrong.py play LINES.json yandex60.json         # an instance file
-python benchmarks/policies/model_wrong.py show LINES.json ... --figure FILE.png # tables in Markdown, and one figure
+python benchmarks/policies/model_wrong.py show LINES.json ... --figure FILE.svg # tables in Markdown, and one figure
 """
 
 import argparse
 import json
 import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
-from saferank.instances import embedded_instances, load_instances
+from saferank import embedded_instances, load_instances, simulate
+from saferank.reporting.figures.panels import drawing, write_figure
 from saferank.reporting.looks import looks_of, policy_name
-from saferank.simulation.model_study import STUDIED, made_for, when_the_model_is_wrong
+from saferank.reporting.pooling import Pooled, final, pooled
+from saferank.reporting.study import made_for
 
 MODELS = ("pbm", "cm", "dcm", "ubm", "dbn", "ccm")
+STUDIED = (
+    "cascade-kl-ucb", "pbm-ucb", "pbm-ts", "batch-rank", "top-rank", "uni-rank", "kl-ucb-br", "safe-draw",
+    "original",
+)  # fmt: skip
 DRAWN = tuple(policy for policy in STUDIED if policy != "original")
 
 Study = dict[str, Any]
@@ -33,19 +35,36 @@ def play(options: argparse.Namespace) -> None:
     instances = load_instances(options.instances) if options.instances else embedded_instances(20)
     by_model = sorted(instances, key=lambda instance: MODELS.index(instance.model_name))
     before = os.times()
-    lines = when_the_model_is_wrong(
-        by_model, rounds=options.rounds, repetitions=options.repetitions, rule=options.rule, jobs=options.jobs
-    )
+    results = simulate(
+        by_model, STUDIED, rounds=options.rounds, repetitions=options.repetitions, rule=options.rule,
+        jobs=options.jobs, checkpoints=(options.rounds,),
+    )  # fmt: skip
+    lines = pooled(results.means)
     after = os.times()
     study = {
         "title": Path(options.instances).name if options.instances else "embedded set",
         "rounds": options.rounds,
         "rule": options.rule,
         "cpu_seconds": round(after.user - before.user),
-        "lines": [asdict(line) for line in lines],
+        "lines": [
+            {
+                "policy": line.policy,
+                "model": line.model,
+                "queries": line.instances,
+                "repetitions": line.repetitions,
+                **{measure: ends(line, measure) for measure in ("regret", "violations")},
+            }
+            for line in lines
+        ],
     }
     options.lines.write_text(json.dumps(study, indent=1))
     print(f"{len(lines)} lines, {study['cpu_seconds']} s of CPU, in {options.lines}")
+
+
+def ends(line: Pooled, measure: str) -> dict[str, float | None]:
+    """The end of a curve, with its standard errors within and across queries."""
+    found = final(line, measure)
+    return {"mean": found.mean, "within": found.stderr, "across": found.across}
 
 
 def cells(study: Study) -> dict[tuple[str, str], dict[str, Any]]:
@@ -69,7 +88,7 @@ def table(study: Study, what: str) -> str:
             line = by_cell[policy, model]
             estimate = line[what]
             text = f"{number(estimate['mean'])} ({number(estimate['within'])}, {number(estimate['across'])})"
-            row.append(f"**{text}**" if line["role"] == "matching" else text)
+            row.append(f"**{text}**" if made_for(policy) == model else text)
         rows.append("| " + " | ".join(row) + " |")
     head = "| policy | " + " | ".join(model.upper() for model in MODELS) + " |"
     return "\n".join([head, "|---" * (len(MODELS) + 1) + "|", *rows])
@@ -77,7 +96,14 @@ def table(study: Study, what: str) -> str:
 
 def draw(studies: list[Study], path: Path) -> None:
     """Regret above, violations below, one column for each set; a ring marks the policy's own click model."""
-    figure, axes = plt.subplots(2, len(studies), figsize=(6.4 * len(studies), 7.6), sharex=True, squeeze=False)
+    with drawing():
+        figure = _figure(studies)
+    write_figure(figure, path)
+
+
+def _figure(studies: list[Study]) -> Figure:
+    figure = Figure(figsize=(4.8 * len(studies), 6.2), layout="constrained")
+    axes: Any = figure.subplots(2, len(studies), sharex=True, squeeze=False)
     for column, study in enumerate(studies):
         for row, what in enumerate(("regret", "violations")):
             _panel(axes[row][column], study, what)
@@ -86,10 +112,8 @@ def draw(studies: list[Study], path: Path) -> None:
     axes[0][0].set_ylabel(f"regret at {studies[0]['rounds']:,} rounds")
     axes[1][0].set_ylabel("violations a run")
     handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncol=5, frameon=False)
-    figure.tight_layout(rect=(0, 0.09, 1, 1))
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
+    return figure
 
 
 def _panel(axis: Any, study: Study, what: str) -> None:

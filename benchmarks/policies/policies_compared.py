@@ -20,6 +20,7 @@ import numpy as np
 
 from saferank import simulate
 from saferank.instances import Instance, choose_instances
+from saferank.reporting.frames import KEYS, run_values
 
 ARRANGEMENTS = ("as it is", "optimal", "none of the best")
 POLICIES = ("safe-draw", "kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "original")
@@ -69,7 +70,10 @@ def measured(instances: Sequence[Instance], policy: str, repetitions: int, seed:
         progress=False,
     )
     assert results.runs is not None
-    runs = np.array([each.values for each in results.runs])  # [query, repetition, checkpoint, measure]
+    parts = results.runs.partition_by(KEYS, maintain_order=True)
+    runs = np.array(
+        [run_values(part, repetitions).values for part in parts]
+    )  # [query, repetition, checkpoint, measure]
     regret, stderr = across(runs[:, :, -1, 0])
     return {
         "policy": policy,

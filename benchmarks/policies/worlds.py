@@ -15,6 +15,7 @@ import numpy as np
 
 from saferank import simulate
 from saferank.instances import Instance, choose_instances
+from saferank.reporting.frames import KEYS, run_values
 
 POLICIES = ("safe-draw", "kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "original")
 WORLDS: dict[str, dict[str, Any]] = {
@@ -49,12 +50,12 @@ def rows(instances: Sequence[Instance], world: str, options: argparse.Namespace)
         checkpoints=[options.rounds],
         jobs=1,
         progress=False,
-        **WORLDS[world],
+        world=WORLDS[world],
     )
     assert results.runs is not None
     by_policy: dict[str, list[Any]] = {}
-    for curve, runs in zip(results.curves, results.runs, strict=True):
-        by_policy.setdefault(curve.policy, []).append(runs.values[:, -1])
+    for part in results.runs.partition_by(KEYS, maintain_order=True):
+        by_policy.setdefault(part["policy"][0], []).append(run_values(part, options.repetitions).values[:, -1])
     model = instances[0].model_name
     return [_line(model, world, policy, np.array(values)) for policy, values in by_policy.items()]
 

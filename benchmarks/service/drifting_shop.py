@@ -1,6 +1,6 @@
 """A shop of 500 queries on the engine: clicks per page relative to production's, before and after a drift.
 
-    python benchmarks/service/drifting_shop.py [--policies safe-draw,kl-ucb-br] [--days 0,14]
+    python benchmarks/service/drifting_shop.py [--runs defaults,second-edition,endless] [--seeds 0,1,2]
         [--pages 108000] [--queries 500] [--items 200] [--out build/drifting-shop.json]
 
 Traffic is Zipf over the queries. Every visitor is new. Visitors look at a page as a position-based model says, report
@@ -11,18 +11,22 @@ round. Production knows that at once (or --notice days later): the service has t
 The clocks of the engine and of its store are turned by the benchmark; there is no HTTP. Pages are closed every six
 hours instead of all the time: that makes learning a little later, and the benchmark quicker.
 
-Printed for every policy and ``certificate_days`` (0: certificates never end), for the queries with most traffic (head),
-for the others (tail) and for all: expected clicks of the pages served relative to production's pages for the same
-calls, in the last lifetime before the drift and in each lifetime after it. Lifetimes are those of --lifetime, also for
-certificates that never end. Besides, over all queries:
+The runs of a seed are paired: the same visits to the same queries with the same items and the same rankings of
+production, and the same dice for clicks. Only pages differ. A run is a choice of settings, see RUNS.
+
+Printed for every run, for the queries with most traffic (head), for the others (tail) and for all: expected clicks of
+all pages, those in the holdout included, relative to production's pages for the same calls, in the last lifetime
+before the drift and in each lifetime after it. Lifetimes are those of --lifetime, also for certificates that never end.
+Besides, over all queries:
 
     violations   pages with more wrong pairs than production's page and the allowance floor(L - K/2), by the truth of
                  the moment: before the drift / in each lifetime after it
     above        head queries that are served more clicks than production's in the last lifetime
     frozen       queries with at least 100 pages in the last lifetime, none of which differs from the leader:
                  such pages compare nothing
+    stopped      stops of the guardrail; a stop of everything is one
 
---out keeps the numbers by day; drifting_shop_figure.py draws them.
+--out keeps the numbers by day; drifting_shop_figure.py draws them and writes the table.
 """
 
 import argparse
@@ -53,28 +57,25 @@ TENDED, CLOSED = 10 * MINUTE, 360 * MINUTE
 TRAINED_DAYS = 7
 FEW_PAGES = 100
 NEVER = 10**15
+RUNS: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "second-edition": {"trust": 0.5, "holdout_share": 0, "guardrail_drop": 0},
+    "endless": {"certificate_days": 0},
+}
+"""By name of a run: settings that differ from the service's defaults. Version 0.2.0 had neither trust nor holdout."""
 COLUMNS = ("pages", "production", "served", "best", "violations")
 
 
 class Shop:
     """The visitors of one run."""
 
-    def __init__(self, folder: Path, policy: str, days: float, options: argparse.Namespace) -> None:
-        self.options, self.dice = options, random.Random(options.seed)
+    def __init__(self, folder: Path, run: str, seed: int, options: argparse.Namespace) -> None:
+        self.options, self.dice = options, random.Random(seed)
         self.now = self.began = self.tended = self.closed = 1_800_000_000_000
         limits.MAX_PENDING = 10**9  # time passes as quickly as pages are made
-        settings = Settings(
-            store=str(folder),
-            policy=policy,
-            rule="anytime:1e-5",
-            certificate_days=days,
-            holdout_share=0,  # the shop knows what production would have got
-            guardrail_drop=0,
-            freshness_seconds=3600,
-            log_level="error",
-        )
+        settings = Settings(store=str(folder), freshness_seconds=3600, log_level="error", **RUNS[run])
         self.engine = Engine(settings, SqliteStore(folder, clock=lambda: self.now), self, name="alone")
-        seeds = random.Random(f"queries of {options.seed}")
+        seeds = random.Random(f"queries of {seed}")
         self.queries = [Query(f"q{n}", random.Random(seeds.random()), options.items) for n in range(options.queries)]
         self.weights = [1 / (rank + 1) for rank in range(options.queries)]
         self.days: dict[tuple[int, int], list[float]] = {}  # by query and day: see COLUMNS
@@ -166,8 +167,8 @@ class Shop:
         self.note(which, page)
         looks = zip(EXAMINATION, page.ranking, strict=True)
         clicked = [item for seen, item in looks if self.dice.random() < seen * query.appeal[item]]
-        if self.dice.random() > BLOCKED and clicked:
-            due = self.now + self.dice.randrange(LATEST_REPORT)
+        reported, due = self.dice.random() > BLOCKED, self.now + self.dice.randrange(LATEST_REPORT)
+        if reported and clicked:  # dice are thrown all the same, so that the next visitor has the same ones
             heapq.heappush(self.late, (due, number, FeedbackCall(token=page.token, clicks=clicked)))
 
     def note(self, which: int, page: RankAnswer) -> None:
@@ -213,6 +214,7 @@ class Shop:
             "above": sum(self.gain(range(query, query + 1), last, span) > 0 for query in groups["head"]),
             "frozen": sum(self.comparing[query] == 0 for query in busy),
             "busy": len(busy),
+            "stopped": self.engine.server.guard.stops,
             "versions": made.versions,
             "alarms": made.alarms,
             "not_accepted": self.lost,
@@ -220,26 +222,27 @@ class Shop:
         }
 
 
-def lines(policy: str, days: float, summary: dict[str, Any], head: int) -> str:
+def lines(name: str, seed: int, summary: dict[str, Any], head: int) -> str:
     """A run for people."""
-    rows = [f"{policy}, certificate_days {days:g}"]
-    for name, gains in [*summary["gains"].items(), ("best page", summary["best"])]:
+    rows = [f"{name}, seed {seed}"]
+    for group, gains in [*summary["gains"].items(), ("best page", summary["best"])]:
         before, *after = (f"{gain:+7.1%}" for gain in gains)
-        rows.append(f"  {name:10} before {before}   after {' '.join(after)}")
+        rows.append(f"  {group:10} before {before}   after {' '.join(after)}")
     before, *after = summary["violations"]
     rows.append(
         f"  violations {before} before, {' '.join(map(str, after))} after; above {summary['above']} of {head};"
-        f" frozen {summary['frozen']} of {summary['busy']}; versions {summary['versions']}; alarms {summary['alarms']};"
+        f" frozen {summary['frozen']} of {summary['busy']}; stopped {summary['stopped']};"
+        f" versions {summary['versions']}; alarms {summary['alarms']};"
         f" not accepted {summary['not_accepted']}; {summary['microseconds']} us of CPU time a page"
     )
     return "\n".join(rows)
 
 
-def play(policy: str, days: float, options: argparse.Namespace, progress: bool = False) -> Shop:
+def play(run: str, seed: int, options: argparse.Namespace, progress: bool = False) -> Shop:
     """One run. Its store is in memory where that is possible: waiting for a disk is not what is measured."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
-        shop = Shop(Path(folder), policy, days, options)
+        shop = Shop(Path(folder), run, seed, options)
         usual, closer.PUBLISH_MS = closer.PUBLISH_MS, NEVER  # no other server needs what changes no certificate
         try:
             asyncio.run(shop.run(progress))
@@ -251,8 +254,8 @@ def play(policy: str, days: float, options: argparse.Namespace, progress: bool =
 def parser() -> argparse.ArgumentParser:
     """The options of a run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--policies", default="safe-draw,kl-ucb-br")
-    parser.add_argument("--days", default="0,14", help="values of certificate_days")
+    parser.add_argument("--runs", default="defaults,second-edition,endless", help=f"of {', '.join(RUNS)}")
+    parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--pages", type=int, default=108_000)
     parser.add_argument("--queries", type=int, default=500)
     parser.add_argument("--head", type=int, default=10, help="so many queries with most traffic are shown apart")
@@ -260,7 +263,6 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--span", type=int, default=98, help="days that the visits take; the drift comes half-way")
     parser.add_argument("--lifetime", type=int, default=14, help="days of a column")
     parser.add_argument("--notice", type=int, default=0, help="days after which production notices the drift")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="a JSON file that gets the numbers by query and day")
     return parser
 
@@ -269,13 +271,13 @@ def main() -> None:
     """Run every combination."""
     options = parser().parse_args()
     runs = []
-    for policy in options.policies.split(","):
-        for days in map(float, options.days.split(",")):
-            shop = play(policy, days, options, progress=sys.stderr.isatty())
+    for seed in map(int, options.seeds.split(",")):
+        for run in options.runs.split(","):
+            shop = play(run, seed, options, progress=sys.stderr.isatty())
             summary = shop.summary()
-            print(lines(policy, days, summary, options.head), flush=True)
+            print(lines(run, seed, summary, options.head), flush=True)
             by_day = [[query, day, *row] for (query, day), row in shop.days.items()]
-            runs.append({"policy": policy, "days": days, "summary": summary, "by_day": by_day})
+            runs.append({"run": run, "seed": seed, "summary": summary, "by_day": by_day})
             if options.out:  # after every run: what is there is not lost when a later one is interrupted
                 options.out.parent.mkdir(parents=True, exist_ok=True)
                 facts = {key: str(value) for key, value in vars(options).items()}

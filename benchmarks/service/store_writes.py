@@ -32,13 +32,13 @@ def page(context: int, now: int) -> PageRow:
     """A page of the usual size."""
     number = next(NUMBERS)
     impression = first_id(now)[:-8] + number.to_bytes(8, "big")
-    return PageRow(impression, context, now + 3_600_000, os.urandom(RECORD_BYTES), "server", number)
+    return PageRow(impression, context, now + 3_600_000, os.urandom(RECORD_BYTES))
 
 
 def group(contexts: list[int], size: int, now: int) -> tuple[Group, Group]:
     """Issued pages, and the reports that come later."""
     pages = [page(contexts[place % CONTEXTS], now) for place in range(size)]
-    reports = [ClickReport(row._replace(clicks=5), "tenant", f"event {row.number}") for row in pages]
+    reports = [ClickReport(row._replace(clicks=5), "tenant", f"event {place}") for place, row in enumerate(pages)]
     return Group(pages=pages[::2]), Group(reports=reports)
 
 

@@ -21,6 +21,7 @@ not installed.
 With ``NUMBA_DISABLE_JIT=1`` every kernel is the plain Python function, steppable in a debugger, with equal results.
 """
 
+import ast
 import contextlib
 import functools
 import hashlib
@@ -50,7 +51,8 @@ NO_KERNELS = (
     "cli", "client", "errors.py", "experiments", "forecasting", "precompiling.py", "progress.py", "reporting",
     "reproduction", "service", "simulation/cluster", "store",
 )  # fmt: skip
-"""Folders and files that compute nothing: an edit there leaves the compiled code valid."""
+"""Folders and files that no kernel outside of them calls: an edit there leaves the compiled code valid. Their own few
+kernels call those of their own file and of the core: numba notices edits of the one, the digest those of the other."""
 
 CORE = (
     "_inner_code.py", "_kernel.py", "click_models", "live/replay.py", "memory.py", "policies", "randomness.py",
@@ -70,10 +72,10 @@ def prepare_thread() -> None:
 prepare_thread()
 
 
-def _digest(files: list[Path]) -> str:
+def _digest(files: list[Path], part: Callable[[bytes], bytes] = bytes) -> str:
     sha = hashlib.sha256()
     for file in files:
-        sha.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+        sha.update(file.name.encode() + b"\0" + part(file.read_bytes()) + b"\0")
     return sha.hexdigest()[:16]
 
 
@@ -289,12 +291,35 @@ def implementation(of: Callable[..., Any], kind: type) -> Callable[..., Any] | N
     return _CASES[of].get(kind, _DEFAULTS[of])
 
 
-def _files_of_users() -> list[Path]:
-    """The source of every loaded module that was not installed: a plug-in, and whatever it imports from beside it."""
+def _files_of_users(packages: set[str]) -> list[Path]:
+    """The source of every loaded module of these packages, and of all that were not installed.
+
+    So of a plug-in, and of whatever it imports from beside it.
+    """
     installed = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-    files = (getattr(module, "__file__", None) or "" for module in list(sys.modules.values()))
-    own = {Path(file) for file in files if file.endswith(".py") and not file.startswith(installed)}
+    files = {name: getattr(module, "__file__", None) or "" for name, module in list(sys.modules.items())}
+    theirs = (f for name, f in files.items() if not f.startswith(installed) or name.partition(".")[0] in packages)
+    own = {Path(file) for file in theirs if file.endswith(".py")}
     return sorted(file for file in own if PACKAGE not in file.parents and file.exists())
+
+
+def seen_by_kernels(source: bytes) -> bytes:
+    """What compiled code may depend on in a file of a user: not comments, and not how a policy is started.
+
+    A private function that is named nowhere but in a call of ``register`` is called by Python alone, so an edit of a
+    hyper-parameter in it leaves the compiled code valid; types that it changes are noticed by the compiler.
+    """
+    tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
+    names = [node.id for node in nodes if isinstance(node, ast.Name)]
+    calls = [node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("register")]
+    values = [value for call in calls for value in (*call.args, *(each.value for each in call.keywords))]
+    given = [value.id for value in values if isinstance(value, ast.Name)]
+    for node in tree.body:
+        plain = isinstance(node, ast.FunctionDef) and node.name.startswith("_") and not node.decorator_list
+        if isinstance(node, ast.FunctionDef) and plain and 0 < names.count(node.name) == given.count(node.name):
+            node.body = [ast.Pass()]
+    return ast.dump(tree).encode()
 
 
 @functools.cache
@@ -304,7 +329,8 @@ def _specialised(function: Callable[..., Any], kinds: tuple[type, ...]) -> Calla
         return function
     known = all(getattr(sys.modules.get(kind.__module__), "__file__", None) for kind in foreign)
     kept = known and all(kind.__module__ != "__main__" for kind in foreign)
-    digest = package_digest() + _digest(_files_of_users()) if kept else None
+    files = _files_of_users({kind.__module__.partition(".")[0] for kind in foreign})
+    digest = package_digest() + _digest(files, seen_by_kernels) if kept else None
     return _compiled(function.py_func, digest)  # type: ignore[attr-defined]
 
 

@@ -50,6 +50,10 @@ class SavedStateError(ValueError):
     """Why bytes cannot be loaded."""
 
 
+IMPOSSIBLE = (KeyError, TypeError, ValueError, IndexError, OverflowError, MemoryError)
+"""What Python raises where the content of saved bytes makes no sense."""
+
+
 def flatten(state: Any, path: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
     """The arrays of a NamedTuple, nested ones included, by dotted names."""
     for name, part in zip(state._fields, state, strict=True):
@@ -145,7 +149,7 @@ def from_bytes(data: bytes) -> tuple[dict[str, Any], Arrays]:
         return header["facts"], arrays
     except zlib.error as problem:
         raise SavedStateError(f"the saved ranker cannot be unpacked: {problem}") from problem
-    except (struct.error, ValueError, KeyError, TypeError, IndexError) as problem:
+    except (struct.error, *IMPOSSIBLE) as problem:
         raise SavedStateError(f"the saved ranker has an impossible content: {problem}") from problem
 
 

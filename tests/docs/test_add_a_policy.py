@@ -22,7 +22,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "researchers" / "add-a-policy.md"
 @pytest.fixture
 def one_swap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The name under which the example registers itself, imported from a file as a plug-in is."""
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    block, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "one_swap.py").write_text(block, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     known = dict(POLICIES)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("docs", "src", "tests", "benchmarks", "deploy", ".github", ".ci")
+FOLDERS = ("docs", "src", "clients", "tests", "benchmarks", "deploy", ".github", ".ci")
 FOUND = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*")] + list(ROOT.iterdir())
 SUBFOLDERS = [path.relative_to(ROOT).as_posix() for path in FOUND if path.is_dir()]
 FILES = [path.relative_to(ROOT).as_posix() for path in FOUND if path.is_file()]

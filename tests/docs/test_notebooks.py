@@ -10,29 +10,11 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "docs" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.py"))
 
-RUNNER = '''
-import ast, pathlib, sys
-def shown(value):
-    """What Jupyter would show of the last value of a cell."""
-    for form in ("_repr_png_", "_repr_html_"):
-        if hasattr(value, form):
-            return getattr(value, form)()
-    return repr(value)
-for number, cell in enumerate(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8").split("\\n# %%")):
-    body = ast.parse(cell.partition("\\n")[2], f"cell {number}")
-    last = body.body.pop() if body.body and isinstance(body.body[-1], ast.Expr) else None
-    exec(compile(body, f"cell {number}", "exec"), globals())
-    if last is not None:
-        value = eval(compile(ast.Expression(last.value), f"cell {number}", "eval"), globals())
-        if value is not None:
-            print(number, type(value).__name__, len(shown(value)))
-'''
-
 
 def run(notebook: Path) -> list[list[str]]:
     """Number, type and length of what each cell shows."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "NUMBA_DISABLE_JIT": "0"}
-    command = [sys.executable, "-W", "error", "-c", RUNNER, str(notebook)]
+    command = [sys.executable, "-W", "error", str(FOLDER.parent / "notebook_pages.py"), str(notebook)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     return [line.split() for line in done.stdout.splitlines()]

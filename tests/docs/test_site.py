@@ -100,6 +100,12 @@ def test_markdown_is_understood_everywhere(site: Path) -> None:
     assert {name: found for name, found in left.items() if found} == {}
 
 
+def test_formulas_are_drawn(site: Path) -> None:
+    pages = {path: path.read_text(encoding="utf-8") for path in (site / "policies").glob("*.html")}
+    assert {path.name for path, text in pages.items() if "```math" in text or "$<code>" in text} == set()
+    assert "<msqrt>" in pages[site / "policies" / "kl-ucb-br.html"]
+
+
 def test_every_public_name_is_on_the_api_page(site: Path) -> None:
     page = (site / "reference" / "api.html").read_text(encoding="utf-8")
     anchors = {anchor.rpartition(".")[2] for anchor in re.findall(r'id="(saferank\.[\w.]+)"', page)}

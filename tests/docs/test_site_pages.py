@@ -1,28 +1,37 @@
-"""Pages that are made while the site is built: the page of the HTTP API leaves nothing out."""
+"""What is made while the site is built: formulas are drawn, the page of the HTTP API leaves nothing out."""
 
 import importlib
-import importlib.util
 import inspect
 import pkgutil
-from pathlib import Path
+from types import ModuleType
 
 import pytest
 from msgspec import Struct
 
 from saferank.service import wire
+from tests.docs.test_docs import script
 from tests.service.http.service_in_process import Service
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def http_page() -> str:
-    spec = importlib.util.spec_from_file_location("docs_site_pages", ROOT / "docs" / "site_pages.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    page: str = module.http_page()
+def site_pages() -> ModuleType:
+    return script("site_pages")
+
+
+@pytest.fixture(scope="module")
+def http_page(site_pages: ModuleType) -> str:
+    page: str = site_pages.http_page()
     return page
+
+
+def test_formulas_become_mathml_and_nothing_else_changes(site_pages: ModuleType) -> None:
+    page = "| $`s_{i}|x`$ | `code` |\n\n```math\na * b\n```\n\n```python\nprice = '$'\n```\n"
+    made = site_pages.with_formulas(page)
+    inline, block = made.split("\n\n")[:2]
+    assert inline.startswith('| <span class="formula"><math ') and inline.endswith("</math></span> | `code` |")
+    assert block.startswith('<div class="formula"><math ') and 'display="block"' in block
+    assert "*" not in block and "_" not in inline and inline.count("|") == 3
+    assert made.endswith("```python\nprice = '$'\n```\n")
 
 
 def test_every_body_is_on_the_page(http_page: str) -> None:

@@ -4,11 +4,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import polars
 import pytest
 
 from saferank import Results, embedded_instances, report, simulate
 from saferank.errors import ArgumentError, OutputError
-from saferank.experiments.results import joined
 from saferank.simulation.results import ResultsError
 
 
@@ -59,7 +59,7 @@ def test_saving_and_loading_changes_nothing(results: Results, tmp_path: Path) ->
 def test_a_folder_with_results_is_not_overwritten_unless_that_is_asked(results: Results, tmp_path: Path) -> None:
     results.save(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    other = Results(results.curves[:1], None, {})
+    other = Results.of(results.curves[:1])
     with pytest.raises(
         ArgumentError, match=r"folder: .* holds results\.json and runs\.parquet; save them with overwrite"
     ):
@@ -96,7 +96,8 @@ def test_runs_of_other_results_are_refused(results: Results, tmp_path: Path, dam
     if damage == "cut":
         (tmp_path / "runs.parquet").write_bytes(b"PAR1")
     else:
-        other = Results(results.curves[:1], (results.runs or [])[:1], {})
+        alone = {"instance": results.instances[0], "model": "pbm", "policy": "original"}
+        other = Results(results.means.filter(**alone), results.to_polars().filter(**alone))
         other.save(tmp_path / "other")
         (tmp_path / "other" / "runs.parquet").rename(tmp_path / "runs.parquet")
     with pytest.raises(ResultsError, match=r"runs\.parquet: does not hold the runs of the results beside it"):
@@ -145,6 +146,36 @@ def test_a_folder_that_cannot_be_written_is_an_output_error(results: Results, tm
         results.save(tmp_path / "file" / "below")
 
 
-def test_results_can_be_joined(results: Results) -> None:
-    both = joined([results, results])
-    assert len(both.curves) == len(both.runs or ()) == 2 * len(results.curves)
+def test_results_can_be_joined_once(results: Results) -> None:
+    parts = [Results(results.means.filter(model=m), results.to_polars().filter(model=m)) for m in results.models]
+    both = Results.concat(parts)
+    order = ["model", "instance", "policy", "repetition", "round"]
+    assert both.to_polars().sort(order).equals(results.to_polars().sort(order))
+    assert both.labels == results.labels and repr(both.compare_all()) == repr(results.compare_all())
+    assert Results.concat([parts[0], Results(parts[1].means)]).runs is None
+    with pytest.raises(ArgumentError, match=r"parts: .* on instance '.*' \(pbm\) is there twice; keep one"):
+        Results.concat([results, parts[0]])
+    with pytest.raises(ArgumentError, match="parts: found none"):
+        Results.concat([])
+
+
+def test_whatever_reads_arrow_takes_results(results: Results) -> None:
+    assert polars.DataFrame(results).equals(results.to_polars())
+    assert polars.DataFrame(Results(results.means)).equals(results.to_polars(mean=True))
+
+
+def test_figures_and_tables_of_a_part(results: Results) -> None:
+    plot = results.plot(
+        ["bubble-rank"], ["cm"], axes="linear", columns=1, first_round=10, names={"bubble-rank": "Ours"}
+    )
+    assert [panel.get_title() for panel in plot.figure.axes] == ["CM", ""]
+    assert "Ours" in [text.get_text() for text in plot.figure.axes[0].texts]
+    latex = results.to_latex(["original"], ["pbm"], names={"original": "Production"})
+    assert "Production & " in latex and "Bubble" not in latex and "CM" not in latex
+    assert latex.startswith(
+        "% after 2,000 rounds, mean over 2 queries, 3 runs each, seed 3; ± one standard error within queries. Bold:"
+    )
+    with pytest.raises(ArgumentError, match="models: unknown click model 'pmb'; known ones: pbm, cm; did you mean"):
+        results.plot(models=["pmb"])
+    with pytest.raises(ArgumentError, match="axes: found 'round', expected log or linear"):
+        results.plot(axes="round")

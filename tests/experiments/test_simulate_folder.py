@@ -99,7 +99,7 @@ def test_a_killed_process_loses_nothing_that_was_finished(
         ({"seed": 1}, "was begun with seed = 0, not 1; ask for the same, or start again with overwrite=True"),
         ({"rule": "paper:0.1"}, 'was begun with rule = "paper:1/T", not "paper:0.1"'),
         ({"policies": ["original"]}, r'was begun with policies = \["bubble-rank", "original"\], not \["original"\]'),
-        ({"drift": "step:9:reversed"}, "was begun with drift = nothing, not "),
+        ({"world": {"drift": "step:9:reversed"}}, "was begun with drift = nothing, not "),
         (
             {"instances": INSTANCES[:1]},
             "was begun with other instances: compare the instance file, models and queries; ask for",

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from saferank.experiments.frames import write_runs
 from saferank.reporting.claims import ALL, NONE_OF_BEST, OPTIMAL
+from saferank.reporting.frames import runs_frame, write_runs
 from saferank.simulation.results import Result
 from saferank.simulation.runs import MEASURES, Runs
 
@@ -107,7 +107,7 @@ def reproduction(folder: Path, models: tuple[str, ...] = ("pbm", "cm")) -> Path:
         "peak_memory_mb": 321.0,
     }
     results = list(true_results(models).values())
-    write_runs(folder / "runs.parquet", results, [runs(result) for result in results])
+    write_runs(folder / "runs.parquet", runs_frame(results, [runs(result) for result in results]))
     return write(folder / "results.json", results, {"reproduction": facts})
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from saferank.reporting.data import data_of
+from saferank.reporting.frames import means_of
 from saferank.reporting.reading import Run
 
 DIGEST = "0123456789abcdef" * 4
@@ -38,12 +39,12 @@ LOG = {"name": "log.gz", "synthetic": True, "pages": 1234, "queries": 20, "sha25
     ],
 )
 def test_every_kind_of_data_is_named(provenance: dict[str, Any], name: str, detail: str) -> None:
-    data = data_of(Run(Path("results.json"), [], provenance))
+    data = data_of(Run(Path("results.json"), means_of([]), provenance))
     assert data.name == name
     assert detail in data.detail
 
 
 def test_a_synthetic_log_is_not_taken_for_the_paper_s() -> None:
     assert "The log that the paper used is not part of this run" in data_of(
-        Run(Path("results.json"), [], {"reproduction": {"log": LOG}})
+        Run(Path("results.json"), means_of([]), {"reproduction": {"log": LOG}})
     ).detail.replace("\n", " ")

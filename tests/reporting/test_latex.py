@@ -1,5 +1,6 @@
 """Tables: booktabs, one cell for every column, and names that cannot break out of their cell."""
 
+from saferank.reporting.frames import means_of
 from saferank.reporting.pooling import endings_table, pooled
 from saferank.table import MarkedCell, TextTable, escaped
 from tests.reporting.planted import curve
@@ -17,7 +18,7 @@ def test_names_stay_text() -> None:
 
 
 def test_groups_stand_above_their_columns_and_the_least_regret_is_bold() -> None:
-    curves = pooled([curve("3:a", regret=2.0), curve("b", regret=1.0)])
+    curves = pooled(means_of([curve("3:a", regret=2.0), curve("b", regret=1.0)]))
     table = endings_table(curves, ["3:a", "b"], ["pbm"], str, "x")
     assert r" & \multicolumn{2}{c}{PBM} \\" in table.latex() and r"3:a & 2.00 $\pm$ 0.10 & 0 \\" in table.latex()
     assert r"b & \textbf{1.00 $\pm$ 0.10} & 0 \\" in table.latex()

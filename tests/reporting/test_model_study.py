@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from saferank.policies import POLICIES
 from saferank.reporting.figures.panels import FigureOptions
 from saferank.reporting.figures.study import model_study_figure
+from saferank.reporting.frames import means_of
 from saferank.reporting.reading import Run, read_run
 from saferank.reporting.report import report
-from saferank.reporting.study import ModelStudy, findings, model_study_of
+from saferank.reporting.study import ModelStudy, findings, model_study_of, role_of
 from saferank.simulation.results import Result
 from saferank.table import MarkedCell
 from tests.reporting.planted import curve, true_results, write
@@ -49,13 +51,22 @@ def test_the_table_has_both_errors_and_marks_the_own_model(tmp_path: Path) -> No
 
 
 def test_the_file_that_is_named_comes_before_the_one_beside(tmp_path: Path) -> None:
-    main = Run(tmp_path / "results.json", list(true_results().values()), {})
+    main = Run(tmp_path / "results.json", means_of(list(true_results().values())), {})
     assert "--model-study" in str(model_study_of(main, None))
     beside = write(tmp_path / "model-study.json", study_results())
     other = write(tmp_path / "other.json", study_results())
     found, named = model_study_of(main, None), model_study_of(main, other)
     assert isinstance(found, ModelStudy) and found.path == beside
     assert isinstance(named, ModelStudy) and named.path == other
+
+
+def test_roles_are_what_policies_are_registered_as() -> None:
+    """Also those of variants, and of plug-ins that are not loaded."""
+    roles = {name: role_of(name, "cm") for name in POLICIES}
+    assert {name for name, role in roles.items() if role == "safe"} == {"kl-ucb-br", "bubble-rank", "safe-draw"}
+    assert roles["cascade-kl-ucb"] == "matching" and roles["pbm-ts"] == roles["pbm-ucb"] == "foreign"
+    assert roles["top-rank"] == role_of("somebody-elses", "cm") == "agnostic"
+    assert role_of("bubble-rank:shown-only", "cm") == "safe"
 
 
 @pytest.mark.parametrize("columns", [None, 1, 2])

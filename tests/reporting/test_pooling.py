@@ -2,10 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from scipy.stats import t
 
-from saferank.reporting.pooling import pooled
+from saferank.reporting.frames import means_of
+from saferank.reporting.pooling import bands_of, endings_table, pooled
 from saferank.simulation.results import Result
+from saferank.table import look_of
 
 ONE = Result(
     instance="q1",
@@ -33,10 +37,12 @@ OTHER = replace(
 
 
 def test_means_are_averaged_and_errors_added_in_squares() -> None:
-    (curve,) = pooled([ONE, OTHER])
+    (curve,) = pooled(means_of([ONE, OTHER]))
     assert (curve.model, curve.policy, curve.instances) == ("pbm", "kl-ucb-br", 2)
     assert curve.regret.tolist() == [2.0, 15.0]
     assert curve.regret_stderr == pytest.approx([0.25, 2.5])
+    assert curve.regret_across == pytest.approx([1.0, 5.0])  # half the distance of two queries
+    assert curve.regret_freedom == pytest.approx(8 * 25**2 / (9**2 + 16**2))
     assert curve.violations.tolist() == [0.0, 2.0]
     assert curve.violations_stderr == pytest.approx([0.0, 0.5])
     assert curve.wrong_certificates is not None
@@ -45,7 +51,7 @@ def test_means_are_averaged_and_errors_added_in_squares() -> None:
 
 def test_models_stay_together_in_the_order_of_their_first_result() -> None:
     mixed = [replace(ONE, model=model, policy=policy) for policy in ("b", "a") for model in ("pbm", "cm")]
-    assert [(curve.model, curve.policy) for curve in pooled(mixed)] == [
+    assert [(curve.model, curve.policy) for curve in pooled(means_of(mixed))] == [
         ("pbm", "b"),
         ("pbm", "a"),
         ("cm", "b"),
@@ -55,8 +61,9 @@ def test_models_stay_together_in_the_order_of_their_first_result() -> None:
 
 def test_what_an_instance_does_not_have_the_average_has_not() -> None:
     single = replace(ONE, regret_stderr=[None, None], violations_stderr=[None, None], wrong_certificates_mean=None)
-    (curve,) = pooled([single, single])
+    (curve,) = pooled(means_of([single, replace(single, instance="q2")]))
     assert curve.regret_stderr is None
+    assert curve.regret_across is not None and curve.regret_across.tolist() == [0.0, 0.0]
     assert curve.violations_stderr is None
     assert curve.wrong_certificates is None
 
@@ -64,4 +71,20 @@ def test_what_an_instance_does_not_have_the_average_has_not() -> None:
 @pytest.mark.parametrize("stranger", [replace(OTHER, rounds=[1, 11]), replace(OTHER, rule="anytime:1e-3")])
 def test_results_of_different_runs_are_not_averaged(stranger: Result) -> None:
     with pytest.raises(ValueError, match="kl-ucb-br under pbm differ"):
-        pooled([ONE, stranger])
+        pooled(means_of([ONE, stranger]))
+
+
+def test_bands_are_of_95_percent_within_and_across_queries() -> None:
+    (curve,) = pooled(means_of([ONE, OTHER]))
+    inner, outer = bands_of(curve, "regret")
+    assert inner == pytest.approx(np.array([0.25, 2.5]) * t.ppf(0.975, curve.regret_freedom))
+    assert outer == pytest.approx(np.array([1.0, 5.0]) * t.ppf(0.975, 1))
+    (alone,) = pooled(means_of([ONE]))
+    assert len(bands_of(alone, "regret")) == 1  # a single query says nothing of others
+
+
+@pytest.mark.parametrize(("other", "bold"), [(10.5, True), (30.0, False)])
+def test_what_is_not_clearly_above_the_least_regret_is_bold_too(other: float, bold: bool) -> None:
+    curves = pooled(means_of([ONE, replace(ONE, policy="b", regret_mean=[1.0, other])]))
+    table = endings_table(curves, ["kl-ucb-br", "b"], ["pbm"], str, "x")
+    assert [look_of(row[1]) == "best" for row in table.rows] == [True, bold]

@@ -68,10 +68,10 @@ def test_with_one_rule_names_stay_short(tmp_path: Path) -> None:
 
 def test_tables_plots_and_comparisons_of_results_name_the_rules() -> None:
     curves = with_safe_draw()
-    results = Results(curves, [runs(each) for each in curves])
+    results = Results.of(curves, [runs(each) for each in curves])
     assert "safe-draw rule=anytime:1e-4" in results.labels and "top-rank" in results.labels
     assert "kl-ucb-br rule=paper:1/T" in repr(results)
     assert "KL-UCB-BR rule=paper:1/T" in results.to_latex()
     assert results.compare("safe-draw", "kl-ucb-br").pairs["a"][0] == "safe-draw rule=anytime:1e-4"
     alike = [replace(each, rule=each.rule and "paper:1/T") for each in curves]
-    assert Results(alike).labels == ["original", "kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "safe-draw"]
+    assert Results.of(alike).labels == ["original", "kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "safe-draw"]

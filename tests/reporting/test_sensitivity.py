@@ -6,8 +6,9 @@ import pytest
 
 from saferank.reporting.claims import places_of
 from saferank.reporting.data import seconds_table, what_was_run
+from saferank.reporting.frames import means_of
 from saferank.reporting.reading import Run, read_checked
-from saferank.reporting.sensitivity import sensitivity_rows, sensitivity_tables
+from saferank.reporting.sensitivity import sensitivity_rows, sensitivity_tables, varied
 from saferank.reporting.study import study_pairs
 from tests.reporting.planted import curve, reproduction
 
@@ -17,8 +18,12 @@ def folder(tmp_path: Path) -> Path:
     return reproduction(tmp_path).parent
 
 
+NONE = varied(means_of([]))
+
+
 def test_every_variant_stands_beside_its_default(folder: Path) -> None:
-    rows = sensitivity_rows(read_checked(folder / "sensitivity.json"), "paper:1/T", [])
+    run = read_checked(folder / "sensitivity.json")
+    rows = sensitivity_rows(varied(run.means), "paper:1/T", NONE, run.models)
     found = {
         (row.policy, row.words): [effect.ratio and effect.ratio.mean for effect in row.effects if effect]
         for row in rows
@@ -39,7 +44,7 @@ def test_every_variant_stands_beside_its_default(folder: Path) -> None:
 def test_the_special_queries_have_tables_of_their_own(folder: Path) -> None:
     main = read_checked(folder / "results.json")
     places = places_of(main, {})
-    tables = sensitivity_tables(read_checked(folder / "sensitivity.json"), "paper:1/T", main.results, places)
+    tables = sensitivity_tables(read_checked(folder / "sensitivity.json"), "paper:1/T", main.means, places)
     assert [title for title, _ in tables] == [
         "2 queries together",
         "the query whose original ranking holds none of the best alone",
@@ -53,22 +58,22 @@ def test_the_special_queries_have_tables_of_their_own(folder: Path) -> None:
 
 def test_the_error_of_a_ratio() -> None:
     results = [curve("kl-ucb-br", regret=100, stderr=3, rule="a"), curve("kl-ucb-br", regret=100, stderr=4, rule="b")]
-    (_, other) = sensitivity_rows(Run(Path("s.json"), results, {}), "a", [])
+    (_, other) = sensitivity_rows(varied(means_of(results)), "a", NONE, ["pbm"])
     assert other.effects[0] is not None and other.effects[0].ratio is not None
     assert other.effects[0].ratio[:2] == pytest.approx((1.0, 0.05))
 
 
 def test_a_default_that_was_run_elsewhere_is_found_there() -> None:
     main = [curve("kl-ucb-br", regret=100, rule="a"), curve("kl-ucb-br", instance="unasked", regret=900, rule="a")]
-    variants = Run(Path("s.json"), [curve("kl-ucb-br", regret=50, rule="b")], {})
-    default, other = sensitivity_rows(variants, "a", main)
+    variants = varied(means_of([curve("kl-ucb-br", regret=50, rule="b")]))
+    default, other = sensitivity_rows(variants, "a", varied(means_of(main)), ["pbm"])
     assert default.effects[0] is not None and default.effects[0].end.regret.mean == 100
     assert other.effects[0] is not None and other.effects[0].ratio is not None
     assert other.effects[0].ratio.mean == 0.5
 
 
 def test_without_a_default_there_is_no_ratio() -> None:
-    rows = sensitivity_rows(Run(Path("s.json"), [curve("kl-ucb-br", regret=50, rule="b")], {}), "a", [])
+    rows = sensitivity_rows(varied(means_of([curve("kl-ucb-br", regret=50, rule="b")])), "a", NONE, ["pbm"])
     assert [[effect.ratio for effect in row.effects if effect] for row in rows] == [[None]]
 
 
@@ -106,12 +111,12 @@ def test_an_instance_that_two_sets_name_counts_once(folder: Path) -> None:
 )
 def test_what_is_proved_of_either_rule(paper: str, anytime: str, same: bool) -> None:
     results = [curve("kl-ucb-br", rule=paper), curve("kl-ucb-br", rule=anytime)]
-    assert study_pairs(Run(Path("s.json"), results, {}), {})["all instances"][0].same_level == same
+    assert study_pairs(Run(Path("s.json"), means_of(results), {}), {})["all instances"][0].same_level == same
 
 
 def test_rules_on_different_queries_make_no_pair() -> None:
     results = [curve("kl-ucb-br", instance="a", rule="paper:0.1"), curve("kl-ucb-br", instance="b", rule="anytime:0.1")]
-    assert study_pairs(Run(Path("s.json"), results, {}), {}) == {}
+    assert study_pairs(Run(Path("s.json"), means_of(results), {}), {}) == {}
 
 
 def test_what_was_run_says_everything(folder: Path) -> None:
@@ -125,6 +130,6 @@ def test_what_was_run_says_everything(folder: Path) -> None:
 
 @pytest.mark.parametrize("facts", [None, 3, {"seconds_by_policy": 7}, {"seconds_by_policy": {"a": "x"}}])
 def test_odd_provenance_does_no_harm(facts: object) -> None:
-    run = Run(Path("r.json"), [curve("original")], {"machine": "none", "reproduction": facts})
+    run = Run(Path("r.json"), means_of([curve("original")]), {"machine": "none", "reproduction": facts})
     assert seconds_table(run) is None
     assert ("rounds", "10,000") in what_was_run(run)

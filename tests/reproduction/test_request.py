@@ -49,3 +49,12 @@ def test_arguments_are_spelt_once() -> None:
         assert options[name].default == getattr(Protocol(), name)
     with pytest.raises(TypeError, match=r"takes no 'roundz'.*did you mean 'rounds'"):
         reproduce("nowhere", roundz=7)
+
+
+def test_another_world_is_played_in_every_part_and_kept_in_the_facts() -> None:
+    protocol = Protocol.of({"world": ["delay=3", "reward=dcg"]})
+    assert protocol.plan().world == protocol.plan(2, rule="paper:0.1").world == protocol.facts()["world"]
+    assert protocol.facts()["world"] == "delay:3,reward:dcg"
+    assert Protocol.of({}).facts()["world"] is None
+    with pytest.raises(ArgumentError, match=r"world: unknown part 'delya'; .*did you mean 'delay'"):
+        Protocol.of({"world": {"delya": 3}})

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from saferank.cli import main
 from saferank.service.knowledge.arms import EXPLORE, HOLDOUT, OFF
+from saferank.service.knowledge.page_check import Checked
 from saferank.service.settings import settings_of
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import StoreError
@@ -61,7 +62,7 @@ def test_a_holdout_page_that_comes_back_is_the_counted_page_of_its_session(tmp_p
         lost.settings = structs.replace(lost.settings, holdout_share=0.0)
         h = await lost.crashed_copy(tmp_path / "copy")
         await lost.stop()
-        assert [row async for row in h.store.all_pages()] == []
+        assert [row async for some in h.store.all_pages() for row in some] == []
         h.now += 1
         later = await h.rank(session_id=session)
         await h.accept(page, BASE[0])
@@ -95,7 +96,7 @@ def test_an_illegal_page_is_told_in_the_logs(
 ) -> None:
     async def test() -> None:
         async with house(tmp_path) as h:
-            monkeypatch.setattr("saferank.service.knowledge.view.fault_of", lambda *_: "it is upside down")
+            monkeypatch.setattr("saferank.service.knowledge.view.checked", lambda *_: Checked("it is upside down"))
             assert (await h.rank()).ranking == BASE[:3]
             (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
             fields = record.__dict__["saferank_fields"]

@@ -5,8 +5,15 @@ from pathlib import Path
 import pytest
 
 from saferank.service.keys import hashed
-from saferank.service.settings import Settings, SettingsError, check_tenant, is_loopback
-from saferank.service.settings_sources import effective_settings, from_texts, shown
+from saferank.service.settings import (
+    Settings,
+    SettingsError,
+    check_tenant,
+    effective_settings,
+    from_texts,
+    is_loopback,
+    shown,
+)
 
 KEY = hashed("secret")
 

@@ -8,8 +8,7 @@ import pytest
 
 from saferank.service.engine import Engine
 from saferank.service.identifiers import from_text
-from saferank.service.token_keys import rotate, tokens_of
-from saferank.service.tokens import Tokens
+from saferank.service.tokens import Tokens, rotate, tokens_of
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import StoreError
 from saferank.store.page_record import NO_LAW, PageRecord

@@ -144,11 +144,11 @@ def test_the_library_s_simulate_takes_a_drift_and_a_lifetime() -> None:
     instances = embedded_instances(2, models=("pbm",))
     options = {"policies": ["original"], "rounds": 200, "repetitions": 1, "jobs": 1, "progress": False}
     plain, by_text, by_object = (
-        saferank.simulate(instances, **options, drift=drift).curves[0].regret_mean[-1]  # type: ignore[arg-type]
-        for drift in (None, "step:101:reversed", step(101, "reversed"))
+        saferank.simulate(instances, **options, world=world).curves[0].regret_mean[-1]  # type: ignore[arg-type]
+        for world in (None, ["drift=step:101:reversed"], {"drift": step(101, "reversed")})
     )
     assert plain != by_text == by_object
-    with pytest.raises(ArgumentError, match="drift: 'sideways' is no drift"):
-        saferank.simulate(instances, **options, drift="sideways")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="world: drift: 'sideways' is no drift"):
+        saferank.simulate(instances, **options, world="drift=sideways")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="lifetime"):
         saferank.simulate(instances, **options, lifetime=0)  # type: ignore[arg-type]

@@ -11,11 +11,11 @@ import pytest
 import saferank
 from saferank.click_models import CM, PBM
 from saferank.errors import ArgumentError
-from saferank.experiments.simulate import feedback_of
 from saferank.instances import Instance
 from saferank.simulation.experiment import Plan, cells_of, run
 from saferank.simulation.feedback import LateFeedback, layout_of
 from saferank.simulation.rewards import best_of, reward, reward_of
+from saferank.simulation.worlds import world_of
 from tests.cli.command_line import environment
 from tests.reference.decision import paper_decides
 from tests.reference.randomness import Xoshiro
@@ -76,7 +76,7 @@ def test_switched_off_it_is_the_usual_world_to_the_last_digit() -> None:
 def test_no_delay_is_no_delay_however_it_is_written() -> None:
     for text in ("0", "0.0", 0):
         assert LateFeedback(delay=text) == LateFeedback()
-        assert feedback_of(text, 0.0, 0.0) is None
+        assert world_of({"delay": text})["feedback"] is None
     assert LateFeedback(delay="1e1") == LateFeedback(delay=10)
     assert str(LateFeedback(delay="10")) == "delay:10"
 
@@ -149,7 +149,7 @@ def test_a_policy_may_be_told_another_examination_than_the_truth() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"delay": -1}, "delay: found -1, expected a whole number of pages"),
+        ({"delay": -1}, "world: delay: found -1, expected a whole number of pages"),
         ({"delay": "soon"}, "delay: found 'soon', expected a whole number of pages up to 100000 or geometric:MEAN"),
         ({"delay": "geometric:0"}, "delay: found geometric:0, expected a mean above 0"),
         ({"lost_pages": 1.5}, "lost_pages: found 1.5, expected a probability from 0 to 1"),
@@ -164,13 +164,15 @@ def test_what_cannot_be_used_is_an_argument_error(changes: dict[str, Any], messa
     instance = Instance("late", USERS["pbm"], "pbm", tuple("abcde"))
     options: dict[str, Any] = {"rounds": 10, "repetitions": 1, "positions": 3, "jobs": 1, "progress": False}
     with pytest.raises(ArgumentError, match=message):
-        saferank.simulate([instance], ["pbm-ucb"], **options, **changes)
+        saferank.simulate([instance], ["pbm-ucb"], **options, world=changes)
 
 
 def test_results_name_their_world() -> None:
     instance = Instance("late", USERS["pbm"], "pbm", tuple("abcde"))
     options: dict[str, Any] = {"rounds": 10, "repetitions": 1, "positions": 3, "jobs": 1, "progress": False}
-    made = saferank.simulate([instance], ["bubble-rank"], **options, delay=7, lost_pages=0.25, reward="dcg")
+    made = saferank.simulate(
+        [instance], ["bubble-rank"], **options, world={"delay": 7, "lost_pages": 0.25, "reward": "dcg"}
+    )
     assert made.curves[0].world == "delay:7,lost-pages:0.25,reward:dcg"
     assert saferank.simulate([instance], ["bubble-rank"], **options).curves[0].world is None
 

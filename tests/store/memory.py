@@ -24,13 +24,13 @@ from saferank.store.contract import (
     Group,
     Heartbeat,
     Lease,
-    Mark,
     OperationKind,
     OperationRow,
     Outcome,
     PageRow,
     Publication,
     ServerRow,
+    Snapshot,
     StaleLeaseError,
     Store,
     VersionRow,
@@ -317,21 +317,23 @@ class MemoryStore:
         if known.publication is not None and known.publication not in known.snapshots:
             known.snapshots.append(known.publication)
 
-    async def prune(self, lease: Lease, context: int, mark: Mark, before: int, seen: int, most: int) -> int:
+    async def prune(self, lease: Lease, context: int, snapshot: Snapshot, before: int, seen: int, most: int) -> int:
         self._fence(lease, context)
         if any(row.context == context and row.number > seen for row in self.done):
             return 0
-        self._stand_for(context, mark)
+        self._stand_for(context, snapshot)
         old = sorted(p.impression for p in self.pages.values() if p.context == context)
         gone = [impression for impression in old if issued_at(impression) < before][:most]
         for impression in gone:
             del self.pages[impression]
         return len(gone)
 
-    async def delete_pages(self, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes]) -> Deleted:
+    async def delete_pages(
+        self, lease: Lease, context: int, snapshot: Snapshot, impressions: Sequence[bytes]
+    ) -> Deleted:
         self._fence(lease, context)
-        self._stand_for(context, mark)
-        gone = [impression for impression in impressions if self._may_go(impression, context, mark)]
+        self._stand_for(context, snapshot)
+        gone = [impression for impression in impressions if self._may_go(impression, context, snapshot)]
         for impression in gone:
             del self.pages[impression]
         events = [event for event in self.events if event[0] in gone]
@@ -339,15 +341,15 @@ class MemoryStore:
             del self.events[event], self.event_times[event]
         return Deleted(len(gone), len(events))
 
-    def _may_go(self, impression: bytes, context: int, mark: Mark) -> bool:
+    def _may_go(self, impression: bytes, context: int, snapshot: Snapshot) -> bool:
         found = self.pages.get(impression)
-        return found is not None and found.context == context and issued_at(impression) <= mark.through
+        return found is not None and found.context == context and issued_at(impression) <= snapshot.through
 
-    def _stand_for(self, context: int, mark: Mark) -> None:
+    def _stand_for(self, context: int, snapshot: Snapshot) -> None:
         """From now on the log of a context begins with a snapshot."""
         known = self.of_id[context]
-        known.pruned_through = max(known.pruned_through, mark.through)
-        known.snapshots = [row for row in known.snapshots if row.number >= mark.number]
+        known.pruned_through = max(known.pruned_through, snapshot.through)
+        known.snapshots = [row for row in known.snapshots if row.number >= snapshot.number]
 
     async def pruned_through(self, context: int) -> int:
         return self.of_id[context].pruned_through
@@ -399,14 +401,12 @@ class MemoryStore:
     async def snapshots(self, context: int) -> Sequence[Publication]:
         return list(self.of_id[context].snapshots)
 
-    async def marks(self, context: int) -> Sequence[Mark]:
-        return [Mark(row.number, row.through, row.operation) for row in self.of_id[context].snapshots]
+    async def snapshot_heads(self, context: int) -> Sequence[Snapshot]:
+        return [Snapshot(row.number, row.through, row.operation) for row in self.of_id[context].snapshots]
 
-    async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[PageRow]:
-        for impression in sorted(self.pages):
-            page = self.pages[impression]
-            if impression > after and context in (None, page.context):
-                yield page
+    async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[Sequence[PageRow]]:
+        pages = [self.pages[impression] for impression in sorted(self.pages) if impression > after]
+        yield [page for page in pages if context in (None, page.context)]
 
     async def alarms(self, context: int) -> Sequence[AlarmRow]:
         return list(self.of_id[context].alarms)

@@ -87,10 +87,10 @@ async def opened(store: Store, name: str = "c", tenant: str = "t") -> int:
     return row.id
 
 
-def page(context: int, at: int, clicks: int = 0, window: int = WINDOW, server: str = "s") -> PageRow:
+def page(context: int, at: int, clicks: int = 0, window: int = WINDOW) -> PageRow:
     number = next(_numbers)
     impression = at.to_bytes(TIME_BYTES, "big") + number.to_bytes(RANDOM_BYTES, "big")
-    return PageRow(impression, context, at + window, b"record %d" % number, server, number, clicks)
+    return PageRow(impression, context, at + window, b"record %d" % number, clicks)
 
 
 def report(row: PageRow, clicks: int, event_id: str | None = None, tenant: str = "t") -> ClickReport:

@@ -164,7 +164,10 @@ def test_a_page_that_was_changed_is_refused_by_name(file: Path, tmp_path: Path) 
 
 async def with_rows(store: SqliteStore, count: int) -> None:
     await store.open()
-    assert len([page async for page in store.all_pages()]) == count and len(await store.contexts()) == count
+    assert (
+        len([page async for some in store.all_pages() for page in some]) == count
+        and len(await store.contexts()) == count
+    )
     await store.close()
 
 

@@ -1,14 +1,15 @@
 """Columns say of many records what ``unpacked`` says of each, and refuse the same ones."""
 
 import itertools
+import math
 import random
 import zlib
 
 import numpy as np
 import pytest
 
-from saferank.store.page_record import DamagedRecordError, PageRecord, glance, unpacked
-from saferank.store.record_columns import CONTEXT, FORM, POLICY, TENANT, RecordColumns
+from saferank.store.page_record import DamagedRecordError, PageRecord, read_record
+from saferank.store.record_columns import CONTEXT, FORM, POLICY, TENANT, RecordColumns, unpacked
 from tests.store.laws import drawn_law
 from tests.store.test_page_record import DRAWN, PAIRS, PRODUCTION, RENEWING, SHADOW
 
@@ -37,12 +38,14 @@ def test_columns_are_the_facts_of_the_records() -> None:
         bool(record.base) and record.row[: record.k] != record.base for record in map(unpacked, packed)
     ]
     for has, words, wanted in (
-        (columns.has_visitor, columns.visitor, [glance(data).visitor for data in packed]),
-        (columns.has_source, columns.source, [glance(data).source for data in packed]),
+        (columns.has_visitor, columns.visitor, [record.visitor for record in RECORDS]),
+        (columns.has_source, columns.source, [record.source for record in RECORDS]),
     ):
         found = [word.tobytes() if here else b"" for here, word in zip(has, words, strict=True)]
         assert found == wanted
-    assert columns.text(CONTEXT) == [record.context for record in RECORDS]
+    assert columns.has_text(CONTEXT, RECORDS[0].context).tolist() == [
+        one.context == RECORDS[0].context for one in RECORDS
+    ]
     assert columns.has_text(POLICY, "safe-draw").tolist() == [record.policy == "safe-draw" for record in RECORDS]
     assert not columns.has_text(TENANT, "nobody").any()
     assert columns.last_of_ids.tolist() == [int.from_bytes(record.impression[-4:], "big") for record in RECORDS]
@@ -69,21 +72,41 @@ def test_laws_of_records_stand_by_place() -> None:
 
 def test_a_selection_says_the_same() -> None:
     columns = RecordColumns([record.packed() for record in RECORDS])
-    for _ in range(2):  # before and after the texts are read
-        some = columns.select(np.array([5, 1]))
-        assert some.text(FORM) == [BASED.form, PAIRS.form]
-        assert some.rows(NAMES, 4).tolist() == [named(BASED.row, 4), named(PAIRS.row, 4)]
-        columns.check()
-    assert columns.select(slice(None)) is columns
-    assert len(columns.select(np.zeros(len(RECORDS), np.bool_)).records) == 0
+    some = columns.select(np.array([5, 3, 1])).select(np.array([True, False, True]))
+    assert some.has_text(FORM, PAIRS.form).tolist() == [BASED.form == PAIRS.form, True] and some.record(-1) == PAIRS
+    assert some.rows(NAMES, 4).tolist() == [named(BASED.row, 4), named(PAIRS.row, 4)]
+    assert len(columns.select(np.zeros(len(RECORDS), np.bool_))) == len(RecordColumns([])) == 0
+
+
+def test_records_of_a_visitor_or_a_source_are_found() -> None:
+    columns = RecordColumns([record.packed() for record in RECORDS])
+    for key, source in ((PAIRS.visitor, b""), (b"", PAIRS.source), (PAIRS.visitor, b"somebody"), (b"", b"")):
+        theirs = [(bool(key) and one.visitor == key) or (bool(source) and one.source == source) for one in RECORDS]
+        assert columns.of_visitor(key, source).tolist() == np.flatnonzero(theirs).tolist()
 
 
 def refused(data: bytes) -> bool:
-    try:
-        unpacked(data)
-    except DamagedRecordError:
+    """The checks once more, one record at a time and in plain Python."""
+    if len(data) < 119 or data[0] != 4 or zlib.crc32(data[:-4]).to_bytes(4, "little") != data[-4:]:
         return True
-    return False
+    try:
+        record = read_record(data)
+    except (ValueError, IndexError):
+        return True
+    law, places = record.law, data[36]
+    groups = list(zip(law.start, range(places), law.end, strict=False))
+    fits = len(record.row) == len(groups) == len(law.end) == places
+    fits = fits and all(start <= place < end <= places for start, place, end in groups)
+    if data[2] & 2:
+        fits = fits and len(law.draw) == 16 * places
+        fits = fits and math.isfinite(sum(law.weight)) and min(law.weight, default=0.0) >= 0.0
+        marked = [place for place, bits in enumerate(law.exchanges) if bits >> 62 & 1] if places <= 62 else []
+        allowed = 2**places - 1 | (2**62 if len(marked) == 2 else 0)
+        fits = fits and all(bits & ~allowed == 0 for bits in law.exchanges)
+    fits = fits and len(record.shown) == record.k and (places == 0 or record.k <= places < 255)
+    return not (fits and (record.challenger or 0) <= max(0, places - 1) and 0.0 <= record.share <= 1.0) or (
+        record.challenger == 0 and places == 0
+    )
 
 
 def is_refused_among_others(data: bytes) -> bool:

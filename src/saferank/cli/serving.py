@@ -11,25 +11,29 @@ from saferank._kernel import announce_compilation
 from saferank.cli.terminal.errors import CommandError, InputError
 from saferank.experiments.engines import cores
 from saferank.precompiling import SERVICE, jobs_for
-from saferank.progress import Shown
+from saferank.progress import SESSIONS, Shown
+from saferank.service.demo import DEMO_SETTINGS, N_VISITS, SIMULATED, play_past, visitors
 from saferank.service.engine import Engine, open_engine
 from saferank.service.http.server import Companion, StopError, bind, run
 from saferank.service.json_logs import log, log_to_stderr
-from saferank.service.settings import Settings, masked
+from saferank.service.settings import Settings, is_shared, masked
 from saferank.simulation.compiling import compile_ahead, worth_compiling
 from saferank.store.contract import StoreError
+from saferank.store.embedded.file import file_at
 
 
 def serve_demo(settings: Settings, throw_away: bool) -> None:
-    """Serve simulated visitors, from a temporary store unless one was named."""
-    from saferank.service.demo import visitors
-
+    """Serve simulated visitors and their past, from a temporary store unless a new one was named."""
+    if is_shared(settings.store) or (not throw_away and file_at(settings.store).exists()):
+        what = "a demo plays a past of its own into a new folder; name one that is empty, or none"
+        raise InputError(f"--store {masked(settings.store)}: {what}")
+    if settings.window_seconds < (least := DEMO_SETTINGS["window_seconds"]):
+        raise InputError(f"window_seconds: a demo plays its past in steps of a minute and needs at least {least:g}")
     with tempfile.TemporaryDirectory(prefix="saferank-demo-") as folder:
-        placed = structs.replace(settings, store=folder) if throw_away else settings
-        serve(placed, visitors)
+        serve(structs.replace(settings, store=folder) if throw_away else settings, demo=True)
 
 
-def serve(settings: Settings, companion: Companion | None = None) -> None:
+def serve(settings: Settings, demo: bool = False) -> None:
     """Serve until a signal stops it."""
     log_to_stderr(settings.log_level)
     with _bound(settings) as bound:
@@ -37,9 +41,20 @@ def serve(settings: Settings, companion: Companion | None = None) -> None:
         announce_compilation(lambda: log(logging.INFO, "compiling for this machine, once"))
         log(logging.INFO, "opening the store and warming up the kernels")
         try:
-            run(settings, _engine(settings), bound, lambda address: _say_ready(address, settings), companion)
+            companion = _past_of_demo(settings) if demo else None
+            engine = _engine(settings)
+            engine.server.simulated = SIMULATED if demo else None
+            run(settings, engine, bound, lambda address: _say_ready(address, settings), companion)
         except (StoreError, StopError) as problem:
             raise CommandError(str(problem)) from problem
+
+
+def _past_of_demo(settings: Settings) -> Companion:
+    """Play the past of a demo; what visits from then on."""
+    typer.echo("playing the visitors of the last hours, before the demo starts", err=True)
+    with Shown().meter(N_VISITS, SESSIONS) as played:
+        play_past(settings, played)
+    return visitors
 
 
 def _compile_ahead(policy: str) -> None:

@@ -14,10 +14,6 @@ any pair without a difference gets an adjusted p-value of at most alpha is at mo
 each other.
 
 The ends of single runs beyond their mean: quantiles over all runs of a policy, and its worst run.
-
-Quantiles are values of runs (the smallest value that at least so many of the runs do not exceed): below 1,000 runs the
-99.9 % quantile is the worst run itself. For the clicks relative to the original, where less is worse, they are counted
-from the other end.
 """
 
 from collections.abc import Sequence
@@ -28,9 +24,10 @@ import numpy as np
 
 from saferank.errors import ArgumentError
 from saferank.experiments.frames import pandas_frame
+from saferank.reporting.frames import ends_of
 from saferank.reporting.numbers import Measured, counted, is_clear, plainly
-from saferank.simulation.results import Result
-from saferank.simulation.runs import MEASURES, Runs
+from saferank.reporting.pooling import LESS_IS_WORSE, LEVELS, across, tails_of, within
+from saferank.simulation.runs import MEASURES
 from saferank.table import TextTable
 from saferank.verbs import Floats
 
@@ -39,9 +36,6 @@ if TYPE_CHECKING:
     import polars
 
     from saferank.experiments.plot import Scatter
-
-LEVELS = (0.5, 0.9, 0.99, 0.999)
-LESS_IS_WORSE = ("clicks_relative", "worst_page")
 
 
 @dataclass(frozen=True, eq=False)  # frames have no single truth of equality
@@ -145,19 +139,14 @@ def outcomes_in_words(row: dict[str, Any]) -> str:
     return ", ".join(counted(row[name], one, several) for name, one, several in parts)
 
 
-def compared(
-    curves: Sequence[Result], runs: Sequence[Runs], pairs: Sequence[tuple[str, str]], measure: str
-) -> Comparison:
+def compared(runs: "polars.DataFrame", pairs: Sequence[tuple[str, str]], measure: str) -> Comparison:
     """These pairs of policies on every query that both have played, p-values adjusted over all tests together."""
     import polars
 
     if measure not in MEASURES:
         raise ArgumentError("measure", f"found {measure!r}, expected one of {', '.join(MEASURES)}")
-    finals = [each.finals[:, MEASURES.index(measure)].tolist() for each in runs]
-    names = {name: [getattr(curve, name) for curve in curves] for name in ("model", "policy", "instance")}
-    ends = polars.DataFrame(names | {"repetition": [list(range(len(each))) for each in finals], "value": finals})
-    ends = ends.explode("repetition", "value")
-    found = [_pair(ends, a, b, measure not in LESS_IS_WORSE) for a, b in pairs]
+    ends = ends_of(runs)
+    found = [_pair(ends.with_columns(value=measure), a, b, measure not in LESS_IS_WORSE) for a, b in pairs]
     by_model = polars.concat([each for each, _ in found])
     tested = iter(holm(by_model["p_value"].drop_nulls().to_list()))
     adjusted = [None if p is None else next(tested) for p in by_model["p_value"]]
@@ -175,7 +164,7 @@ def _pair(
 
     paired = ["model", "instance", "repetition"]
     both = ends.filter(policy=a).join(ends.filter(policy=b), on=paired, suffix="_b", maintain_order="left")
-    both = both.with_columns(difference=col("value") - col("value_b"))
+    both = both.with_columns(difference=(col("value") - col("value_b")).cast(polars.Float64))
     queries = both.group_by("instance", "model", maintain_order=True).agg(
         mean_a=col("value").mean(),
         mean_b=col("value_b").mean(),
@@ -189,10 +178,8 @@ def _pair(
     models = queries.group_by("model", maintain_order=True).agg(
         queries=polars.len(),
         difference=col("difference").mean(),
-        stderr_within=polars.when(col("stderr").null_count() == 0).then(
-            (col("stderr") ** 2).sum().sqrt() / polars.len()
-        ),
-        stderr_across=col("difference").std() / polars.len().sqrt(),
+        stderr_within=within("stderr"),
+        stderr_across=across("difference"),
         wins=(col("outcome") == "win").sum(),
         ties=(col("outcome") == "tie").sum(),
         losses=(col("outcome") == "loss").sum(),
@@ -221,24 +208,6 @@ def _signed_rank(differences: Floats) -> float | None:
     if len(differences) < 2:
         return None
     return float(wilcoxon(differences).pvalue) if np.any(differences) else 1.0
-
-
-def tails_of(ends: "polars.DataFrame", measure: str) -> "polars.DataFrame":
-    """All runs of each policy under each click model: quantiles over them, and the worst."""
-    import polars
-
-    sign = -1.0 if measure in LESS_IS_WORSE else 1.0
-    rows = []
-    for group in ends.partition_by("model", "policy", maintain_order=True):
-        values = sign * group["value"].to_numpy()
-        worst, levels = int(np.argmax(values)), sign * np.quantile(values, LEVELS, method="inverted_cdf")
-        row = group.row(worst, named=True)
-        rows.append({
-            "model": row["model"], "policy": row["policy"], "runs": len(values), "mean": float(sign * values.mean()),
-            "quantiles": dict(zip(map(str, LEVELS), levels.tolist(), strict=True)), "worst": row["value"],
-            "worst_instance": row["instance"], "worst_repetition": row["repetition"],
-        })  # fmt: skip
-    return polars.DataFrame(rows)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -1,20 +1,22 @@
 """Figures that show themselves in a notebook and can be saved: results by round, and a comparison by query."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saferank.errors import ArgumentError, writing
 from saferank.experiments.comparisons import outcomes_in_words
+from saferank.reporting.frames import in_order
 from saferank.reporting.numbers import CHANCE, student
-from saferank.simulation.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from polars import DataFrame
 
     from saferank.experiments.comparisons import Comparison
+    from saferank.reporting.figures.panels import FigureOptions
 
 
 class _Drawn:
@@ -57,18 +59,20 @@ class _Drawn:
 class Plot(_Drawn):
     """Regret above, safety violations below, one column per click model."""
 
-    def __init__(self, curves: Sequence[Result]) -> None:
+    def __init__(self, means: "DataFrame", options: "FigureOptions", names: Mapping[str, str]) -> None:
         super().__init__()
-        self._curves = curves
+        self._means, self._options, self._names = means, options, names
 
     def _draw(self) -> "Figure":
         from saferank.reporting.figures.curves import curves_figure
+        from saferank.reporting.looks import labels
         from saferank.reporting.pooling import pooled
 
-        return curves_figure(pooled(self._curves))
+        with labels(self._names, {}):
+            return curves_figure(pooled(self._means), self._options)
 
     def __repr__(self) -> str:
-        models = ", ".join(dict.fromkeys(curve.model for curve in self._curves))
+        models = ", ".join(in_order(self._means, "model"))
         return f"Plot of regret and violations under {models}; .figure is the matplotlib figure, .save(path) writes it"
 
 

@@ -1,80 +1,122 @@
-"""``Results``: the results of an experiment as tables, figures, comparisons and files."""
+"""``Results``: the results of an experiment as frames, tables, figures, comparisons and files."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saferank.errors import ArgumentError, writing
+from saferank.errors import ArgumentError, unknown, writing
 from saferank.experiments.comparisons import Comparison, compared
-from saferank.experiments.frames import (
+from saferank.experiments.frames import long_table, pandas_frame
+from saferank.experiments.plot import Plot
+from saferank.reporting.frames import (
+    KEYS,
+    RUNS,
+    in_order,
     labelled,
-    long_table,
-    mean_frame,
-    pandas_frame,
-    polars_frame,
-    run_columns,
-    wide_table,
+    means_of,
+    read_runs,
+    results_of,
+    runs_frame,
     write_runs,
 )
-from saferank.experiments.plot import Plot
+from saferank.reporting.looks import labels, policy_name
 from saferank.reporting.numbers import counted
-from saferank.reporting.runs import RUNS, read_runs
+from saferank.reporting.pooling import BOLD, endings_table, pooled
+from saferank.reporting.report import figure_options
 from saferank.simulation.results import Result, ResultsError, read_results, write_results
 from saferank.simulation.runs import Runs
 
 if TYPE_CHECKING:
     import pandas
-    import polars
+    from polars import DataFrame
 
 RESULTS = "results.json"
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no single truth of equality
+@dataclass(frozen=True, eq=False, repr=False)  # frames have no single truth of equality
 class Results:
-    """The results of an experiment.
+    """The results of an experiment: two frames of polars, and what they came from.
 
-    ``curves`` has the means and standard errors at every checkpoint, one entry for each policy on each instance;
-    ``runs`` the single runs at about 25 of the checkpoints, parallel to ``curves``, or None when only means are known.
+    ``means`` has a row for every policy on every instance at every checkpoint, with means and standard errors over
+    repetitions; ``runs`` a row for every single run at about 25 of the checkpoints, or is None when only means are
+    known. ``polars.DataFrame(results)`` and everything else that reads Arrow takes what ``to_polars`` gives.
     """
 
-    curves: list[Result]
-    runs: list[Runs] | None = None
+    means: "DataFrame"
+    runs: "DataFrame | None" = None
     provenance: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, curves: Sequence[Result], runs: Sequence[Runs] | None = None, provenance: dict[str, Any] | None = None
+    ) -> "Results":
+        """From what was played: an entry of ``curves``, and of ``runs``, for each policy on each instance."""
+        return cls(means_of(curves), None if runs is None else runs_frame(curves, runs), provenance or {})
+
+    @classmethod
+    def concat(cls, parts: Iterable["Results"]) -> "Results":
+        """Several results as one, with the provenance of the first; what is in two of them is refused."""
+        import polars
+
+        several = list(parts)
+        if not several:
+            raise ArgumentError("parts", "found none, expected one or more Results")
+        means = polars.concat([part.means for part in several])
+        twice = means.filter(means.select(*KEYS, "round").is_duplicated())
+        if len(twice):
+            where = "{policy} on instance {instance!r} ({model})".format(**twice.row(0, named=True))
+            raise ArgumentError("parts", f"{where} is there twice; keep one")
+        runs = [part.runs for part in several if part.runs is not None]
+        return cls(means, polars.concat(runs) if len(runs) == len(several) else None, several[0].provenance)
+
+    @property
+    def curves(self) -> list[Result]:
+        """The entries of ``results.json``: means by checkpoint of each policy on each instance."""
+        return results_of(self.means)
 
     @property
     def policies(self) -> list[str]:
         """The policies, in the order in which they were played."""
-        return list(dict.fromkeys(curve.policy for curve in self.curves))
+        return in_order(self.means, "policy")
 
     @property
     def models(self) -> list[str]:
         """The click models."""
-        return list(dict.fromkeys(curve.model for curve in self.curves))
+        return in_order(self.means, "model")
 
     @property
     def instances(self) -> list[str]:
         """The ids of the queries."""
-        return list(dict.fromkeys(curve.instance for curve in self.curves))
+        return in_order(self.means, "instance")
+
+    @property
+    def labels(self) -> list[str]:
+        """The names that distinguish rows: policies, and what differs among the rows of one policy."""
+        return in_order(labelled(self.means), "policy")
 
     @property
     def left_out(self) -> list[str]:
         """What was asked for and is not among the results, in sentences: rules that a policy does not take."""
         return list(self.provenance.get("left_out", ()))
 
-    def to_polars(self, *, mean: bool = False) -> "polars.DataFrame":
+    def to_polars(self, *, mean: bool = False) -> "DataFrame":
         """Long form: one row per instance, model, policy, rule, repetition and checkpoint.
 
         With ``mean`` one row per checkpoint with means and standard errors over repetitions, at all checkpoints.
         """
-        return mean_frame(self.curves) if mean else polars_frame(run_columns(self.curves, self._known_runs()))
+        return self.means if mean else self._known_runs()
 
     def to_pandas(self, *, mean: bool = False) -> "pandas.DataFrame":
         """The same rows for pandas."""
         return pandas_frame(self.to_polars(mean=mean))
 
-    def _known_runs(self) -> list[Runs]:
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows of ``to_polars`` as a stream of Arrow; those of means where there are no single runs."""
+        return (self.means if self.runs is None else self.runs).__arrow_c_stream__(requested_schema)
+
+    def _known_runs(self) -> "DataFrame":
         if self.runs is None:
             raise ResultsError(f"these results hold means only: there was no {RUNS} beside {RESULTS}; try mean=True")
         return self.runs
@@ -84,41 +126,72 @@ class Results:
 
         Where several click models are tested together, p-values are adjusted for that too (Holm).
         """
-        (a, b), curves = self._chosen((a, b))
-        return compared(curves, self._known_runs(), [(a, b)], measure)
+        a, b = self._chosen((a, b))
+        return compared(labelled(self._known_runs()), [(a, b)], measure)
 
     def compare_all(self, policies: Sequence[str] | None = None, measure: str = "regret") -> Comparison:
         """All pairs of policies (None: of all), p-values adjusted over all tests; quantiles and worst runs of each."""
-        chosen, curves = self._chosen(self.labels if policies is None else policies)
+        chosen = self._chosen(policies)
         if len(chosen) < 2:
             raise ArgumentError("policies", f"found {', '.join(chosen) or 'none'}, expected two or more to compare")
-        return compared(curves, self._known_runs(), list(itertools.combinations(chosen, 2)), measure)
+        return compared(labelled(self._known_runs()), list(itertools.combinations(chosen, 2)), measure)
 
-    @property
-    def labels(self) -> list[str]:
-        """The names that distinguish rows: policies, and what differs among the rows of one policy."""
-        return list(dict.fromkeys(curve.policy for curve in labelled(self.curves)))
-
-    def _chosen(self, policies: Sequence[str]) -> tuple[list[str], list[Result]]:
-        """The labels that are meant, and the curves with theirs; a policy with a single label is meant by its name."""
-        curves = labelled(self.curves)
-        labels: dict[str, dict[str, None]] = {}
-        for curve, named in zip(self.curves, curves, strict=True):
-            labels.setdefault(curve.policy, {})[named.policy] = None
-        one = {policy: next(iter(own)) for policy, own in labels.items() if len(own) == 1}
-        chosen = [one.get(policy, policy) for policy in policies]
+    def _chosen(self, policies: Sequence[str] | None) -> list[str]:
+        """The labels that are meant; a policy with a single label is meant by its name, and None means all."""
+        names = list(dict.fromkeys(zip(self.means["policy"], labelled(self.means)["policy"], strict=True)))
+        one = {policy: label for policy, label in names if sum(policy == other for other, _ in names) == 1}
+        known = [label for _, label in names]
+        chosen = known if policies is None else [one.get(policy, policy) for policy in policies]
         for label in chosen:
-            if label not in self.labels:
-                raise ArgumentError("policies", f"no results of {label!r}; there are {', '.join(self.labels)}")
-        return chosen, curves
+            if label not in known:
+                raise ArgumentError("policies", f"no results of {label!r}; there are {', '.join(known)}")
+        return chosen
 
-    def plot(self) -> Plot:
-        """Regret and safety violations by round, one column per click model. Needs matplotlib."""
-        return Plot(labelled(self.curves))
+    def _shown(self, policies: Sequence[str] | None, models: Sequence[str] | None) -> "DataFrame":
+        """The means of these labels and click models, labelled."""
+        for model in models or ():
+            if model not in self.models:
+                raise ArgumentError("models", unknown("click model", model, self.models))
+        from polars import col
 
-    def to_latex(self) -> str:
-        """The ends of all curves as a LaTeX table (booktabs), averaged over instances."""
-        return wide_table(labelled(self.curves)).latex()
+        labels = self._chosen(policies)
+        chosen = col("policy").is_in(labels) & col("model").is_in(self.models if models is None else list(models))
+        return labelled(self.means).filter(chosen)
+
+    def plot(
+        self,
+        policies: Sequence[str] | None = None,
+        models: Sequence[str] | None = None,
+        *,
+        axes: str = "log",
+        columns: int | None = None,
+        first_round: int | None = None,
+        names: Mapping[str, str] | None = None,
+    ) -> Plot:
+        """Regret and safety violations by round, one column per click model. Needs matplotlib.
+
+        The arguments are those of ``saferank.report``: ``axes`` is log or linear, ``columns`` (1 or 2) makes it fit one
+        or two columns of a paper, curves start at ``first_round``, ``names`` are other names for policies.
+        """
+        return Plot(self._shown(policies, models), figure_options(axes, columns, first_round), names or {})
+
+    def to_latex(
+        self,
+        policies: Sequence[str] | None = None,
+        models: Sequence[str] | None = None,
+        *,
+        names: Mapping[str, str] | None = None,
+    ) -> str:
+        """The ends of all curves as a LaTeX table (booktabs), averaged over instances; ± is within queries."""
+        shown = self._shown(policies, models)
+        first = shown.row(0, named=True)
+        queries = counted(shown["instance"].n_unique(), "query", "queries")
+        size = f"{queries}, {counted(first['repetitions'], 'run')} each"
+        seed = f", seed {self.provenance['seed']}" if "seed" in self.provenance else ""
+        caption = f"after {first_rounds(shown)}, mean over {size}{seed}; ± one standard error within queries. {BOLD}"
+        with labels(names or {}, {}):
+            policies, models = in_order(shown, "policy"), in_order(shown, "model")
+            return endings_table(pooled(shown), policies, models, policy_name, caption).latex()
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
         """Write ``results.json`` and, beside it, the single runs as Parquet; returns the files.
@@ -138,7 +211,7 @@ class Results:
         path = home / RESULTS
         if self.runs is not None:
             with writing(home / RUNS):
-                write_runs(home / RUNS, self.curves, self.runs)
+                write_runs(home / RUNS, self.runs)
         with writing(path):
             write_results(path, self.curves, self.provenance)
         return [path] if self.runs is None else [path, home / RUNS]
@@ -148,16 +221,17 @@ class Results:
         """The results of a folder or of a results file, with the runs beside it when they are there."""
         file = Path(path) / RESULTS if Path(path).is_dir() else Path(path)
         curves, provenance = read_results(file)
-        return cls(curves, read_runs(file.with_name(RUNS), curves), provenance)
+        means = means_of(curves)
+        return cls(means, read_runs(file.with_name(RUNS), means), provenance)
 
     def __repr__(self) -> str:
         head = "\n".join([self._headline(), *self.left_out])
-        return f"{head}\n{long_table(labelled(self.curves)).text()}" if self.curves else head
+        return f"{head}\n{long_table(labelled(self.means)).text()}" if len(self.means) else head
 
     def _repr_html_(self) -> str:
-        if not self.curves:
+        if self.means.is_empty():
             return f"<p>{self._headline()}</p>"
-        return long_table(labelled(self.curves), f"{self._headline()}; ").html()
+        return long_table(labelled(self.means), f"{self._headline()}; ").html()
 
     def _headline(self) -> str:
         parts = [
@@ -165,13 +239,11 @@ class Results:
             counted(len(self.models), "click model"),
             counted(len(self.policies), "policy", "policies"),
         ]
-        if self.curves:
-            first = self.curves[0]
-            parts.append(f"{counted(first.repetitions, 'repetition')} of {counted(first.rounds[-1], 'round')}")
+        if len(self.means):
+            parts.append(f"{counted(self.means['repetitions'][0], 'repetition')} of {first_rounds(self.means)}")
         return f"Results: {', '.join(parts)}"
 
 
-def joined(parts: Sequence[Results]) -> Results:
-    """Several results as one; the provenance is that of the first."""
-    runs = None if any(part.runs is None for part in parts) else [runs for part in parts for runs in part.runs or ()]
-    return Results([curve for part in parts for curve in part.curves], runs, parts[0].provenance)
+def first_rounds(means: "DataFrame") -> str:
+    """The rounds of a run in words."""
+    return counted(max(means["round"]), "round")

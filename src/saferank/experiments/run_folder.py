@@ -19,9 +19,8 @@ import numpy as np
 from saferank._kernel import package_digest
 from saferank._version import __version__
 from saferank.errors import ArgumentError, ClusterError, OutputError, UsageError
-from saferank.experiments.frames import polars_frame, run_columns
 from saferank.files import JsonFileError, read_json, replacing, write_atomically
-from saferank.reporting.runs import KEYS, RUNS, run_values
+from saferank.reporting.frames import KEYS, RUNS, run_values, runs_frame
 from saferank.simulation.engine import Gathered
 from saferank.simulation.experiment import Cell, result_of
 from saferank.simulation.runs import MEASURES, Runs
@@ -210,8 +209,8 @@ class Pieces(Gathered):
         """Keep a cell that is complete in its file."""
         super().finish(number, rows)
         cell = self.cells[number]
-        columns = run_columns([self.results[number]], [Runs(cell.checkpoints, rows)])
-        frame = polars_frame({name: columns[name] for name in (*KEYS, "repetition", "round")})
+        runs = runs_frame([self.results[number]], [Runs(cell.checkpoints, rows)])
+        frame = runs.select(*KEYS, "repetition", "round")
         measured = {name: rows[:, :, place].ravel() for place, name in enumerate(MEASURES)}  # bit for bit, also NaN
         _write(self.folder, number, frame, measured, seconds=self.seconds[number], elapsed=self.elapsed)
 

@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from saferank.instances import Instance
     from saferank.policies import PolicyKind
     from saferank.progress import Meter, Reporter
-    from saferank.simulation.drift import Drift
     from saferank.simulation.engine import Gathered, SimulationEngine
     from saferank.simulation.experiment import Cell, Plan
-    from saferank.simulation.feedback import LateFeedback
 
     Instances = str | os.PathLike[str] | Instance | Mapping[str, Any] | Iterable[Instance | Mapping[str, Any]]
     Policy = str | type | PolicyKind
@@ -40,14 +38,8 @@ def simulate(
     *,
     checkpoints: Sequence[int] = (),
     cluster: str | None = None,
-    drift: "Drift | str | None" = None,
     lifetime: int | Sequence[int | None] | None = None,
-    delay: int | str = 0,
-    lost_pages: float = 0.0,
-    lost_clicks: float = 0.0,
-    layout: Sequence[int] | None = None,
-    examination: Sequence[float] | None = None,
-    reward: str = "clicks",
+    world: Mapping[str, Any] | Sequence[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     models: Sequence[str] | None = None,
     queries: int | None = None,
@@ -62,15 +54,14 @@ def simulate(
     all are checked alike. ``policies`` are names, classes or
     ``PolicyKind`` objects, also such as were defined in a notebook cell; None stands for the five of the paper.
     ``jobs`` is the number of threads (None: all cores); ``cluster`` the address of a Dask scheduler to use instead.
-    ``drift`` says how attraction changes during a run, as a text like ``"step:50000:reversed"`` or an object of
-    ``saferank.simulation.drift``; ``lifetime`` is that of certificates, in rounds (docs/algorithms/drift.md).
+    ``lifetime`` is that of certificates, in rounds (docs/algorithms/drift.md).
     ``rule`` is ``paper:DELTA``, ``anytime:ALPHA`` or ``budget:ALPHA``; None stands for the kind that each policy takes
     first, at 1/T.
     Several ``positions``, rules or lifetimes are all played, in every combination (a sweep). So are several values of
     hyper-parameters: ``settings={"bubble-rank.hidden_duels": [True, False]}``. Of several rules a policy is played with
     those that it takes; ``Results.left_out`` names the others.
-    ``delay``, ``lost_pages``, ``lost_clicks``, ``layout``, ``examination`` (given to policies that need it) and
-    ``reward`` make a world that is not the paper's (docs/researchers/worlds.md).
+    ``world`` is one that is not the paper's, by the names of its parts: ``drift``, ``delay``, ``lost_pages``,
+    ``lost_clicks``, ``layout``, ``examination``, ``reward`` (docs/researchers/worlds.md), like ``{"delay": 10}``.
     ``models`` and ``queries`` take only these click models and the first queries of a file or the embedded set.
     With ``out`` the results are saved to that folder, and the run keeps there what is finished: after an interrupt or
     a crash the same call with ``resume=True`` continues the run and gives the same results. A folder that holds a
@@ -79,26 +70,19 @@ def simulate(
     ``ArgumentError`` before anything is played; an interrupt is a ``RunInterrupted``.
 
     >>> results = simulate(policies=["original"], rounds=100, repetitions=2, jobs=1, progress=False)
-    >>> len(results.curves)
-    120
+    >>> results.means["instance"].n_unique(), results.models
+    (20, ['pbm', 'cm', 'dcm', 'dbn', 'ubm', 'ccm'])
     """
     from saferank.experiments.engines import engine_of
     from saferank.experiments.sources import Sources
     from saferank.experiments.sweeps import left_out, sweep_of, swept_cells, swept_policies
     from saferank.progress import progress_of
+    from saferank.simulation.worlds import world_of
 
     chosen = chosen_instances(instances, models, queries)
     sweep = sweep_of(positions, rule, lifetime)
     first = plan_of(policies, sweep[0].positions, rounds, repetitions, sweep[0].rule, seed, checkpoints)
-    plan = replace(
-        first,
-        policies=swept_policies(first.policies, settings or {}),
-        drift=drift_of(drift),
-        feedback=feedback_of(delay, lost_pages, lost_clicks),
-        layout=None if layout is None else tuple(layout),
-        examination=None if examination is None else tuple(map(float, examination)),
-        reward=reward,
-    )
+    plan = replace(first, policies=swept_policies(first.policies, settings or {}), **world_of(world))
     cells = swept_cells(chosen, plan, sweep)
     check_plugins(cells)
     sources = Sources.of(instances, cells, left_out(plan, sweep))
@@ -202,7 +186,7 @@ def _results(gathered: "Gathered", sources: "Sources", seconds: float) -> "Resul
     from saferank.simulation.results import provenance
 
     source = provenance("saferank.simulate", sources.asked["seed"], seconds)
-    return Results(gathered.in_order(), gathered.runs_in_order(), {**source, **sources.facts()})
+    return Results.of(gathered.in_order(), gathered.runs_in_order(), {**source, **sources.facts()})
 
 
 def plan_of(
@@ -230,22 +214,6 @@ def plan_of(
         seed=seed,
         checkpoints=tuple(whole_number(checkpoint, "checkpoints", at_least=0) for checkpoint in checkpoints),
     )
-
-
-def drift_of(drift: "Drift | str | None") -> "Drift | None":
-    """The drift that is meant; an ``ArgumentError`` for a text that means none."""
-    from saferank.simulation.drift import parse_drift
-
-    with argument("drift"):
-        return parse_drift(drift) if isinstance(drift, str) else drift
-
-
-def feedback_of(delay: int | str, lost_pages: float, lost_clicks: float) -> "LateFeedback | None":
-    """When clicks arrive; None when all do at once."""
-    from saferank.simulation.feedback import LateFeedback
-
-    known = LateFeedback(delay, lost_pages, lost_clicks)
-    return known if str(known) else None
 
 
 def classes_of(cells: "Sequence[Cell]") -> set[Any]:

@@ -13,6 +13,7 @@ import numpy as np
 from saferank import saved_state
 from saferank.live.explanation import Explanation, decided, duel, explain
 from saferank.live.page import Item, Page, Risk
+from saferank.live.ranges import check_ranges
 from saferank.live.replay import ADVANCED, ISSUED, Pages, Worker, carrying_out, new_desk
 from saferank.policies import ContradictionError, PolicyKind, Setup, has_room, make_room, policy_kind
 from saferank.policies.shared.derivation import close_ranks
@@ -338,7 +339,7 @@ class Learner:
         facts, arrays = saved_state.from_bytes(data)
         try:
             return cls.restored(facts, arrays)
-        except (KeyError, TypeError, ValueError, IndexError) as problem:
+        except saved_state.IMPOSSIBLE as problem:
             raise SavedStateError(f"the saved learner cannot be restored: {problem}") from problem
 
     @classmethod
@@ -350,12 +351,25 @@ class Learner:
         options = {"rule": facts["rule"], "horizon": facts["horizon"]}
         options |= {name: facts.get(name) for name in ("lifetime", "examination", "trust")}
         started, present = int(facts.get("started", len(items))), arrays["present"]
-        if len(present) != len(items) or not size <= started <= len(items):
+        if present.shape != (len(items),) or not size <= started <= len(items) or np.count_nonzero(present) < size:
             raise ValueError("its arrays do not belong together")
+        base, pinned = (
+            _different(facts.get(name, default), len(items))
+            for name, default in (("base", range(size)), ("pinned", ()))
+        )
         learner = cls(facts["policy"], original=items[:size], candidates=items[size:started], **options)
-        learner.pinned = tuple(facts.get("pinned", ()))
+        if (
+            len(base) != size
+            or len(pinned) >= size
+            or (pinned and not learner.kind.pins)
+            or not present[list(pinned)].all()
+        ):
+            raise ValueError("its rankings do not belong to its items")
+        learner.pinned, learner.base = pinned, base
         learner._fill(items[started:], present, arrays)
-        learner.base = tuple(facts.get("base", range(size)))
+        here = present.copy()
+        here[list(pinned)] = False
+        check_ranges(learner.state, here, size - len(pinned))
         learner._make_room()
         return learner
 
@@ -402,3 +416,10 @@ class Learner:
     def _replayable(self) -> None:
         if self.kind.rebuild is None:
             raise ValueError(f"policy {self.kind.name} cannot be used here: it has no rebuild (kl-ucb-br has)")
+
+
+def _different(numbers: Sequence[int], n_items: int) -> tuple[int, ...]:
+    """The numbers of different items, from a saved state."""
+    if len(set(numbers)) < len(numbers) or not all(0 <= int(number) < n_items for number in numbers):
+        raise ValueError(f"{list(numbers)} are not different items of {n_items}")
+    return tuple(map(int, numbers))

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from saferank import saved_state
 from saferank.checks import ContractError
@@ -219,11 +220,11 @@ class Ranker:
         """The ranker that was saved; SavedStateError for foreign, damaged or newer bytes."""
         facts, arrays = saved_state.from_bytes(data)
         try:
-            ranker = cls.__new__(cls)
+            ranker, answered = cls.__new__(cls), _answered(arrays["answered"], int(arrays["state.round"][0]))
             ranker._begin(Learner.restored(facts, arrays), _seed(facts["seed"]))
-            ranker._id, ranker._rng = facts["id"], arrays["rng"].reshape(4)
-            ranker._answered = bytearray(arrays["answered"].tobytes())
-        except (KeyError, TypeError, ValueError, IndexError) as problem:
+            ranker._id, ranker._rng = str(facts["id"]), arrays["rng"].astype(np.uint64, casting="safe").reshape(4)
+            ranker._answered = answered
+        except saved_state.IMPOSSIBLE as problem:
             raise SavedStateError(f"the saved ranker cannot be restored: {problem}") from problem
         return ranker
 
@@ -308,6 +309,15 @@ class Ranker:
         if self._answered[byte] & bit:
             raise RankerError(f"page {page.round} has had its feedback; a second one is refused and changes nothing")
         self._answered[byte] |= bit
+
+
+def _answered(flags: NDArray[np.uint8], rounds: int) -> bytearray:
+    """Which pages have had their feedback, from a saved state: a bit for each page that was issued."""
+    if flags.dtype != np.uint8 or len(flags) != (rounds // 8 + 1 if rounds else 0):
+        raise ValueError(f"{len(flags)} bytes of answered pages do not belong to {rounds} pages")
+    if rounds and int(flags[-1]) >> (rounds % 8 + 1):
+        raise ValueError(f"a page beyond {rounds} is answered")
+    return bytearray(flags.tobytes())
 
 
 def _check_plugin(policy: str) -> None:

@@ -1,7 +1,9 @@
 """The names of policies, and what the simulator and the live ranker need to know of each besides its verbs."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from importlib.metadata import entry_points
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -299,11 +301,28 @@ def policy_kind(policy: "str | PolicyKind | type") -> PolicyKind:
         return _kind_of_class(policy)
     name = policy
     base, *texts = name.split(":")
+    if base not in POLICIES:
+        load_installed()
     if base in POLICIES and texts and all("=" in text for text in texts):
         return with_settings(POLICIES[base], parse_settings(base, POLICIES[base].policy, texts))
     if name not in POLICIES and name not in VARIANTS:
         raise ValueError(unknown("policy", name, sorted(POLICIES)))
     return POLICIES[name] if name in POLICIES else VARIANTS[name]
+
+
+@functools.cache
+def load_installed() -> None:
+    """Import what installed packages offer: the entry points of the group ``saferank.policies``, modules that register.
+
+    [project.entry-points."saferank.policies"]
+    mine = "my_package.my_policies"
+    """
+    for entry in entry_points(group="saferank.policies"):
+        try:
+            entry.load()
+        except Exception as problem:  # a plug-in may fail in any way
+            why = f"{type(problem).__name__}: {problem}"
+            raise ValueError(f"the entry point {entry.name} ({entry.value}) cannot be imported: {why}") from problem
 
 
 def with_settings(kind: PolicyKind, values: Mapping[str, Value]) -> PolicyKind:

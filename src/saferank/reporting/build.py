@@ -15,7 +15,6 @@ from saferank.reporting.numbers import counted
 from saferank.reporting.page import render
 from saferank.reporting.reading import ALL_ALIKE, Run, Selection, read_run
 from saferank.reporting.readings import claims_table, explain, headline, readings_of
-from saferank.reporting.runs import runs_of
 from saferank.reporting.sections import FIGURES, Studio, link
 from saferank.reporting.sensitivity import sensitivity_section
 from saferank.reporting.spread import by_query_section, clicks_section
@@ -44,7 +43,7 @@ class Choices:
             if policy not in run.policies:
                 there = ", ".join(run.policies)
                 raise ArgumentError("names", f"no results of {policy!r}; there are {there}")
-        last, first = min(result.rounds[-1] for result in run.results), self.figures.first_round
+        last, first = run.rounds, self.figures.first_round
         if first is not None and first >= last:
             raise ArgumentError("first_round", f"found {first}, expected less than {last:,}, the last round")
 
@@ -101,12 +100,12 @@ def _build(run: Run, out: Path, choices: Choices) -> Report:
     places, data, fits = places_of(run, choices.special), data_of(run), fits_of(run)
     claims, not_run = judge_claims(places)
     sensitivity, study = run.companion("sensitivity"), run.companion("study")
-    runs, wrong_model = runs_of(run), model_study_of(run, choices.model_study)
-    readings = [] if isinstance(sensitivity, str) else readings_of(places, sensitivity.results, run.rule)
+    runs, wrong_model = run.runs(), model_study_of(run, choices.model_study)
+    readings = [] if isinstance(sensitivity, str) else readings_of(places, sensitivity.means, run.rule)
     weak = {model: fit.weakness for model, fit in fits.items() if fit.weakness}
     made = Report(out / PAGE, claims, not_run, data.name, list(weak.values()))
     studio = Studio(out, data.name, choices.figures)
-    first, *special = paper_figures(places, studio, run.results[0].positions, claims, not_run)
+    first, *special = paper_figures(places, studio, run.first("positions"), claims, not_run)
     sections = [
         endings_section(run, places[ALL], sensitivity),
         by_query_section(run, runs, studio),
@@ -154,20 +153,19 @@ def _claims(claims: Sequence[Claim], not_run: Sequence[NotRun], fits: Mapping[st
 
 def _subtitle(run: Run, place: Place, data: str) -> list[str]:
     """The data and the size of the run in a few words each."""
-    first = run.results[0]
     return [
         f"data: {data}",
         counted(place.curves[0].instances, "query", "queries"),
-        counted(first.repetitions, "repetition"),
-        f"{first.rounds[-1]:,} rounds",
-        f"{first.positions} of {first.items} items shown",
+        counted(run.first("repetitions"), "repetition"),
+        f"{run.rounds:,} rounds",
+        f"{run.first('positions')} of {run.first('items')} items shown",
         ", ".join(model_name(model) for model in run.models),
     ]
 
 
 def _written(tables: Sequence[TextTable], run: Run, studio: Studio) -> list[Path]:
     """The tables as LaTeX beside the figures."""
-    about = f", after {run.results[0].rounds[-1]:,} rounds, on {studio.data}"
+    about = f", after {run.rounds:,} rounds, on {studio.data}"
     paths = {studio.out / FIGURES / f"{table.key}.tex": table for table in tables if table.key}
     for path, table in paths.items():
         write_atomically(path, table.latex(about))

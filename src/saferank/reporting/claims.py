@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from saferank.reporting.frames import in_order, sound
 from saferank.reporting.looks import PAPER_MODELS, model_name, policy_name
 from saferank.reporting.numbers import Measured, freedom_of, student
 from saferank.reporting.pooling import Pooled, final_regret, final_violations, pooled
@@ -70,15 +71,15 @@ def places_of(run: Run, chosen: Mapping[str, str]) -> dict[str, Place]:
 
 
 def _curves(run: Run, instance: str | None = None) -> list[Pooled]:
-    by_model = {model: [r for r in run.results if r.model == model] for model in run.models}
-    ordered = [result for results in by_model.values() for result in results]
-    return pooled([result for result in ordered if instance in (None, result.instance)])
+    means = run.means if instance is None else run.means.filter(instance=instance)
+    return sorted(pooled(means), key=lambda curve: run.models.index(curve.model))
 
 
-def _chosen(run: Run, key: str, instance: str) -> Place:
-    known = dict.fromkeys(result.instance for result in run.results)
+def _chosen(run: Run, key: str, name: str) -> Place:
+    instance = sound(name)
+    known = in_order(run.means, "instance")
     if instance not in known:
-        some = ", ".join(map(repr, list(known)[:5]))
+        some = ", ".join(map(repr, known[:5]))
         raise ReportError(f"{run.path}: no results of instance {instance!r}; there are {some}{_more(len(known) - 5)}")
     return Place(key, _curves(run, instance), instance)
 
@@ -91,11 +92,11 @@ def _named(run: Run, key: str) -> Place | None:
     """The query that ``saferank reproduce`` found, if its results are there."""
     special = run.reproduction.get("special")
     facts: Any = special.get(key) if isinstance(special, dict) else None
-    if not isinstance(facts, dict) or not any(result.instance == facts.get("instance") for result in run.results):
+    if not isinstance(facts, dict) or facts.get("instance") not in in_order(run.means, "instance"):
         return None
     measure = facts.get(_SHORTFALL[key])
     counts = {m: n for m, n in measure.items() if isinstance(n, int)} if isinstance(measure, dict) else {}
-    lapses = {model: words for model, n in counts.items() if (words := _lapse(key, n, run.results[0].positions))}
+    lapses = {model: words for model, n in counts.items() if (words := _lapse(key, n, run.first("positions")))}
     return Place(key, _curves(run, facts["instance"]), facts["instance"], lapses)
 
 

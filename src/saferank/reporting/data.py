@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from polars import Series
+
+from saferank.reporting.frames import ends_of
 from saferank.reporting.looks import model_name, policy_name, shortened
 from saferank.reporting.numbers import counted, plainly
 from saferank.reporting.reading import Run
@@ -28,7 +31,9 @@ def data_of(run: Run) -> Data:
     """The log or the instances that the provenance names.
 
     >>> from pathlib import Path
-    >>> data_of(Run(Path("results.json"), [], {"instances": {"name": "mine.json", "sha256": "0123456789abcdef"}})).name
+    >>> from saferank.reporting.frames import means_of
+    >>> source = {"instances": {"name": "mine.json", "sha256": "0123456789abcdef"}}
+    >>> data_of(Run(Path("results.json"), means_of([]), source)).name
     'the instances of mine.json (SHA-256 0123456789ab…)'
     """
     log, instances = run.reproduction.get("log"), run.provenance.get("instances")
@@ -172,10 +177,10 @@ def what_was_run(run: Run) -> list[tuple[str, str]]:
     """Names and values, the known ones first, then everything else that the provenance holds."""
     machine = run.provenance.get("machine")
     facts: dict[str, Any] = {**run.provenance, **run.reproduction}
-    facts["repetitions"] = _spread([result.repetitions for result in run.results])
-    facts.setdefault("rounds", _spread([result.rounds[-1] for result in run.results]))
-    facts.setdefault("positions", _spread([result.positions for result in run.results]))
-    facts["items"] = _spread([result.items for result in run.results])
+    facts["repetitions"] = _spread(run.means["repetitions"])
+    facts.setdefault("rounds", _spread(ends_of(run.means)["round"]))
+    facts.setdefault("positions", _spread(run.means["positions"]))
+    facts["items"] = _spread(run.means["items"])
     order = [*(key for key in _TITLES if key in facts), *(key for key in facts if key not in _TITLES)]
     rows = [(_TITLES.get(key, key), in_words(facts[key])) for key in order if key not in _ELSEWHERE]
     return rows + ([(str(name), in_words(value)) for name, value in machine.items()] if _is_object(machine) else [])
@@ -215,6 +220,6 @@ def _is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(value, Mapping)
 
 
-def _spread(numbers: list[int]) -> str:
+def _spread(numbers: Series) -> str:
     low, high = min(numbers), max(numbers)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"

@@ -49,11 +49,15 @@ def is_clear(difference: float, stderr: float | None, freedom: float) -> bool | 
 
 
 class Measured(NamedTuple):
-    """A mean, its standard error (None where single runs have none) and the degrees of freedom of that."""
+    """A mean, its standard error (None where single runs have none) and the degrees of freedom of that.
+
+    Of a mean over queries the standard error is that within them; ``across`` is the one across them.
+    """
 
     mean: float
     stderr: float | None
     freedom: float = math.inf
+    across: float | None = None
 
     def __str__(self) -> str:
         """As many digits as the standard error allows.

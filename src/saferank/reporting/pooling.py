@@ -1,103 +1,116 @@
-"""Averages over instances, and the ends of averaged curves as a table.
+"""Averages over queries, and the ends of averaged curves as a table.
 
-With means m_i and standard errors e_i of n instances, whose runs are independent of each other,
-
-    mean = sum m_i / n,    standard error = sqrt(sum e_i^2) / n:
-
-the error of the average over *these* instances, not over queries in general.
+With means m_i and standard errors e_i of n queries, whose runs are independent of each other, mean = sum m_i / n has
+two standard errors. *Within* queries, sqrt(sum e_i^2) / n, is the noise of the simulation: that of the average over
+*these* queries, which falls with repetitions. *Across* queries, std(m_i) / sqrt(n), is the spread of the queries: that
+of queries in general, runs included, which falls only with more of them.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
+import polars
+from polars import DataFrame, Expr, col, when
 
+from saferank.reporting.frames import in_order
 from saferank.reporting.looks import model_name
-from saferank.reporting.numbers import Measured, freedom_of, plainly
-from saferank.simulation.results import Result
+from saferank.reporting.numbers import CHANCE, Measured, freedom_of, is_clear, plainly, student
 from saferank.table import BEST, MarkedCell, TextTable
 from saferank.verbs import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth of equality
 class Pooled:
-    """One policy under one click model, averaged over its instances; columns are parallel to ``rounds``."""
+    """One policy under one click model, averaged over its queries; columns are parallel to ``rounds``."""
 
     model: str
     policy: str
     instances: int
+    repetitions: int
     rounds: Ints
     regret: Floats
-    regret_stderr: Floats | None  # None where single repetitions have no standard error
+    regret_stderr: Floats | None  # within queries; None where single repetitions have no standard error
+    regret_across: Floats | None  # None for a single query
     violations: Floats
     violations_stderr: Floats | None
+    violations_across: Floats | None
     wrong_certificates: Floats | None  # None for policies without certificates
-    regret_freedom: float = math.inf  # degrees of freedom of the last standard error
+    regret_freedom: float = math.inf  # degrees of freedom of the last standard error within queries
     violations_freedom: float = math.inf
 
 
-def pooled(results: Sequence[Result]) -> list[Pooled]:
-    """One curve per click model and policy, models together, both in the order of their first result."""
-    models = dict.fromkeys(result.model for result in results)
-    policies = dict.fromkeys(result.policy for result in results)
-    groups = ([r for r in results if (r.model, r.policy) == (m, p)] for m in models for p in policies)
-    return [_pool(group) for group in groups if group]
+def within(stderr: str) -> Expr:
+    """The standard error of a mean over queries that comes from their runs."""
+    return when(col(stderr).null_count() == 0).then((col(stderr) ** 2).sum().sqrt() / polars.len())
 
 
-def _pool(group: list[Result]) -> Pooled:
-    first = group[0]
-    if any((other.rule, other.rounds) != (first.rule, first.rounds) for other in group):
-        raise ValueError(f"results of {first.policy} under {first.model} differ in rule or checkpoints: not of one run")
-    return Pooled(
-        model=first.model,
-        policy=first.policy,
-        instances=len(group),
-        rounds=np.array(first.rounds),
-        regret=mean_of([result.regret_mean for result in group]),
-        regret_stderr=stderr_of([result.regret_stderr for result in group]),
-        violations=mean_of([result.violations_mean for result in group]),
-        violations_stderr=stderr_of([result.violations_stderr for result in group]),
-        wrong_certificates=_mean_if_any([result.wrong_certificates_mean for result in group]),
-        regret_freedom=freedom_of([(result.regret_stderr[-1] or 0.0, result.repetitions - 1) for result in group]),
-        violations_freedom=freedom_of(
-            [(result.violations_stderr[-1] or 0.0, result.repetitions - 1) for result in group]
-        ),
-    )
+def across(value: str) -> Expr:
+    """The standard error of a mean over queries that comes from the queries."""
+    return col(value).std() / polars.len().sqrt()
 
 
-def mean_of(columns: Sequence[Sequence[float]]) -> Floats:
-    """The mean over instances, by checkpoint."""
-    return np.mean(np.array(columns), axis=0)  # type: ignore[no-any-return]
+def _freedom(stderr: str) -> Expr:
+    """Degrees of freedom by Welch and Satterthwaite; infinite without noise."""
+    above, below = (col(stderr) ** 2).sum() ** 2, (col(stderr) ** 4 / (col("repetitions") - 1)).sum()
+    return when(below > 0).then(above / below).otherwise(math.inf)
 
 
-def stderr_of(columns: Sequence[Sequence[float | None]]) -> Floats | None:
-    """The standard error of the mean over instances, by checkpoint.
+def pooled(means: DataFrame) -> list[Pooled]:
+    """One curve per click model and policy, models together, both in the order of their first row."""
+    parts = [part for measure in ("regret", "violations") for part in (
+        col(f"{measure}_mean").mean().alias(measure), within(f"{measure}_stderr").alias(f"{measure}_stderr"),
+        across(f"{measure}_mean").alias(f"{measure}_across"), _freedom(f"{measure}_stderr").alias(f"{measure}_freedom"),
+    )]  # fmt: skip
+    frame = means.group_by("model", "policy", "round", maintain_order=True).agg(
+        *parts, instances=polars.len(), rules=col("rule").n_unique(), repetitions=col("repetitions").first(),
+        wrong_certificates=col("wrong_certificates_mean").mean(),
+    )  # fmt: skip
+    curves = frame.partition_by("model", "policy", as_dict=True, maintain_order=True)
+    models, policies = in_order(means, "model"), in_order(means, "policy")
+    return [_curve(m, p, curves[m, p]) for m in models for p in policies if (m, p) in curves]
 
-    >>> stderr_of([[3.0], [4.0]])
-    array([2.5])
-    """
-    if any(error is None for column in columns for error in column):
-        return None
-    return np.sqrt(np.sum(np.square(np.array(columns, float)), axis=0)) / len(columns)  # type: ignore[no-any-return]
+
+def _curve(model: str, policy: str, frame: DataFrame) -> Pooled:
+    last = frame.row(-1, named=True)
+    if frame["rules"].max() != 1 or frame["instances"].n_unique() > 1 or not frame["round"].is_sorted():
+        raise ValueError(f"results of {policy} under {model} differ in rule or checkpoints: not of one run")
+
+    def column(name: str) -> Floats | None:
+        return None if frame[name].null_count() else frame[name].to_numpy()
+
+    optional = ("regret_stderr", "regret_across", "violations_stderr", "violations_across", "wrong_certificates")
+    parts: dict[str, Any] = {
+        name: last[name] for name in ("instances", "repetitions", "regret_freedom", "violations_freedom")
+    }
+    parts |= {name: frame[name].to_numpy() for name in ("regret", "violations")}
+    parts |= {name: column(name) for name in optional}
+    return Pooled(model=model, policy=policy, rounds=frame["round"].to_numpy(), **parts)
 
 
-def _mean_if_any(columns: list[list[float] | None]) -> Floats | None:
-    known = [column for column in columns if column is not None]
-    return mean_of(known) if known else None
+def final(curve: Pooled, measure: str) -> Measured:
+    """Regret, or violations a run, at the last checkpoint."""
+    stderr, spread = getattr(curve, f"{measure}_stderr"), getattr(curve, f"{measure}_across")
+    ends = [None if each is None else float(each[-1]) for each in (stderr, spread)]
+    return Measured(float(getattr(curve, measure)[-1]), ends[0], getattr(curve, f"{measure}_freedom"), ends[1])
 
 
 def final_regret(curve: Pooled) -> Measured:
     """Regret at the last checkpoint."""
-    stderr = None if curve.regret_stderr is None else float(curve.regret_stderr[-1])
-    return Measured(float(curve.regret[-1]), stderr, curve.regret_freedom)
+    return final(curve, "regret")
 
 
 def final_violations(curve: Pooled) -> Measured:
     """Violations a run up to the last checkpoint."""
-    stderr = None if curve.violations_stderr is None else float(curve.violations_stderr[-1])
-    return Measured(float(curve.violations[-1]), stderr, curve.violations_freedom)
+    return final(curve, "violations")
+
+
+def bands_of(curve: Pooled, measure: str) -> list[Floats]:
+    """Half widths of bands of 95 % (Student's t): within queries, and across them where there are several."""
+    inner, outer = getattr(curve, f"{measure}_stderr"), getattr(curve, f"{measure}_across")
+    errors = ((inner, getattr(curve, f"{measure}_freedom")), (outer, curve.instances - 1))
+    return [student(CHANCE, freedom) * error for error, freedom in errors if error is not None]
 
 
 class Ending(NamedTuple):
@@ -119,11 +132,48 @@ def least(curves: Iterable[Pooled]) -> Pooled | None:
     return min(curves, key=lambda curve: float(curve.regret[-1]), default=None)
 
 
+LEVELS = (0.5, 0.9, 0.99, 0.999)
+LESS_IS_WORSE = ("clicks_relative", "worst_page")
+
+
+def tails_of(ends: DataFrame, measure: str = "regret") -> DataFrame:
+    """All runs of each policy under each click model at their end: quantiles over them, and the worst.
+
+    Quantiles are values of runs, the smallest that at least so many of the runs do not exceed: below 1,000 runs the
+    99.9 % quantile is the worst run itself. Where less is worse they are counted from the other end.
+    """
+    sign = -1.0 if measure in LESS_IS_WORSE else 1.0
+    value, worst = sign * col(measure), (sign * col(measure)).arg_max()
+    quantiles = [(sign * value.quantile(level, "equiprobable")).alias(str(level)) for level in LEVELS]
+    return ends.group_by("model", "policy", maintain_order=True).agg(
+        runs=polars.len(), mean=col(measure).mean(), quantiles=polars.struct(quantiles),
+        worst=col(measure).get(worst), worst_instance=col("instance").get(worst),
+        worst_repetition=col("repetition").get(worst),
+    )  # fmt: skip
+
+
+def _is_as_low(curve: Pooled, best: Pooled | None) -> bool:
+    """True for the curve that ends lowest, and for those that do not clearly end above it."""
+    if best is None or curve is best:
+        return True
+    own, low = final_regret(curve), final_regret(best)
+    if own.stderr is None or low.stderr is None:
+        return own.mean == low.mean
+    freedom = freedom_of([(own.stderr, own.freedom), (low.stderr, low.freedom)])
+    return not is_clear(own.mean - low.mean, math.hypot(own.stderr, low.stderr), freedom)
+
+
+BOLD = "Bold: the least regret, and what differs from it by no more than chance (Welch's t at 5 %)."
+
+
 def endings_table(
     curves: Sequence[Pooled], policies: Iterable[str], models: Sequence[str], name: Callable[[str], str], title: str,
     key: str = "endings", caption: str = "",
 ) -> TextTable:  # fmt: skip
-    """Every policy by this name, with its regret and violations under every click model; the least regret is marked."""
+    """Every policy by this name, with its regret and violations under every click model.
+
+    The least regret is marked, and whatever differs from it by no more than chance (Welch's t at 5 %).
+    """
     ends = {(curve.policy, curve.model): curve for curve in curves}
     best = {model: least([curve for curve in curves if curve.model == model]) for model in models}
 
@@ -132,7 +182,7 @@ def endings_table(
         if curve is None:
             return ["-", "-"]
         return [
-            MarkedCell(str(final_regret(curve)), BEST if curve is best[model] else ""),
+            MarkedCell(str(final_regret(curve)), BEST if _is_as_low(curve, best[model]) else ""),
             str(final_violations(curve)),
         ]
 

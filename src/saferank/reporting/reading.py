@@ -7,13 +7,16 @@ Results of different combinations must not be averaged or compared as if they we
 
 import itertools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from polars import DataFrame, col, lit
+
 from saferank.errors import ArgumentError, UsageError
 from saferank.files import on_one_line
+from saferank.reporting.frames import KEYS, RUNS, differing_rules, in_order, means_of, read_runs
 from saferank.reporting.looks import PAPER_MODELS
 from saferank.simulation.results import Result, read_results
 from saferank.statistics.decision import decision_rule
@@ -36,12 +39,12 @@ class Selection:
     positions: int | None = None
     lifetime: int | str | None = None
 
-    def of(self, results: Sequence[Result]) -> list[Result]:
+    def of(self, means: DataFrame) -> DataFrame:
         """The results of one combination; an ``ArgumentError`` when it is not there or when several are left.
 
         A policy that takes no rule, or has no certificates, was played once for all of them; it is always kept.
         """
-        kept = list(results)
+        kept = means
         for name in _PARTS:
             if getattr(self, name) is not None:
                 kept = _chosen(kept, name, getattr(self, name))
@@ -57,31 +60,19 @@ ALL_ALIKE = Selection()
 """Nothing is chosen: the results are not of a sweep."""
 
 
-def _chosen(results: Sequence[Result], name: str, wanted: Any) -> list[Result]:
-    there = list(dict.fromkeys(getattr(result, name) for result in results))
-    same = [value for value in there if _is_same(value, wanted, results[0].rounds[-1])]
+def _chosen(means: DataFrame, name: str, wanted: Any) -> DataFrame:
+    there, last = in_order(means, name), means["round"].max()
+    same = [value for value in there if _is_same(value, wanted, last)]  # type: ignore[arg-type]
     if not same:
         known = ", ".join(_text(value) for value in there if value is not None or name == "lifetime")
         raise ArgumentError(name, f"no results with {name} {_text(wanted)}; there are {known}")
-    values = _values_by_policy(results, name)
-    return [
-        result
-        for result in results
-        if getattr(result, name) in same or (name != "positions" and len(values[result.policy]) == 1)
-    ]
+    once = (col(name).n_unique().over("policy") == 1) if name != "positions" else lit(False)
+    return means.filter(col(name).is_in(same, nulls_equal=True) | once)
 
 
-def _swept_values(results: Sequence[Result], name: str) -> list[Any]:
+def _swept_values(means: DataFrame, name: str) -> list[Any]:
     """The values with which policies were played, of those policies that were played with several."""
-    values = _values_by_policy(results, name)
-    return list({value: None for of_policy in values.values() if len(of_policy) > 1 for value in of_policy})
-
-
-def _values_by_policy(results: Sequence[Result], name: str) -> dict[str, dict[Any, None]]:
-    values: dict[str, dict[Any, None]] = {}
-    for result in results:
-        values.setdefault(result.policy, {})[getattr(result, name)] = None
-    return values
+    return in_order(means.filter(col(name).n_unique().over("policy") > 1), name)
 
 
 def _is_same(value: Any, wanted: Any, rounds: int) -> bool:
@@ -99,29 +90,38 @@ def _text(value: object) -> str:
     return NONE if value is None else str(value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
-    """A results file: its results and their provenance."""
+    """A results file: its results, means at every checkpoint, and their provenance."""
 
     path: Path
-    results: list[Result]
+    means: DataFrame
     provenance: dict[str, Any]
 
     @property
     def models(self) -> list[str]:
         """The click models, the paper's first."""
-        found = dict.fromkeys(result.model for result in self.results)
+        found = in_order(self.means, "model")
         return sorted(found, key=lambda model: PAPER_MODELS.index(model) if model in PAPER_MODELS else len(found) + 2)
 
     @property
     def policies(self) -> list[str]:
         """The policies, in the order of their first result."""
-        return list(dict.fromkeys(result.policy for result in self.results))
+        return in_order(self.means, "policy")
+
+    def first(self, column: str) -> int:
+        """A number that all results of a report share: positions, items, repetitions."""
+        return int(self.means[column][0])
+
+    @property
+    def rounds(self) -> int:
+        """The last round."""
+        return int(self.means["round"].max())  # type: ignore[arg-type]
 
     @property
     def rules(self) -> dict[str, str]:
         """The rule of each policy that takes one, where they differ; nothing where all decide by the same."""
-        return differing_rules(self.results)
+        return differing_rules(self.means)
 
     @property
     def reproduction(self) -> dict[str, Any]:
@@ -133,7 +133,13 @@ class Run:
     def rule(self) -> str | None:
         """The decision rule of the run: the one that a reproduction names, else the first."""
         named = self.reproduction.get("rule")
-        return named if isinstance(named, str) else next((r.rule for r in self.results if r.rule), None)
+        return named if isinstance(named, str) else next(iter(self.means["rule"].drop_nulls()), None)
+
+    def runs(self) -> DataFrame | str:
+        """The single runs beside the results, or why there are none."""
+        there = read_runs(self.path.with_name(RUNS), self.means)
+        missing = f"{RUNS} is not beside {self.path.name}; saferank simulate and saferank reproduce write it."
+        return missing if there is None else there
 
     def companion(self, name: str) -> "Run | str":
         """The results file beside this one that a reproduction calls by this name, or why there is none."""
@@ -146,12 +152,6 @@ class Run:
         return read_checked(path)
 
 
-def differing_rules(results: Sequence[Result]) -> dict[str, str]:
-    """The rule of each policy that takes one, where they differ: curves at different rules must say so."""
-    rules = {result.policy: result.rule for result in results if result.rule is not None}
-    return rules if len({result.rule for result in results if result.rule is not None}) > 1 else {}
-
-
 def read_run(path: Path, without: Collection[str] = (), selection: Selection = ALL_ALIKE) -> Run:
     """The results of one experiment: every policy on the same queries, with one rule, at the same checkpoints.
 
@@ -161,10 +161,10 @@ def read_run(path: Path, without: Collection[str] = (), selection: Selection = A
     for policy in without:
         if policy not in run.policies:
             raise ReportError(f"no results of {policy!r} to leave out; there are {', '.join(run.policies)}")
-    kept = Run(path, [result for result in run.results if result.policy not in without], run.provenance)
-    if not kept.results:
+    kept = run.means.filter(~col("policy").is_in(list(without)))
+    if kept.is_empty():
         raise ReportError(f"{on_one_line(path)}: nothing is left of the results; leave out fewer policies")
-    chosen = Run(path, selection.of(kept.results), run.provenance)
+    chosen = Run(path, selection.of(kept), run.provenance)
     _check_together(chosen)
     return chosen
 
@@ -177,7 +177,7 @@ def read_checked(path: Path) -> Run:
         raise ReportError(f"{name}: results: is empty; make some with saferank simulate or saferank reproduce")
     for number, result in enumerate(results):
         _check(result, f"{name}: results[{number}]")
-    return Run(path, results, provenance if isinstance(provenance, dict) else {})
+    return Run(path, means_of(results), provenance if isinstance(provenance, dict) else {})
 
 
 def _check(result: Result, where: str) -> None:
@@ -218,27 +218,19 @@ def _is_finite(value: object) -> bool:
 
 def _check_together(run: Run) -> None:
     """Averages may be compared only when they are taken over the same queries, once each."""
-    name = on_one_line(run.path)
-    for model in run.models:
-        of_model = [result for result in run.results if result.model == model]
-        instances = {policy: _instances(of_model, policy, name) for policy in run.policies}
-        (first, queries), *others = [(policy, ids) for policy, ids in instances.items() if ids]
+    name, curves = on_one_line(run.path), run.means.select(KEYS).unique(maintain_order=True)
+    there = run.means.select("policy", "instance", "model", "round")
+    twice = there.filter(there.is_duplicated())
+    if len(twice):
+        where = "{policy} on instance {instance!r} ({model})".format(**twice.row(0, named=True))
+        raise ReportError(f"{name}: {where} is there twice; keep one")
+    for of_model in curves.partition_by("model", maintain_order=True):
+        (first, queries), *others = [
+            (part["policy"][0], set(part["instance"])) for part in of_model.partition_by("policy", maintain_order=True)
+        ]
         for policy, ids in others:
             if ids != queries:
                 raise ReportError(
-                    f"{name}: {policy} under {model} was not run on the same queries as {first} "
+                    f"{name}: {policy} under {of_model['model'][0]} was not run on the same queries as {first} "
                     f"({len(ids)} and {len(queries)}); run them together"
                 )
-
-
-def _instances(results: Sequence[Result], policy: str, name: str) -> set[str]:
-    seen: dict[str, Result] = {}
-    for result in results:
-        if result.policy != policy:
-            continue
-        first = seen.setdefault(result.instance, result)
-        if first is not result:
-            raise ReportError(
-                f"{name}: {policy} on instance {result.instance!r} ({result.model}) is there twice; keep one"
-            )
-    return set(seen)

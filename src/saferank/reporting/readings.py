@@ -7,6 +7,8 @@ every claim about the special queries is judged again: some that failed may hold
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from polars import DataFrame, col, lit
+
 from saferank.reporting.claims import (
     ALL,
     FAILS,
@@ -20,10 +22,10 @@ from saferank.reporting.claims import (
     Verdict,
     judge_claims,
 )
+from saferank.reporting.frames import in_order
 from saferank.reporting.looks import model_name, policy_name
 from saferank.reporting.numbers import Measured, ratio
 from saferank.reporting.pooling import final_regret, pooled
-from saferank.simulation.results import Result
 from saferank.table import MarkedCell, Row, TextTable
 
 WORDS = {
@@ -71,10 +73,10 @@ class OtherReading:
         return [pair for pair in self.reading.changed if pair[0] is not self.claim]
 
 
-def readings_of(places: Mapping[str, Place], variants: Sequence[Result], rule: str | None) -> list[Reading]:
+def readings_of(places: Mapping[str, Place], variants: DataFrame, rule: str | None) -> list[Reading]:
     """Every reading that was run on the special queries with the rule of the run."""
-    names = dict.fromkeys(r.policy for r in variants if ":" in r.policy and r.rule == rule)
-    found = [_reading(places, name, [r for r in variants if (r.policy, r.rule) == (name, rule)]) for name in names]
+    own = variants.filter(col("policy").str.contains(":"), col("rule").eq_missing(lit(rule)))
+    found = [_reading(places, name, own.filter(policy=name)) for name in in_order(own, "policy")]
     return [reading for reading in found if reading.changed]
 
 
@@ -89,10 +91,10 @@ def explain(claims: Sequence[Claim], places: Mapping[str, Place], readings: Sequ
     ]
 
 
-def _reading(places: Mapping[str, Place], name: str, results: Sequence[Result]) -> Reading:
+def _reading(places: Mapping[str, Place], name: str, means: DataFrame) -> Reading:
     policy, _, change = name.partition(":")
     there = {key: place for key, place in places.items() if key != ALL and place.instance is not None}
-    exchanged = {key: _exchanged(place, policy, results) for key, place in there.items()}
+    exchanged = {key: _exchanged(place, policy, means) for key, place in there.items()}
     base = replace(places[ALL], curves=[])
     before, _ = judge_claims({ALL: base, **there})
     after, _ = judge_claims({ALL: base, **exchanged})
@@ -102,10 +104,9 @@ def _reading(places: Mapping[str, Place], name: str, results: Sequence[Result]) 
     return Reading(policy_name(policy), WORDS.get(change, change), _MEANS.get(change, ""), changed)
 
 
-def _exchanged(place: Place, policy: str, results: Sequence[Result]) -> Place:
+def _exchanged(place: Place, policy: str, means: DataFrame) -> Place:
     """The place with the curves of a reading; a click model under which it was not run keeps none of the policy."""
-    own = [result for result in results if result.instance == place.instance]
-    curves = [replace(curve, policy=policy) for curve in pooled(own)]
+    curves = [replace(curve, policy=policy) for curve in pooled(means.filter(instance=place.instance))]
     return replace(place, curves=[*(curve for curve in place.curves if curve.policy != policy), *curves])
 
 

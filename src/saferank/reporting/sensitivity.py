@@ -8,14 +8,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from polars import DataFrame, Expr, col, concat, lit
+
 from saferank.reporting.claims import ALL, PHRASES, Place
+from saferank.reporting.frames import in_order
 from saferank.reporting.looks import model_name, policy_name
 from saferank.reporting.numbers import Measured, counted, ratio
 from saferank.reporting.pooling import Ending, ending, final_regret, pooled
 from saferank.reporting.reading import Run
 from saferank.reporting.readings import WORDS
 from saferank.reporting.sections import Section
-from saferank.simulation.results import Result
 from saferank.table import DEFAULT, MarkedCell, TextTable
 
 REVERSED = " (candidates reversed)"
@@ -64,9 +66,9 @@ def sensitivity_section(
     title = "Sensitivity to what the paper leaves open"
     if isinstance(companion, str):
         return Section("sensitivity", title, left_out=f"Left out. {companion}", short="Sensitivity")
-    kept = [result for result in companion.results if result.policy.partition(":")[0] not in without]
+    kept = companion.means.filter(~col("policy").str.splitn(":", 2).struct.field("field_0").is_in(list(without)))
     part = Run(companion.path, kept, companion.provenance)
-    made = sensitivity_tables(part, run.rule, run.results, places) if kept else []
+    made = sensitivity_tables(part, run.rule, run.means, places) if len(kept) else []
     if not made:
         return Section("sensitivity", title, left_out="Left out. There is nothing to compare.", short="Sensitivity")
     words = (
@@ -105,66 +107,74 @@ def _table(title: str, rows: Sequence[Row], models: Sequence[str], key: str) -> 
     return TextTable(f"Sensitivity: {title}", columns, made, caption, groups, names=2, key=key)
 
 
-def variant_of(result: Result) -> Variant:
-    """Which variant a result belongs to."""
-    policy, _, change = result.policy.partition(":")
-    return Variant(policy, change or None, result.rule, result.instance.endswith(REVERSED))
+def varied(means: DataFrame) -> DataFrame:
+    """The results with what they are a variant of: ``base``, the policy; ``query``; ``change`` and ``reversed``."""
+    parts = col("policy").str.splitn(":", 2).struct.rename_fields(["base", "change"])
+    return means.with_columns(
+        parts.struct.unnest(),
+        query=col("instance").str.strip_suffix(REVERSED),
+        reversed=col("instance").str.ends_with(REVERSED),
+    )
+
+
+def _of(variant: Variant) -> Expr:
+    """Which rows of ``varied`` results are of a variant."""
+    return (
+        (col("base") == variant.policy)
+        & col("change").eq_missing(lit(variant.change))
+        & col("rule").eq_missing(lit(variant.rule))
+        & (col("reversed") == variant.reversed)
+    )
 
 
 def sensitivity_tables(
-    run: Run, default_rule: str | None, main: Sequence[Result], places: Mapping[str, Place]
+    run: Run, default_rule: str | None, main: DataFrame, places: Mapping[str, Place]
 ) -> list[tuple[str, list[Row]]]:
     """All queries that were varied together, then each special query alone: a title and rows for each."""
-    queries = {_query(result) for result in run.results}
+    own = varied(run.means)
+    queries = in_order(own, "query")
     together = f"{counted(len(queries), 'query', 'queries')} together"
-    tables: list[tuple[str, Collection[str], Collection[str]]] = [(together, queries, run.models)]
+    tables: list[tuple[str, Sequence[str], Collection[str]]] = [(together, queries, run.models)]
     for key, place in places.items():
         proper = [model for model in run.models if model not in place.lapses]
         if key != ALL and place.instance in queries and proper:
-            tables.append((f"{PHRASES[key]} alone".removeprefix("on "), [place.instance], proper))
+            tables.append((f"{PHRASES[key]} alone".removeprefix("on "), [place.instance or ""], proper))
     made = []
     for title, wanted, models in tables:
-        own = [result for result in run.results if _query(result) in wanted and result.model in models]
-        part = Run(run.path, own, run.provenance)
-        rows = sensitivity_rows(part, default_rule, [result for result in main if _query(result) in wanted], run.models)
-        made.append((title, rows))
+        part = own.filter(col("query").is_in(wanted), col("model").is_in(list(models)))
+        usual = varied(main).filter(col("query").is_in(wanted))
+        made.append((title, sensitivity_rows(part, default_rule, usual, run.models)))
     return [(title, rows) for title, rows in made if rows]
 
 
-def sensitivity_rows(
-    run: Run, default_rule: str | None, main: Sequence[Result], models: Sequence[str] | None = None
-) -> list[Row]:
-    """The table, defaults first; what the run itself lacks as a default is looked up in the ``main`` results."""
-    variants = dict.fromkeys(variant_of(result) for result in run.results)
-    rows = []
+def sensitivity_rows(own: DataFrame, default_rule: str | None, main: DataFrame, models: Sequence[str]) -> list[Row]:
+    """The table of varied results, defaults first; what they lack as a default is looked up in the ``main`` results."""
+    there = own.select("base", "change", "rule", "reversed").unique(maintain_order=True)
+    variants, rows = [Variant(*row) for row in there.rows()], []
     for policy in dict.fromkeys(variant.policy for variant in variants):
         rules = {variant.rule for variant in variants if variant.policy == policy}
         default = Variant(policy, None, default_rule if rules != {None} else None, reversed=False)
         others = [variant for variant in variants if variant.policy == policy and variant != default]
-        rows += [_row(variant, default, run, main, models or run.models) for variant in (default, *others)]
+        rows += [_row(variant, default, own, main, models) for variant in (default, *others)]
     return [row for row in rows if any(row.effects)]
 
 
-def _row(variant: Variant, default: Variant, run: Run, main: Sequence[Result], models: Sequence[str]) -> Row:
-    effects = [_effect(variant, default, model, run, main) for model in models]
+def _row(variant: Variant, default: Variant, own: DataFrame, main: DataFrame, models: Sequence[str]) -> Row:
+    effects = [_effect(variant, default, own.filter(model=model), main.filter(model=model)) for model in models]
     return Row(policy_name(variant.policy), variant.words(default), variant == default, effects)
 
 
-def _effect(variant: Variant, default: Variant, model: str, run: Run, main: Sequence[Result]) -> Effect | None:
-    own = {_query(r): r for r in run.results if r.model == model and variant_of(r) == variant}
-    usual = {_query(r): r for r in (*main, *run.results) if r.model == model and variant_of(r) == default}
+def _effect(variant: Variant, default: Variant, own: DataFrame, main: DataFrame) -> Effect | None:
+    """Under one click model; where a default was played in both, it is taken from the varied results."""
+    found, again = own.filter(_of(variant)), own.filter(_of(default))
+    usual = concat([main.filter(_of(default), ~col("query").is_in(in_order(again, "query"))), again])
     if variant == default:
-        played = {_query(r) for r in run.results if r.model == model and variant_of(r).policy == variant.policy}
-        own = {query: result for query, result in usual.items() if query in played}
-    if not own:
+        found = usual.filter(col("query").is_in(in_order(own.filter(base=variant.policy), "query")))
+    if found.is_empty():
         return None
-    (curve,) = pooled(list(own.values()))
-    compared = None
-    if variant != default and own.keys() <= usual.keys():
-        (base,) = pooled([usual[query] for query in own])
+    (curve,) = pooled(found.with_columns(policy="base"))
+    compared, queries = None, in_order(found, "query")
+    if variant != default and set(queries) <= set(in_order(usual, "query")):
+        (base,) = pooled(usual.filter(col("query").is_in(queries)))
         compared = ratio(final_regret(curve), final_regret(base)) if curve.rounds[-1] == base.rounds[-1] else None
     return Effect(ending(curve), compared)
-
-
-def _query(result: Result) -> str:
-    return result.instance.removesuffix(REVERSED)

@@ -13,18 +13,19 @@ of all pages so far. Violations count pairs that are the wrong way round; this s
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from polars import DataFrame, col
 
 from saferank.reporting.claims import SAFE
 from saferank.reporting.figures.by_query import by_query_figure
+from saferank.reporting.frames import ends_of
 from saferank.reporting.looks import ORIGINAL, curve_name, model_name, policy_name
-from saferank.reporting.numbers import counted, freedom_of, is_clear, listed, plainly
+from saferank.reporting.numbers import Measured, counted, freedom_of, is_clear, listed, plainly
+from saferank.reporting.pooling import tails_of
 from saferank.reporting.reading import Run
-from saferank.reporting.runs import Key, measure_of
 from saferank.reporting.sections import Section, Studio
-from saferank.simulation.results import Result
-from saferank.simulation.runs import Runs
 from saferank.table import TextTable
 from saferank.verbs import Ints
 
@@ -96,44 +97,39 @@ class Spread:
         return f"{plainly(round(self.high, 1))} / {plainly(round(self.worst, 1))}"
 
 
-def spreads(results: Sequence[Result], runs: Mapping[Key, Runs] | None = None) -> dict[str, list[Spread]]:
+def spreads(means: DataFrame, runs: DataFrame | None = None) -> dict[str, list[Spread]]:
     """By click model the spread of every policy but OriginalRank; models without OriginalRank are left out."""
-    original = {(r.model, r.instance): r for r in results if r.policy == ORIGINAL}
-    others = [r for r in results if r.policy != ORIGINAL and (r.model, r.instance) in original]
-    groups: dict[tuple[str, str], list[Result]] = {}
-    for result in others:
-        groups.setdefault((result.model, result.policy), []).append(result)
+    ends, tails = ends_of(means), {}
+    if runs is not None:
+        rows = tails_of(ends_of(runs)).iter_rows(named=True)
+        tails = {(r["model"], r["policy"]): (r["quantiles"]["0.99"], r["worst"], r["worst_instance"]) for r in rows}
+    original = ends.filter(policy=ORIGINAL)
+    both = ends.filter(col("policy") != ORIGINAL).join(
+        original, on=["model", "instance"], suffix="_original", maintain_order="left"
+    )
     found: dict[str, list[Spread]] = {}
-    for (model, policy), group in groups.items():
-        shares = [share_of(result, original[model, result.instance]) for result in group]
-        tail = _tail(group, runs)
-        spread = Spread(policy, model, sorted(shares, key=lambda each: each.share), *tail)
-        found.setdefault(model, []).append(spread)
+    for group in both.partition_by("model", "policy", maintain_order=True):
+        model, policy = group["model"][0], group["policy"][0]
+        rows = group.iter_rows(named=True)
+        shares = [share_of(row["instance"], _regret(row), _regret(row, "_original")) for row in rows]
+        tail = tails.get((model, policy), (None, None, None))
+        found.setdefault(model, []).append(Spread(policy, model, sorted(shares, key=lambda each: each.share), *tail))
     return found
 
 
-def share_of(result: Result, original: Result) -> Share:
-    """A policy beside OriginalRank at the last round."""
-    own, base = result.regret_mean[-1], original.regret_mean[-1]
-    errors = [result.regret_stderr[-1], original.regret_stderr[-1]]
-    known = [(error, one.repetitions - 1) for error, one in zip(errors, (result, original), strict=True) if error]
-    difference = own - base if abs(own - base) > _NOTHING else 0.0
-    stderr = None if None in errors else math.hypot(*(error for error, _ in known))
-    runs = min(result.repetitions, original.repetitions)
-    clear = is_clear(difference, stderr, freedom_of(known) if known else runs - 1)
+def _regret(row: Mapping[str, Any], of: str = "") -> Measured:
+    return Measured(row[f"regret_mean{of}"], row[f"regret_stderr{of}"], row[f"repetitions{of}"] - 1)
+
+
+def share_of(instance: str, own: Measured, base: Measured) -> Share:
+    """The regret of a policy on a query beside OriginalRank's."""
+    errors = [(each.stderr, each.freedom) for each in (own, base) if each.stderr]
+    difference = own.mean - base.mean if abs(own.mean - base.mean) > _NOTHING else 0.0
+    stderr = None if own.stderr is None or base.stderr is None else math.hypot(own.stderr, base.stderr)
+    clear = is_clear(difference, stderr, freedom_of(errors) if errors else min(own.freedom, base.freedom))
     outcome = None if clear is None else EQUAL if not clear else BETTER if difference < 0 else WORSE
-    share = own / base if base > _NOTHING else (1.0 if difference == 0 else math.inf)
-    return Share(result.instance, share, outcome)
-
-
-def _tail(group: Sequence[Result], runs: Mapping[Key, Runs] | None) -> tuple[float | None, float | None, str | None]:
-    """The 99 % quantile and the largest regret of all runs on all queries, and where the largest was."""
-    if runs is None:
-        return None, None, None
-    finals = {r.instance: measure_of(runs[r.instance, r.model, r.policy], "regret")[:, -1] for r in group}
-    where = max(finals, key=lambda instance: float(finals[instance].max()))
-    together = np.concatenate(list(finals.values()))
-    return float(np.quantile(together, 0.99)), float(together.max()), where
+    share = own.mean / base.mean if base.mean > _NOTHING else (1.0 if difference == 0 else math.inf)
+    return Share(instance, share, outcome)
 
 
 def in_words(share: float) -> str:
@@ -156,9 +152,9 @@ def finding(found: Mapping[str, Sequence[Spread]], policies: Sequence[str]) -> l
     return sentences
 
 
-def by_query_section(run: Run, runs: Mapping[Key, Runs] | str, studio: Studio) -> Section:
+def by_query_section(run: Run, runs: DataFrame | str, studio: Studio) -> Section:
     """Every policy beside OriginalRank on every query."""
-    found = spreads(run.results, None if isinstance(runs, str) else runs)
+    found = spreads(run.means, None if isinstance(runs, str) else runs)
     original, title = policy_name(ORIGINAL), "Query by query"
     if not found:
         return Section(
@@ -178,7 +174,7 @@ def by_query_section(run: Run, runs: Mapping[Key, Runs] | str, studio: Studio) -
     return Section("by-query", title, [words], drawing=drawing, tables=[_by_query_table(found, runs)])
 
 
-def _by_query_table(found: Mapping[str, Sequence[Spread]], runs: Mapping[Key, Runs] | str) -> TextTable:
+def _by_query_table(found: Mapping[str, Sequence[Spread]], runs: DataFrame | str) -> TextTable:
     original = policy_name(ORIGINAL)
     single = "" if all(each.judged for own in found.values() for each in own) else "; a single repetition does not tell"
     last = f"Single runs are left out: {runs}" if isinstance(runs, str) else "The last columns are about single runs."
@@ -213,27 +209,33 @@ def _in_one_breath(model: str, spreads: Sequence[Spread]) -> str:
 PAGES = (100, 1_000, 10_000)
 
 
-def clicks_section(runs: Mapping[Key, Runs] | str, models: Sequence[str], policies: Sequence[str]) -> Section:
+def clicks_section(runs: DataFrame | str, models: Sequence[str], policies: Sequence[str]) -> Section:
     """Clicks relative to the original's: of the worst page, and of the first pages."""
     title = "Safety in clicks"
     if isinstance(runs, str):
         return Section("clicks", title, left_out=f"Left out. {runs}", short="Clicks")
-    rounds = next(iter(runs.values())).rounds
-    places = early_places(rounds)
+    rounds = runs["round"].unique().sort().to_numpy()
+    early = [int(rounds[place]) for place in early_places(rounds)]
+    ratios = [("worst_page", int(rounds[-1])), *(("clicks_relative", each) for each in early)]
+    values = [col(name).filter(col("round") == each) for name, each in ratios]
+    found = runs.group_by("model", "policy").agg(
+        each.alias(f"{place}") for place, each in enumerate(e for v in values for e in (v.mean(), v.min()))
+    )
+    ends = {(model, policy): list(zip(row[::2], row[1::2], strict=True)) for model, policy, *row in found.rows()}
     rows = [
-        [model_name(model), curve_name(policy), *_ratios([runs[key] for key in own], places)]
+        [model_name(model), curve_name(policy), *(f"{mean:.3f} ({low:.3f})" for mean, low in ends[model, policy])]
         for model in models
         for policy in policies
-        if (own := [key for key in runs if key[1:] == (model, policy)])
+        if (model, policy) in ends
     ]
-    pages = [f"first {counted(int(rounds[place]), 'page')}" for place in places]
     words = (
         "Violations count pages with too many pairs the wrong way round. What they cost is in clicks: expected clicks "
         "divided by those of the original ranking, of the worst single page of a run, and of all pages up to a round. "
         "Below 1 is a loss."
     )
     caption = "Expected clicks relative to the original ranking's: mean over all runs and queries (lowest run)."
-    table = TextTable(title, ["model", "policy", "worst page", *pages], rows, caption, names=2, key="clicks")
+    columns = ["model", "policy", "worst page", *(f"first {counted(each, 'page')}" for each in early)]
+    table = TextTable(title, columns, rows, caption, names=2, key="clicks")
     return Section("clicks", title, [words], tables=[table], short="Clicks")
 
 
@@ -246,10 +248,3 @@ def early_places(rounds: Ints) -> list[int]:
     wanted = [pages for pages in PAGES if pages <= rounds[-1]]
     nearest = [int(np.argmin(np.abs(np.log(rounds / pages)))) for pages in wanted]
     return list(dict.fromkeys([*nearest, len(rounds) - 1]))
-
-
-def _ratios(own: Sequence[Runs], places: Sequence[int]) -> list[str]:
-    """Mean and lowest run; queries weigh alike, because all have the same number of runs."""
-    columns = [("worst_page", -1), *(("clicks_relative", place) for place in places)]
-    values = [np.concatenate([measure_of(runs, name)[:, place] for runs in own]) for name, place in columns]
-    return [f"{each.mean():.3f} ({each.min():.3f})" for each in values]

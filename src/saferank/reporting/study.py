@@ -8,20 +8,45 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from polars import DataFrame, col
+
+from saferank.policies import POLICIES
 from saferank.policies.registry import PAPER, PEER, policies_of
 from saferank.reporting.data import data_of
 from saferank.reporting.figures.study import model_study_figure, study_figure
+from saferank.reporting.frames import in_order
 from saferank.reporting.looks import model_name, policy_name
 from saferank.reporting.numbers import Measured, counted, listed, ratio
-from saferank.reporting.pooling import Ending, ending, pooled
+from saferank.reporting.pooling import Ending, Pooled, ending, final, final_regret, final_violations, pooled
 from saferank.reporting.reading import Run, read_run
 from saferank.reporting.sections import Section, Studio
-from saferank.simulation.model_study import Estimate, StudyLine, lines_of, made_for
-from saferank.simulation.results import Result
 from saferank.table import BEST, MarkedCell, Row, TextTable, text_of
 
 FILE = "model-study.json"
+
+
+def role_of(policy: str, model: str) -> str:
+    """What a policy is under a click model: matching, foreign, agnostic, safe or original."""
+    if policy == "original":
+        return "original"
+    if (home := made_for(policy)) is not None:
+        return "matching" if home == model else "foreign"
+    return "safe" if _registered(policy, "safe") else "agnostic"
+
+
+def made_for(policy: str) -> str | None:
+    """The click model that a policy assumes; None if it assumes none, or is a plug-in that is not loaded."""
+    home: str | None = _registered(policy, "made_for")
+    return home
+
+
+def _registered(policy: str, part: str) -> Any:
+    """A part of a policy's registration; a variant ``policy:reading`` has those of the policy."""
+    return getattr(POLICIES.get(policy.partition(":")[0]), part, None)
+
+
 _NOTHING = 1e-6
 """What is smaller is rounding of sums."""
 _ENOUGH = (*(name for name in policies_of(PEER) if made_for(name)), *policies_of(PAPER))
@@ -41,7 +66,7 @@ class ModelStudy:
     rounds: int
     models: list[str]
     policies: list[str]
-    lines: dict[tuple[str, str], StudyLine]
+    lines: dict[tuple[str, str], Pooled]
     rules: dict[str, str]  # by policy, where they differ
 
     def name(self, policy: str) -> str:
@@ -49,10 +74,14 @@ class ModelStudy:
         rule = self.rules.get(policy)
         return policy_name(policy) + (f" ({rule})" if rule else "")
 
+    def is_home(self, line: Pooled) -> bool:
+        """True where a policy meets the click model for which it was made."""
+        return role_of(line.policy, line.model) == "matching"
+
     def table(self, measure: str) -> TextTable:
         """By policy and click model means with both errors; those of the own click model are marked."""
         line = next(iter(self.lines.values()))
-        size = f"{counted(line.queries, 'query', 'queries')} (standard error within queries, across queries)"
+        size = f"{counted(line.instances, 'query', 'queries')} (standard error within queries, across queries)"
         what = {"regret": "Regret", "violations": "Violations a run"}[measure]
         caption = (
             f"{what} at {self.rounds:,} rounds: mean over {size}; {counted(line.repetitions, 'repetition')}. Marked: "
@@ -68,7 +97,7 @@ class ModelStudy:
         line = self.lines.get((policy, model))
         if line is None:
             return MarkedCell("not run")
-        return MarkedCell(in_words(getattr(line, measure)), BEST if line.role == "matching" else "")
+        return MarkedCell(in_words(final(line, measure)), BEST if self.is_home(line) else "")
 
 
 def model_study_section(study: ModelStudy | str, studio: Studio) -> Section:
@@ -110,18 +139,17 @@ def model_study_of(main: Run, given: Path | None) -> ModelStudy | str:
     specific = [policy for policy in run.policies if made_for(policy)]
     if not specific or len(run.models) < 2:
         return _HOW
-    lines = {(line.policy, line.model): line for line in lines_of(run.results)}
-    rounds = max(result.rounds[-1] for result in run.results)
-    return ModelStudy(run.path, data_of(run).name, rounds, run.models, run.policies, lines, run.rules)
+    lines = {(line.policy, line.model): line for line in pooled(run.means)}
+    return ModelStudy(run.path, data_of(run).name, run.rounds, run.models, run.policies, lines, run.rules)
 
 
-def in_words(estimate: Estimate) -> str:
+def in_words(found: Measured) -> str:
     """A mean and its standard errors within and across queries.
 
-    >>> in_words(Estimate(1007.3, 37.2, None)), in_words(Estimate(0.0, 0.0, 0.0))
+    >>> in_words(Measured(1007.3, 37.2)), in_words(Measured(0.0, 0.0, across=0.0))
     ('1,007 (37, -)', '0 (0, 0)')
     """
-    return f"{_number(estimate.mean)} ({_number(estimate.within)}, {_number(estimate.across)})"
+    return f"{_number(found.mean)} ({_number(found.stderr)}, {_number(found.across)})"
 
 
 def _number(value: float | None) -> str:
@@ -139,16 +167,18 @@ def findings(study: ModelStudy) -> list[str]:
 
 
 def _safety(study: ModelStudy, roles: Sequence[str], who: str) -> str:
-    lines = [line for line in study.lines.values() if line.role in roles]
-    violating = [line for line in lines if line.violations.mean > 0]
+    lines = [line for (p, m), line in study.lines.items() if role_of(p, m) in roles]
+    violating = [line for line in lines if line.violations[-1] > 0]
     if not lines:
         return ""
     if not violating:
         return f"{who} violated safety in none of {len(lines)} cells of the table."
-    most = max(violating, key=lambda line: line.violations.mean)
+    most = max(violating, key=lambda line: float(line.violations[-1]))
     where = f"{policy_name(most.policy)} under {model_name(most.model)}"
     many = f"{len(violating)} of {len(lines)} cells of the table"
-    return f"{who} violated safety in {many}, most in that of {where}: {_number(most.violations.mean)} pages a run."
+    return (
+        f"{who} violated safety in {many}, most in that of {where}: {_number(final_violations(most).mean)} pages a run."
+    )
 
 
 def _regret(study: ModelStudy, policy: str) -> str:
@@ -156,12 +186,14 @@ def _regret(study: ModelStudy, policy: str) -> str:
     worse = []
     for model in study.models:
         own = study.lines.get((policy, model))
-        rivals = [line.regret.mean for (_, m), line in study.lines.items() if m == model and line.role == "agnostic"]
-        if own is not None and own.role == "foreign" and rivals and own.regret.mean > min(rivals):
+        others = [line for (p, m), line in study.lines.items() if m == model and role_of(p, m) == "agnostic"]
+        rivals = [final_regret(line).mean for line in others]
+        foreign = role_of(policy, model) == "foreign"
+        if own is not None and foreign and rivals and final_regret(own).mean > min(rivals):
             worse.append(model_name(model))
     home = made_for(policy) or ""
-    others = [model for model in study.models if model != home]
-    if not others or not any(line.role == "agnostic" for line in study.lines.values()):
+    away = [model for model in study.models if model != home]
+    if not away or not any(role_of(*cell) == "agnostic" for cell in study.lines):
         return ""
     under = f"under {', '.join(worse)}" if worse else "under none of the others"
     return (
@@ -272,33 +304,30 @@ def study_pairs(run: Run, sets: Mapping[str, object]) -> dict[str, list[StudyPai
         if isinstance(ids, list):
             members[name] = {id for id in ids if isinstance(id, str)} - named
             named |= members[name]
-    rest = {result.instance for result in run.results} - named
+    rest = set(run.means["instance"]) - named
     groups = members | ({"other instances" if members else "all instances": rest} if rest else {})
-    found = {name: _pairs(run, [r for r in run.results if r.instance in ids]) for name, ids in groups.items()}
+    found = {name: _pairs(run.means.filter(col("instance").is_in(list(ids)))) for name, ids in groups.items()}
     return {name: pairs for name, pairs in found.items() if pairs}
 
 
-def _pairs(run: Run, results: list[Result]) -> list[StudyPair]:
-    cells = [(policy, model) for policy in run.policies for model in run.models]
-    pairs = [_pair([r for r in results if (r.policy, r.model) == cell]) for cell in cells]
+def _pairs(means: DataFrame) -> list[StudyPair]:
+    pairs = [
+        _pair(means.filter(policy=policy, model=model))
+        for policy in in_order(means, "policy")
+        for model in in_order(means, "model")
+    ]
     return [pair for pair in pairs if pair is not None]
 
 
-def _pair(results: list[Result]) -> StudyPair | None:
-    paper = [result for result in results if (result.rule or "").startswith("paper:")]
-    anytime = [result for result in results if (result.rule or "").startswith("anytime:")]
-    if not paper or {r.instance for r in paper} != {r.instance for r in anytime}:
+def _pair(means: DataFrame) -> StudyPair | None:
+    paper, anytime = (means.filter(col("rule").str.starts_with(kind)) for kind in ("paper:", "anytime:"))
+    if paper.is_empty() or set(paper["instance"]) != set(anytime["instance"]):
         return None
-    first = paper[0]
+    (first,), (second,) = pooled(paper), pooled(anytime)
     return StudyPair(
-        policy_name(first.policy),
-        model_name(first.model),
-        len(paper),
-        first.repetitions,
-        first.rounds[-1],
-        (first.rule or "", anytime[0].rule or ""),
-        *(ending(*pooled(of_rule)) for of_rule in (paper, anytime)),
-    )
+        policy_name(first.policy), model_name(first.model), first.instances, first.repetitions, int(first.rounds[-1]),
+        (paper["rule"][0], anytime["rule"][0]), ending(first), ending(second),
+    )  # fmt: skip
 
 
 def _level(rule: str, rounds: int) -> float | None:

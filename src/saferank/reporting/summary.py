@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from polars import DataFrame, col, concat
+
 from saferank.reporting.claims import (
     ALL,
     FAILS,
@@ -16,13 +18,13 @@ from saferank.reporting.claims import (
     ends_below,
 )
 from saferank.reporting.figures.curves import curves_figure
+from saferank.reporting.frames import ends_of, in_order
 from saferank.reporting.looks import ORIGINAL, curve_name, model_name, policy_name
 from saferank.reporting.numbers import counted, listed, plainly
-from saferank.reporting.pooling import Pooled, endings_table, final_regret, final_violations, least, pooled
+from saferank.reporting.pooling import BOLD, Pooled, endings_table, final_regret, final_violations, least, pooled
 from saferank.reporting.reading import Run
 from saferank.reporting.sections import Section, Studio
 from saferank.reporting.sensitivity import REVERSED
-from saferank.simulation.results import Result
 from saferank.table import TextTable
 
 
@@ -57,7 +59,7 @@ def _safety(run: Run, place: Place) -> str:
         parts += [f"under {model_name(model)} by {listed(words)}"] if words else []
         broken |= {curve.policy for curve in curves}
     clean = [policy_name(policy) for policy in run.policies if policy not in broken]
-    runs = sum(result.repetitions for result in run.results if result.policy == run.policies[0])
+    runs = int(ends_of(run.means.filter(policy=run.policies[0]))["repetitions"].sum())
     never = f"Never in {counted(runs, 'run')}{' each' if len(clean) > 1 else ''}: {listed(clean)}."
     said = f"On so many pages of a run safety is broken {'; '.join(parts)}." if parts else ""
     return " ".join([said, never if clean else ""]).strip()
@@ -151,10 +153,13 @@ def _in_words(curves: list[Pooled]) -> str:
 def _caption(place: Place, studio: Studio) -> str:
     if place.key == ALL:
         many = counted(place.proper[0].instances, "query", "queries")
-        who = f"Curves are means over {many}; bands are one standard error of these queries (within queries)."
+        who = (
+            f"Curves are means over {many}. Bands are 95 %: the darker for these queries, with other users and coins; "
+            "the lighter for other queries of this kind."
+        )
     else:
         left_out = f" Not quite like that, and left out: {_lapses(place)}." if place.lapses else ""
-        who = f"Query {place.instance}.{left_out} Bands are one standard error over repetitions."
+        who = f"Query {place.instance}.{left_out} Bands are 95 %, over repetitions."
     return (
         f"Cumulative expected regret (above) and rounds that violate safety (below) by round. {who} "
         f"{studio.options.words}; curves on the shaded strip are exactly zero."
@@ -163,11 +168,11 @@ def _caption(place: Place, studio: Studio) -> str:
 
 def endings_section(run: Run, place: Place, sensitivity: Run | str) -> Section:
     """Where every algorithm ended; where rules differ, also at one rule, as far as the sensitivity runs have them."""
-    first, title = run.results[0], f"Regret and violations after {run.results[0].rounds[-1]:,} rounds"
-    size = f"{counted(place.curves[0].instances, 'query', 'queries')}, {counted(first.repetitions, 'run')} each"
+    title = f"Regret and violations after {run.rounds:,} rounds"
+    size = f"{counted(place.curves[0].instances, 'query', 'queries')}, {counted(run.first('repetitions'), 'run')} each"
     seed = f", seed {run.provenance['seed']}" if "seed" in run.provenance else ""
     what = f"± is one standard error of the mean over these queries, from their runs ({size}{seed})"
-    caption = f"{title}, a run. {what}. Bold: the least regret."
+    caption = f"{title}, a run. {what}. {BOLD}"
     main = endings_table(place.curves, run.policies, run.models, curve_name, title, caption=caption)
     words = ", ".join(f"{policy_name(policy)} by {rule}" for policy, rule in run.rules.items())
     tables = one_rule(run, sensitivity)
@@ -179,21 +184,23 @@ def endings_section(run: Run, place: Place, sensitivity: Run | str) -> Section:
 
 def one_rule(main: Run, companion: Run | str) -> list[TextTable]:
     """All curves at one rule, as far as the sensitivity runs have them."""
-    others = [] if isinstance(companion, str) else [r for r in companion.results if not r.instance.endswith(REVERSED)]
+    if isinstance(companion, str):
+        return []
+    others = companion.means.filter(~col("instance").str.ends_with(REVERSED))
     return [table for rule in dict.fromkeys(main.rules.values()) if (table := _at_rule(rule, main, others))]
 
 
-def _at_rule(rule: str, main: Run, others: Sequence[Result]) -> TextTable | None:
+def _at_rule(rule: str, main: Run, others: DataFrame) -> TextTable | None:
     """None where no other policy was played with this rule than in the main results."""
-    own = {p: [r for r in main.results if r.policy == p] for p in main.policies if main.rules.get(p, rule) == rule}
-    moved = {p: [r for r in others if (r.policy, r.rule) == (p, rule)] for p in main.policies if p not in own}
-    there = {policy: results for policy, results in {**own, **moved}.items() if results}
-    if not any(moved.values()) or not any(policy in main.rules for policy in own):
+    own = [policy for policy in main.policies if main.rules.get(policy, rule) == rule]
+    moved = others.filter(~col("policy").is_in(own), col("policy").is_in(main.policies), rule=rule)
+    if moved.is_empty() or not any(policy in main.rules for policy in own):
         return None
-    common = set.intersection(*({(r.model, r.instance) for r in results} for results in there.values()))
-    curves = pooled([r for results in there.values() for r in results if (r.model, r.instance) in common])
-    queries = len({instance for _, instance in common})
+    both = concat([main.means.filter(col("policy").is_in(own)), moved])
+    there = both["policy"].n_unique()
+    common = both.filter(col("policy").n_unique().over("model", "instance") == there)
+    curves, queries = pooled(common), common["instance"].n_unique()
     played = "query that was" if queries == 1 else f"{queries} queries that were"
-    caption = f"Everyone at {rule}, on the {played} played so; ± one standard error. Bold: the least regret."
-    policies = [policy for policy in main.policies if policy in there]
+    caption = f"Everyone at {rule}, on the {played} played so; ± one standard error. {BOLD}"
+    policies = [policy for policy in main.policies if policy in in_order(common, "policy")]
     return endings_table(curves, policies, main.models, policy_name, f"At the rule {rule}", "one-rule", caption)

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from saferank.errors import ArgumentError
-from saferank.experiments.frames import write_runs
 from saferank.experiments.run_folder import RESULTS, START_AGAIN, FolderError, RunFolder
 from saferank.files import sha256_of
 from saferank.instances import Instance, load_instances, save_instances
-from saferank.reporting.runs import RUNS
+from saferank.reporting.frames import RUNS, runs_frame, write_runs
 from saferank.reproduction.log import LOG_NAME
 from saferank.reproduction.parts import Parts, Special
 from saferank.reproduction.protocol import Protocol
@@ -118,5 +117,5 @@ def write_outcome(folder: Path, parts: Parts, gathered: Gathered, source: dict[s
         write_results(folder / SENSITIVITY, results[first:second], source)
     if parts.study:
         write_results(folder / STUDY, results[second:], source)
-    write_runs(folder / RUNS, results[:first], gathered.runs_in_order()[:first])
+    write_runs(folder / RUNS, runs_frame(results[:first], gathered.runs_in_order()[:first]))
     write_results(folder / RESULTS, results[:first], source)

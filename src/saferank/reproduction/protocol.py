@@ -70,6 +70,7 @@ class Protocol:
     none_of_best: str | None = None
     max_bad: float = 0.01
     plugins: Sequence[str] = ()
+    world: Mapping[str, Any] | Sequence[str] | None = None  # None: the paper's
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> "Protocol":
@@ -137,8 +138,9 @@ class Protocol:
     def plan(self, repetitions: int | None = None, **changes: Any) -> "Plan":
         """How the paper's experiment is played, or another part with these changes."""
         from saferank.simulation.experiment import Plan
+        from saferank.simulation.worlds import world_of
 
-        given = {"policies": tuple(self.policies or ()), "rule": self.rule, **changes}
+        given = {"policies": tuple(self.policies or ()), "rule": self.rule, **world_of(self.world), **changes}
         return Plan(
             n_positions=self.positions,
             rounds=self.rounds,
@@ -203,6 +205,7 @@ class Protocol:
         return {
             **asdict(self),
             **asdict(self.sizes),
+            "world": self.plan().world,
             "log": None if log is None else log.name,
             "log_bytes": log.stat().st_size if log is not None and log.is_file() else None,
             "study_instances": None if self.study_instances is None else sha256_of(self.study_instances),

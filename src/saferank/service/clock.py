@@ -40,6 +40,25 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+class TurnedClock:
+    """A clock that stands still until a simulation turns it."""
+
+    def __init__(self, now: int) -> None:
+        self.now = now  # milliseconds
+
+    def monotonic(self) -> float:
+        """Seconds of the simulation."""
+        return self.now / 1000
+
+    def wall(self) -> float:
+        """The same: neither clock jumps."""
+        return self.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Loops are driven by the simulation. The writer's must not spin while the store works."""
+        await asyncio.sleep(min(seconds, 0.001))
+
+
 def moment(milliseconds: int) -> str:
     """A time for people and programs (RFC 3339, UTC).
 

@@ -1,88 +1,176 @@
-"""Simulated visitors for ``saferank serve --demo``: they call the service over HTTP as any shop would.
+"""Simulated visitors for ``saferank serve --demo``, and the hours before it started.
 
-Four shelves, four stories: an order that is best already, one that is upside down, an ordinary one, and one whose items
-come and go. Which item is better is taken from the embedded instances; how much better is exaggerated, and the rule and
-the window are the ones below, so that a newcomer sees in a minute what takes a real shop days.
+Five shelves, five stories: an order that is best already; an ordinary one; items that come and go; a season that turns,
+so that what was proven is no longer true; and a bait, an item that wins every comparison and drives visitors away,
+which the guardrail stops. Attractions are those of embedded instances (of seasons more extreme) and settings the
+service's own, so numbers are of the size that a shop sees.
+
+The past is played before the service starts, by the service's own engine on a clock that is turned by hand, into the
+store that it then serves from. Nothing else is made up: pages, clicks, certificates and the stop come out as they do.
+From then on visitors call over HTTP, as any shop would.
 """
 
+import asyncio
 import json
 import logging
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
-from time import monotonic
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
+from msgspec import structs
 
-from saferank.click_models import PBM
+from saferank.click_models import DBN, PBM
 from saferank.instances.embedded import embedded_instances
 from saferank.randomness import Words, stream
-from saferank.verbs import Floats, click
+from saferank.service.clock import TurnedClock
+from saferank.service.engine import Engine
+from saferank.service.settings import Settings
+from saferank.service.wire.calls import FeedbackCall, RankCall
+from saferank.store.embedded.store import SqliteStore
+from saferank.verbs import click
 
-DEMO_SETTINGS: dict[str, Any] = {"window_seconds": 1.0, "rule": "anytime:1e-3"}
-"""Settings of a service that runs the demo, unless the user gives others."""
-VISITS_A_SECOND = 40
-"""At most, on each shelf."""
+DEMO_SETTINGS: dict[str, Any] = {"window_seconds": 90.0}
+"""Settings of a demo, unless the user gives others: what visitors do now counts in a minute and a half."""
+PAST_HOURS, PAST_VISITS = 8, 5000
+"""The past of a demo, and visits to each shelf in it."""
+SIMULATED = (
+    f"This is a demo. Visitors are simulated: those of the {PAST_HOURS} hours before the start were played when it "
+    "started, through the same engine; since then they come over HTTP."
+)
+N_VISITS = 5 * PAST_VISITS
+"""In the past of a demo."""
+VISITS_A_SECOND = 4
+"""At most, on each shelf, once the service runs."""
 REPORTS_TOGETHER = 10
-"""Reports of a shelf that are sent in one call: a quarter of a second of visits."""
+"""Reports of a shelf that are sent in one call: a few seconds of visits."""
 N_POSITIONS = 5
 TURNOVER = 400
 """Visits to the changing shelf between two changes of its items."""
+TURN = 3 * PAST_VISITS // 10
+"""The visit with which the season turns."""
 
-_BEST, _WORST = 0.8, 0.03
-_EXAMINATION = (1.0, 0.92, 0.85, 0.78, 0.72)
+_TENDED_MS = 60_000
+"""While the past is played, clicks are reported and the engine closes so often."""
 _log = logging.getLogger("saferank.demo")
 
 
 @dataclass(frozen=True)
 class Shelf:
-    """A context: its items in production's order, how attractive they are, and how many of them change at a time."""
+    """A context: its items in production's order, how visitors choose among them, and how that changes."""
 
     name: str
     items: tuple[str, ...]
-    model: PBM
-    in_stock: int
-    changing: bool = False
+    model: PBM | DBN
+    in_stock: int  # items that can be bought at a time: of more, a window slides over them
+    later: PBM | DBN | None = None  # how visitors choose from visit TURN on
 
     def stock(self, visit: int) -> tuple[str, ...]:
-        """What can be bought at a visit, in production's order: a window that slides over the items."""
-        if not self.changing:
+        """What can be bought at a visit, in production's order."""
+        if self.in_stock == len(self.items):
             return self.items
         first = visit // TURNOVER % len(self.items)
         return (self.items + self.items)[first : first + self.in_stock]
 
+    def clicked(self, visit: int, items: Sequence[str], rng: Words) -> list[str]:
+        """What the visitor of this page clicks."""
+        shown = np.array([self.items.index(item) for item in items], np.uint32)
+        clicks = np.zeros(len(shown), np.int64)
+        click(self.later if self.later and visit >= TURN else self.model, shown, rng, clicks)
+        return [item for item, chosen in zip(items, clicks, strict=True) if chosen]
+
 
 def shelves() -> list[Shelf]:
-    """The four shelves.
+    """The five shelves.
 
-    >>> [shelf.name for shelf in shelves()]
-    ['lamps (in the best order)', 'chairs (upside down)', 'tables (ordinary)', 'offers (coming and going)']
+    >>> [shelf.name for shelf in shelves()][:4]
+    ['lamps (best already)', 'tables (ordinary)', 'offers (come and go)', 'garden (season turns)']
     """
-    best, worst, ordinary = embedded_instances(3, n_items=10, models=("pbm",))
-    changing = embedded_instances(4, n_items=40, models=("pbm",))[3]
+    best, _, ordinary, seasonal = (one.model for one in embedded_instances(4, n_items=10, models=("pbm",)))
+    changing = embedded_instances(4, n_items=40, models=("pbm",))[3].model
+    ranks = np.argsort(np.argsort(-seasonal.attraction, kind="stable"), kind="stable")
+    summer, winter = (seasonal._replace(attraction=0.6 * 0.1 ** (order / 9)) for order in (ranks, 9 - ranks))
+    bait = DBN(np.array([*[0.45] * 5, 0.85, *[0.2] * 4]), np.array([*[0.1] * 5, 1.0, *[0.1] * 4]), 0.95)
     return [
-        _shelf("lamps (in the best order)", "lamp", best.model.attraction),
-        _shelf("chairs (upside down)", "chair", worst.model.attraction),
-        _shelf("tables (ordinary)", "table", ordinary.model.attraction),
-        _shelf("offers (coming and going)", "offer", changing.model.attraction, in_stock=10),
+        _shelf("lamps (best already)", "lamp", best),
+        _shelf("tables (ordinary)", "table", ordinary),
+        _shelf("offers (come and go)", "offer", changing, in_stock=10),
+        _shelf("garden (season turns)", "plant", summer, later=winter),
+        _shelf("recipes (with a bait)", "recipe", bait),
     ]
 
 
-def _shelf(name: str, kind: str, attraction: Floats, in_stock: int | None = None) -> Shelf:
-    items = tuple(f"{kind}-{i + 1}" for i in range(len(attraction)))
-    model = PBM(_exaggerated(attraction), np.array(_EXAMINATION))
-    return Shelf(name, items, model, in_stock or len(items), changing=in_stock is not None)
+def _shelf(name: str, kind: str, model: PBM | DBN, in_stock: int = 10, later: PBM | DBN | None = None) -> Shelf:
+    items = tuple(f"{kind}-{number + 1}" for number in range(len(model.attraction)))
+    return Shelf(name, items, model, in_stock, later)
 
 
-def _exaggerated(attraction: Floats) -> Floats:
-    """The same order with equal ratios from the best to the worst."""
-    ranks = np.argsort(np.argsort(-attraction, kind="stable"), kind="stable")
-    spread: Floats = _BEST * (_WORST / _BEST) ** (ranks / (len(attraction) - 1))
-    return spread
+def rank_call(shelf: Shelf, visit: int) -> dict[str, Any]:
+    """The call for the page of a visitor."""
+    stock = shelf.stock(visit)
+    lists = {"base_ranking": list(stock[:N_POSITIONS]), "candidates": list(stock[N_POSITIONS:])}
+    return {"context": shelf.name, **lists, "k": N_POSITIONS, "session_id": f"visitor-{visit}"}
+
+
+# --- the past ---
+
+
+def play_past(settings: Settings, played: Callable[[int], None], seed: int = 0) -> None:
+    """Play the visits of the last days into the settings' store, which must be new; ``played`` is told of visits."""
+    asyncio.run(_Past(settings, seed).play(played))
+
+
+class _Past:
+    """The engine on a clock that stands still while it works."""
+
+    def __init__(self, settings: Settings, seed: int) -> None:
+        now = round(1000 * time.time())
+        self._began, self._clock = now - PAST_HOURS * 3_600_000, TurnedClock(now - PAST_HOURS * 3_600_000)
+        self._step = (now - self._began) / PAST_VISITS
+        store = SqliteStore(Path(settings.store), clock=lambda: self._clock.now)
+        patient = structs.replace(settings, freshness_seconds=3600.0)
+        self._engine = Engine(patient, store, self._clock, "alone")
+        self._reports: list[FeedbackCall] = []
+        self._words = {shelf.name: stream(seed, shelf.name) for shelf in shelves()}
+
+    async def play(self, played: Callable[[int], None]) -> None:
+        await self._engine.start(loops=False)
+        writing = asyncio.create_task(self._engine.server.writer.run())
+        tended, places = self._began, shelves()
+        for visit in range(PAST_VISITS):
+            self._clock.now = self._began + round(visit * self._step)
+            if self._clock.now - tended >= _TENDED_MS:
+                tended = self._clock.now
+                await self._tend()
+            for shelf in places:
+                await self._visit(shelf, visit)
+            played(len(places))
+        await self._tend()
+        writing.cancel()
+        await self._engine.stop()
+
+    async def _visit(self, shelf: Shelf, visit: int) -> None:
+        page = await self._engine.rank("default", RankCall(**rank_call(shelf, visit)))
+        words = self._words[shelf.name]
+        if clicks := shelf.clicked(visit, page.ranking, words):
+            self._reports.append(FeedbackCall(token=page.token, clicks=clicks))
+
+    async def _tend(self) -> None:
+        """What a running server does all the time: take reports, renew its leases, close what is due."""
+        reports, self._reports = self._reports, []
+        await self._engine.feedback("default", reports)
+        await self._engine.flush()
+        await self._engine.beat()
+        await self._engine.server.closer.close_due()
+
+
+# --- visitors from now on ---
 
 
 class _Shop:
@@ -92,10 +180,9 @@ class _Shop:
         self._connection = HTTPConnection(urlsplit(base_url).netloc, timeout=1.0)
         self._reports: list[dict[str, object]] = []
 
-    def rank(self, context: str, stock: Sequence[str], session: str) -> tuple[list[str], str] | None:
+    def rank(self, shelf: Shelf, visit: int) -> tuple[list[str], str] | None:
         """The items to show and the token of the page; None without an answer."""
-        call = {"context": context, "base_ranking": stock[:N_POSITIONS], "candidates": stock[N_POSITIONS:]}
-        page = self._post("/v1/rank", {**call, "k": N_POSITIONS, "session_id": session})
+        page = self._post("/v1/rank", rank_call(shelf, visit))
         return page and (page["ranking"], page["token"])
 
     def report(self, token: str, clicks: list[str]) -> None:
@@ -130,32 +217,24 @@ def visitors(base_url: str, stop: threading.Event, seed: int = 0) -> None:
 
 def _visitors_of(shelf: Shelf, base_url: str, stop: threading.Event, rng: Words) -> int:
     """Visit one shelf until ``stop`` is set; how many visits that made."""
-    shop, pace, visit = _Shop(base_url), _Pace(VISITS_A_SECOND, stop), 0
+    shop, pace, visit = _Shop(base_url), _Pace(VISITS_A_SECOND, stop), PAST_VISITS
     while pace.goes_on():
-        if page := shop.rank(shelf.name, shelf.stock(visit), f"visitor-{visit}"):
+        if page := shop.rank(shelf, visit):
             items, token = page
-            shop.report(token, clicked(shelf, items, rng))
+            shop.report(token, shelf.clicked(visit, items, rng))
         visit += 1
     shop.close()
-    return visit
-
-
-def clicked(shelf: Shelf, items: Sequence[str], rng: Words) -> list[str]:
-    """What a visitor of this page clicks."""
-    shown = np.array([shelf.items.index(item) for item in items], np.uint32)
-    clicks = np.zeros(len(shown), np.int64)
-    click(shelf.model, shown, rng, clicks)
-    return [item for item, chosen in zip(items, clicks, strict=True) if chosen]
+    return visit - PAST_VISITS
 
 
 class _Pace:
-    """So many steps a second; time that was lost is not made up for."""
+    """Steps at a steady pace; time that was lost is not made up for."""
 
     def __init__(self, steps_a_second: float, stop: threading.Event) -> None:
-        self._gap, self._stop, self._next = 1 / steps_a_second, stop, monotonic()
+        self._gap, self._stop, self._next = 1 / steps_a_second, stop, time.monotonic()
 
     def goes_on(self) -> bool:
         """Wait for the next step; False when it is time to stop."""
-        now = monotonic()
+        now = time.monotonic()
         self._next = max(self._next + self._gap, now)
         return not self._stop.wait(self._next - now)

@@ -22,8 +22,8 @@ from saferank.service.queries.effect import EffectQueries
 from saferank.service.queries.overview import Overview
 from saferank.service.queries.summary import Summary
 from saferank.service.settings import Settings, is_shared
-from saferank.service.wire.calls import SettingsCall, TrafficCall
-from saferank.service.wire.views import ContextView, TrafficView
+from saferank.service.wire.calls import ForgetCall, SettingsCall, TrafficCall
+from saferank.service.wire.views import ContextView, ForgetView, TrafficView
 from saferank.store.contract import EVERYBODY, Store
 from saferank.store.opening import open_store
 
@@ -54,8 +54,7 @@ class Engine:
         self.rank, self.feedback = Ranking(server).rank, Feedback(server).feedback
         # operators
         self.kill, self.kill_all_tenants = self._operations.kill, partial(self._operations.kill, EVERYBODY, None)
-        self.forgetting = Forgetting(server)
-        self.forget = self.forgetting.ask
+        self.forgetting = Forgetting(store, clock, server.heart)
         # readers
         self.overview = Summary(server, effects).overview
         self.contexts, self.context = self._overview.contexts, self._overview.context
@@ -91,6 +90,10 @@ class Engine:
         """Give a context a mode and a holdout share of its own, or take them away."""
         await self._operations.set_context(tenant, context, call)
         return await self.context(tenant, context)
+
+    async def forget(self, tenant: str, call: ForgetCall) -> ForgetView:
+        """Have the pages of a session or a source deleted."""
+        return await self.forgetting.ask(tenant, call, self.server.session_key)
 
     async def set_traffic(self, tenant: str, call: TrafficCall) -> TrafficView:
         """Set the share of a tenant's visitors whose pages the policy may choose."""

@@ -41,7 +41,7 @@ class LateFeedback:
         for name in ("lost_pages", "lost_clicks"):
             value = getattr(self, name)
             if not 0 <= value <= 1:
-                raise ArgumentError(name, f"found {value}, expected a probability from 0 to 1")
+                raise ArgumentError("world", f"{name}: found {value}, expected a probability from 0 to 1")
 
     def delays(self) -> Floats:
         """The probabilities of a delay of at most 0, 1, 2, ... pages, up to 1."""
@@ -59,7 +59,7 @@ def _whole_pages(delay: int | str) -> int:
         return whole_number(float(delay), "delay", at_least=0, at_most=LONGEST_DELAY)
     except ValueError as problem:
         expected = f"expected a whole number of pages up to {LONGEST_DELAY} or geometric:MEAN"
-        raise ArgumentError("delay", f"found {delay!r}, {expected}") from problem
+        raise ArgumentError("world", f"delay: found {delay!r}, {expected}") from problem
 
 
 def _geometric(text: str) -> Floats:
@@ -68,8 +68,8 @@ def _geometric(text: str) -> Floats:
     except ValueError:
         mean = -1.0
     if not 0 < mean <= LONGEST_DELAY / (2 * _CUT):
-        reason = f"found geometric:{text}, expected a mean above 0 and at most {LONGEST_DELAY // (2 * _CUT)}"
-        raise ArgumentError("delay", reason)
+        reason = f"delay: found geometric:{text}, expected a mean above 0 and at most {LONGEST_DELAY // (2 * _CUT)}"
+        raise ArgumentError("world", reason)
     stays = mean / (1.0 + mean)
     most = math.ceil(_CUT * (mean + 1.0))
     return np.array([1.0 - stays ** (pages + 1) for pages in range(most)] + [1.0])
@@ -81,7 +81,7 @@ def layout_of(places: tuple[int, ...] | None, n_positions: int) -> Ints:
         return np.arange(n_positions)
     if sorted(places) != list(range(1, n_positions + 1)):
         given = ",".join(map(str, places))
-        raise ArgumentError("layout", f"found {given}, expected each of the positions 1 to {n_positions} once")
+        raise ArgumentError("world", f"layout: found {given}, expected each of the positions 1 to {n_positions} once")
     return np.array(places, np.int64) - 1
 
 

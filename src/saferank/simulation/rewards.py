@@ -54,14 +54,14 @@ def reward_of(text: str, n_positions: int) -> Reward:
         return Reward(_DCG, np.array([1.0 / log2(k + 2) for k in range(n_positions)]))
     name, _, rest = text.partition(":")
     if name != "weights":
-        raise ArgumentError("reward", f"found {text!r}, expected clicks, dcg or weights:W1,W2,...")
+        raise ArgumentError("world", f"reward: found {text!r}, expected clicks, dcg or weights:W1,W2,...")
     try:
         weights = [float(part) for part in rest.split(",")]
     except ValueError:
         weights = []
     if len(weights) != n_positions or not all(0 <= weight < float("inf") for weight in weights):
         expected = f"expected {n_positions} numbers that are not negative, one for each position"
-        raise ArgumentError("reward", f"found {text!r}, {expected}")
+        raise ArgumentError("world", f"reward: found {text!r}, {expected}")
     return Reward(_WEIGHTED, np.array(weights))
 
 

@@ -26,6 +26,9 @@ from saferank._kernel import kernel
 from saferank.randomness import Words, uniform
 from saferank.verbs import Floats, Ints
 
+_PROPOSALS = 1000
+"""More are refused only by tangents that are not those of the counts."""
+
 
 class Posteriors(NamedTuple):
     """Counts of every item and the tangents made from them; side 0 is the left one, [0, crossing]."""
@@ -206,12 +209,14 @@ def _accepted(posteriors: Posteriors, kappa: Floats, item: int, theta: float, ta
 
 @kernel
 def draw_attraction(posteriors: Posteriors, kappa: Floats, item: int, rng: Words) -> float:
-    """A draw from the posterior of an item."""
-    while True:
+    """A draw from the posterior of an item: the first proposal that is accepted."""
+    theta = 0.5
+    for _ in range(_PROPOSALS):
         side = 0 if uniform(rng) < posteriors.left[item] else 1
         theta = _propose(posteriors, item, side, uniform(rng))
         tangent = posteriors.height[item, side] + posteriors.slope[item, side] * (
             theta - posteriors.touches[item, side]
         )
         if _accepted(posteriors, kappa, item, theta, tangent, uniform(rng)):
-            return theta
+            break
+    return theta

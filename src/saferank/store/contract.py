@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 SHARDS = 64
 """Context number ``id`` belongs to shard ``id % SHARDS``."""
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """Of the tables of both stores. A store of another version is refused."""
 
 
@@ -65,8 +65,6 @@ class PageRow(NamedTuple):
     context: int
     closes_at: int
     record: bytes  # packed PageRecord
-    server: str  # who issued it ...
-    number: int  # ... and which of its pages it was, from 1: a gap shows what a crash took
     clicks: int = 0  # a bit for each shown place
 
 
@@ -144,7 +142,7 @@ class Publication(NamedTuple):
     body: bytes  # ends with its CRC-32
 
 
-class Mark(NamedTuple):
+class Snapshot(NamedTuple):
     """A kept snapshot without its body."""
 
     number: int
@@ -334,14 +332,16 @@ class Store(Protocol):
     async def keep_publication(self, lease: Lease, context: int) -> None:
         """Keep the newest publication as a snapshot as well, if there is one."""
 
-    async def prune(self, lease: Lease, context: int, mark: Mark, before: int, seen: int, most: int) -> int:
+    async def prune(self, lease: Lease, context: int, snapshot: Snapshot, before: int, seen: int, most: int) -> int:
         """Delete pages issued before a time, at most so many and the oldest first; returns how many.
 
         From then on a kept snapshot stands for what was before it: older ones are deleted. Nothing is done, and 0 is
         returned, when the context has an operation beyond ``seen``: it may be a rollback that needs what is deleted.
         """
 
-    async def delete_pages(self, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes]) -> Deleted:
+    async def delete_pages(
+        self, lease: Lease, context: int, snapshot: Snapshot, impressions: Sequence[bytes]
+    ) -> Deleted:
         """Delete single pages of a context, and the event ids of their reports.
 
         As with ``prune`` a kept snapshot stands for what was before it from then on, and older ones are deleted. Pages
@@ -380,11 +380,11 @@ class Store(Protocol):
     async def snapshots(self, context: int) -> Sequence[Publication]:
         """All kept snapshots of a context, oldest first."""
 
-    async def marks(self, context: int) -> Sequence[Mark]:
+    async def snapshot_heads(self, context: int) -> Sequence[Snapshot]:
         """All kept snapshots of a context, oldest first, without their bodies."""
 
-    def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[PageRow]:
-        """Pages in display order, of one context or of all, from after an id."""
+    def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[Sequence[PageRow]]:
+        """Pages in display order, of one context or of all, from after an id, some at a time."""
 
     async def alarms(self, context: int) -> Sequence[AlarmRow]:
         """Alarms of a context, oldest first."""

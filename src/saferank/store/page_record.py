@@ -10,22 +10,19 @@ what was shown, what was compared with it, by which law the page was drawn, and 
 Items are in it by name, so a page whose event was lost in a crash is re-created from its token alone.
 """
 
-import functools
 import struct
 import zlib
-from math import isfinite
-from operator import le, lt, or_
 from typing import NamedTuple
 
 TIME_BYTES, RANDOM_BYTES = 6, 10
 ID_SIZE = TIME_BYTES + RANDOM_BYTES
 VISITOR_SIZE, SOURCE_SIZE, COINS_SIZE, DIGEST_SIZE, SERVER_SIZE = 8, 8, 32, 16, 8
 
-FORMAT = 3
+FORMAT = 4
 HEAD = (
     ("format", "u1"), ("arm", "u1"), ("flags", "u1"), ("impression", "V16"), ("knowledge", "<u4"), ("round", "<u8"),
     ("window_ms", "<u4"), ("k", "u1"), ("places", "u1"), ("challenger", "u1"), ("server", "V8"), ("number", "<u4"),
-    ("share", "<f8"), ("visitor", "V8"), ("catalogue", "V16"), ("coins", "V32"),
+    ("share", "<f8"), ("used", "u1"), ("visitor", "V8"), ("catalogue", "V16"), ("coins", "V32"),
 )  # fmt: skip
 """Names and types of the fields that every record begins with, as numpy writes them."""
 _CODES = {"u1": "B", "<u4": "I", "<u8": "Q", "<f8": "d"}
@@ -34,7 +31,9 @@ _CHECKSUM = struct.Struct("<I")
 CHECKSUM_SIZE = _CHECKSUM.size
 WHOLE = 0x2144DF1C
 """The CRC-32 of any bytes with their own CRC-32 behind them."""
-VISITOR, DRAWN, BASE, SOURCE = 1, 2, 4, 8
+VISITOR, DRAWN, BASE, SOURCE, LEADER = 1, 2, 4, 8, 16
+OVER = 0xFF
+"""Instead of a percentage: the policy's page had more wrong pairs than are allowed, and production's was shown."""
 NOBODY = 0xFF
 TARGET_BIT = 62  # TARGET of policies/safe_draw/draw.py
 CATALOGUE_PLACE = _HEAD.size - COINS_SIZE - DIGEST_SIZE + 1
@@ -97,6 +96,8 @@ class PageRecord(NamedTuple):
     number: int = 0  # ... and which of its pages it was, from 1; 0: it was not to be logged
     share: float = 0.0  # the chance of this page to be put into the holdout when it was issued; 0: it took no part
     source: bytes = b""  # hash of the account or address that the caller named; empty: none
+    used: int = 0  # percent of the wrong pairs beyond production's page that are allowed, at most; OVER: more than all
+    is_leader: bool = False  # the policy chose what certificates make of production's page, and tried nothing
 
     @property
     def production(self) -> tuple[str, ...]:
@@ -127,11 +128,11 @@ class PageRecord(NamedTuple):
         """The bytes of the record."""
         law, places = self.law, len(self.row)
         flags = VISITOR * bool(self.visitor) | DRAWN * law.drawn | BASE * bool(self.base)
-        flags |= SOURCE * bool(self.source)
+        flags |= SOURCE * bool(self.source) | LEADER * self.is_leader
         head = _HEAD.pack(
             FORMAT, self.arm, flags, self.impression, self.knowledge, self.round, self.window_ms, self.k, places,
-            NOBODY if self.challenger is None else self.challenger, self.server, self.number, self.share, self.visitor,
-            self.catalogue, self.coins,
+            NOBODY if self.challenger is None else self.challenger, self.server, self.number, self.share, self.used,
+            self.visitor, self.catalogue, self.coins,
         )  # fmt: skip
         at, absent = _places_of(self.base, self.row)
         names = (*self.row, *absent, *self.instead)
@@ -148,47 +149,21 @@ def _places_of(base: tuple[str, ...], row: tuple[str, ...]) -> tuple[bytes, list
     return bytes([place[item] for item in base]), absent
 
 
-def unpacked(data: bytes) -> PageRecord:
-    """The record that was packed; DamagedRecordError for anything else."""
-    _check(data)
-    try:
-        record = _read(data)
-    except (struct.error, ValueError, IndexError) as problem:
-        raise DamagedRecordError(f"the page record cannot be read: {problem}") from problem
-    _check_law(record)
-    return record
-
-
-def unsealed(data: bytes) -> PageRecord:
-    """The record of authenticated bytes, which are as this service packed them; DamagedRecordError for another format.
-
-    Reports need who, where and what was shown. They do not pay for the checks that compiled code relies on: whoever
-    folds the page unpacks it with ``unpacked``.
-    """
-    _check_format(data)
-    return _read(data)
-
-
-def _check_format(data: bytes) -> None:
-    if len(data) < _HEAD.size + _CHECKSUM.size or data[0] != FORMAT:
-        raise DamagedRecordError(f"a page record of the unknown format {data[0] if data else None}")
-
-
 def is_whole(data: bytes) -> bool:
     """True when packed bytes have the checksum that they were written with."""
     return zlib.crc32(data) == WHOLE
 
 
-def _check(data: bytes) -> None:
-    _check_format(data)
-    if not is_whole(data):
-        raise DamagedRecordError("the checksum of a page record is wrong: it is not as it was written")
+def read_record(data: bytes) -> PageRecord:
+    """The record of bytes that are as ``packed`` wrote them, because they were authenticated or checked.
 
-
-def _read(data: bytes) -> PageRecord:
-    (_, arm, flags, impression, knowledge, round_, window_ms, k, places, challenger, server, number, share, visitor,
-     catalogue, coins) = _HEAD.unpack_from(data)  # fmt: skip
-    source = _source(data)
+    DamagedRecordError for another format. Bytes of which nothing is known are read by ``record_columns.unpacked``.
+    """
+    if len(data) < _HEAD.size + _CHECKSUM.size or data[0] != FORMAT:
+        raise DamagedRecordError(f"a page record of the unknown format {data[0] if data else None}")
+    (_, arm, flags, impression, knowledge, round_, window_ms, k, places, challenger, server, number, share, used,
+     visitor, catalogue, coins) = _HEAD.unpack_from(data)  # fmt: skip
+    source = data[_HEAD.size : _HEAD.size + SOURCE_SIZE] if flags & SOURCE else b""
     at = _HEAD.size + len(source) + 2 * places
     start, end = data[at - 2 * places : at - places], data[at - places : at]
     draw = data[at : at + 16 * places] if flags & DRAWN else b""
@@ -203,69 +178,8 @@ def _read(data: bytes) -> PageRecord:
         coins=coins, row=tuple(names[:places]), instead=tuple(names[behind:]), law=Law(start, end, draw),
         challenger=None if challenger == NOBODY else challenger, request_id=request_id or None,
         base=tuple([names[place] for place in based]), server=server, number=number, share=share,
-        source=source,
+        source=source, used=used, is_leader=bool(flags & LEADER),
     )  # fmt: skip
-
-
-def _source(data: bytes) -> bytes:
-    return data[_HEAD.size : _HEAD.size + SOURCE_SIZE] if data[2] & SOURCE else b""
-
-
-def _check_law(record: PageRecord) -> None:
-    """Ranges: what passes here can be handed to compiled code, which checks nothing."""
-    law, places = record.law, len(record.row)
-    size = len(record.shown) == record.k and (places == 0 or record.k <= places < NOBODY)
-    challenger = record.challenger is None or record.challenger < places
-    if not (
-        _groups_fit(law, places) and _draw_fits(law, places) and size and challenger and 0.0 <= record.share <= 1.0
-    ):
-        raise DamagedRecordError("a page record names places that it does not have")
-
-
-def _groups_fit(law: Law, places: int) -> bool:
-    """A group begins at or before each of its places and ends after it, within the page."""
-    if not len(law.start) == len(law.end) == places:
-        return False
-    numbers = range(places)
-    return all(map(le, law.start, numbers)) and all(map(lt, numbers, law.end)) and max(law.end, default=0) <= places
-
-
-def _draw_fits(law: Law, places: int) -> bool:
-    """Weights are finite and not negative. Bits of exchanges name places that there are.
-
-    A page that renews a certificate also marks the two places of its target.
-    """
-    if not law.drawn:
-        return True
-    weight, exchanges = law.weight, law.exchanges
-    if not (isfinite(sum(weight)) and min(weight) >= 0.0):  # a sum with NaN is NaN, whatever the order
-        return False
-    everything = functools.reduce(or_, exchanges)
-    if places > TARGET_BIT:
-        return everything >> places == 0
-    target = everything >> TARGET_BIT & 1
-    marked = sum(exchange >> TARGET_BIT for exchange in exchanges) if target else 0
-    return (everything & ~(1 << TARGET_BIT)) >> places == 0 and marked == 2 * target
-
-
-class Glance(NamedTuple):
-    """The few facts of a record that are needed while its window is open, read without unpacking it."""
-
-    arm: int
-    knowledge: int
-    window_ms: int
-    k: int
-    visitor: bytes
-    catalogue: bytes
-    share: float
-    source: bytes
-
-
-def glance(data: bytes) -> Glance:
-    """A quick look at packed bytes that are known to be a record: a start reads a million."""
-    _, arm, flags, _, knowledge, _, window_ms, k, *_, share, visitor, catalogue, _ = _HEAD.unpack_from(data)
-    known = visitor if flags & VISITOR else b""
-    return Glance(arm, knowledge, window_ms, k, known, catalogue, share, _source(data))
 
 
 def first_id(issued_at: int) -> bytes:

@@ -15,10 +15,10 @@ from saferank.store.contract import (
     SCHEMA_VERSION,
     AlarmRow,
     ContextRow,
-    Mark,
     OperationRow,
     PageRow,
     Publication,
+    Snapshot,
     StoreError,
     VersionRow,
 )
@@ -37,14 +37,16 @@ class SqlStore(ABC):
     """The part of the contract that is one statement each: reading."""
 
     _sql: ClassVar[dict[str, str]]
+    _clicks: "ClassVar[staticmethod[[Any], int]]"  # from what the store keeps of the clicks of a page
 
     @abstractmethod
     async def _rows(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
         """The rows that a named statement finds."""
 
-    @abstractmethod
-    def _page(self, *row: Any) -> PageRow:
-        """A page from its columns; how clicks are kept is the store's own."""
+    async def _pages(self, statement: str, *arguments: Any) -> list[PageRow]:
+        rows = await self._rows(statement, *arguments)
+        *columns, clicks = zip(*rows, strict=True) if rows else [()]
+        return list(map(PageRow._make, zip(*columns, map(self._clicks, clicks), strict=False)))
 
     async def _all(self, kind: Callable[..., T], statement: str, *arguments: Any) -> list[T]:
         return [kind(*row) for row in await self._rows(statement, *arguments)]
@@ -66,10 +68,10 @@ class SqlStore(ABC):
         return await self._one(bytes, "catalogue", digest)
 
     async def page(self, impression: bytes) -> PageRow | None:
-        return await self._one(self._page, "page", impression)
+        return next(iter(await self._pages("page", impression)), None)
 
     async def pages_between(self, context: int, after: int, through: int) -> Sequence[PageRow]:
-        return await self._all(self._page, "pages_between", context, first_id(after + 1), first_id(through + 1))
+        return await self._pages("pages_between", context, first_id(after + 1), first_id(through + 1))
 
     async def count_pages(self, context: int, after: int) -> int:
         return await self._one(int, "count_pages", context, first_id(after + 1)) or 0
@@ -92,15 +94,13 @@ class SqlStore(ABC):
     async def snapshots(self, context: int) -> Sequence[Publication]:
         return await self._all(Publication, "snapshots", context)
 
-    async def marks(self, context: int) -> Sequence[Mark]:
-        return await self._all(Mark, "marks", context)
+    async def snapshot_heads(self, context: int) -> Sequence[Snapshot]:
+        return await self._all(Snapshot, "snapshot_heads", context)
 
-    async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[PageRow]:
+    async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[Sequence[PageRow]]:
         statement, which = ("pages_after", ()) if context is None else ("pages_of_context_after", (context,))
-        while True:
-            pages = await self._all(self._page, statement, *which, after, _CHUNK)
-            for page in pages:
-                yield page
+        while pages := await self._pages(statement, *which, after, _CHUNK):
+            yield pages
             if len(pages) < _CHUNK:
                 return
             after = pages[-1].impression

@@ -79,7 +79,7 @@ class ModelServer:
         self.issued += 1
         impression = now.to_bytes(6, "big") + self.host.number.to_bytes(2, "big") + self.issued.to_bytes(8, "big")
         number = 0 if known is None else known.number
-        row = PageRow(impression, context, now + WINDOW_MS, b"", self.host.name, self.issued)
+        row = PageRow(impression, context, now + WINDOW_MS, b"")
         self.unwritten.append(row)
         self._write_soon()
         explored = self.may_explore(context)

@@ -6,7 +6,7 @@ it is carried out and its answer is lost, it is carried out after the caller gav
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from typing import Any
@@ -153,9 +153,9 @@ class Link:
         if self.waiting is not None and not self.waiting.done():
             self.waiting.set_result(None)
 
-    async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[PageRow]:
-        async for page in self.store.all_pages(context, after):
-            yield page
+    async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[Sequence[PageRow]]:
+        async for pages in self.store.all_pages(context, after):
+            yield pages
 
 
 def _give_up(answer: "asyncio.Future[Any]") -> None:

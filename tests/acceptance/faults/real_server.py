@@ -112,7 +112,7 @@ class RealServer:
             monitor.explored_now(self.host.name, context)
         monitor.shown[impression] = Shown(answer.token, answer.ranking)
         closes_at = issued_at(impression) + round(1000 * WINDOW)
-        return PageRow(impression, context, closes_at, b"", self.host.name, 0)
+        return PageRow(impression, context, closes_at, b"")
 
     async def feedback(self, page: PageRow, clicks: int, event_id: str | None) -> Outcome:
         self._check_ready()

@@ -160,11 +160,14 @@ class Scenario:
         self._cut_off(victim)
 
     def _sleep(self, victim: Host, seconds: float) -> None:
-        victim.paused_until = self.loop.time() + seconds
+        victim.paused_until = victim.asleep_until = self.loop.time() + seconds
         victim.monotonic_skew -= int(seconds * 1000)
 
     def set_wall_clock(self) -> None:
-        self._victim().wall_skew += self.chance.randint(-5000, 5000)
+        """Nobody sets it while the machine sleeps: back by as much as its other clock stood still, none would tell."""
+        victim, skew = self._victim(), self.chance.randint(-5000, 5000)
+        if victim.asleep_until <= self.loop.time():
+            victim.wall_skew += skew
 
     def jump(self) -> None:
         """A monotonic clock that jumps ahead."""

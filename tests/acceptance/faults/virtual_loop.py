@@ -19,7 +19,7 @@ class Host:
 
     def __init__(self, loop: "VirtualLoop", number: int) -> None:
         self.loop, self.number, self.name = loop, number, f"server-{number}"
-        self.paused_until = 0.0
+        self.paused_until = self.asleep_until = 0.0
         self.dead = False
         self.cut_off_until = 0.0  # from the store
         self.slow_until = 0.0  # answers of the store come late

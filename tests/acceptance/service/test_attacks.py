@@ -18,6 +18,8 @@ import pytest
 from http_load import Answer, Connections, get, post
 from service_process import ServiceProcess
 
+from tests.service.http.service_in_process import Service
+
 T = TypeVar("T")
 SETTINGS = {"policy": "kl-ucb-br", "rule": "paper:1e-5", "log_level": "error"}
 CALL = {"context": "c", "base_ranking": ["a", "b", "c"], "candidates": ["x"], "k": 2}
@@ -157,3 +159,49 @@ def test_the_kill_switch_and_health_are_never_refused(tmp_path: Path) -> None:
         assert [answer.status for answer in killed] == [200] * 3
         assert [answer.status for answer in healthy] == [200] * 10
         assert service.context("c")["killed"]["on"]
+
+
+PAGES: dict[str, Callable[[str], dict[str, Any]]] = {
+    "/v1/rank": lambda visitor: {**CALL, "session_id": visitor},
+    "/ubi_rank": lambda visitor: {
+        "user_query": CALL["context"],
+        "client_id": visitor,
+        "query_response_hit_ids": CALL["base_ranking"],
+        "query_attributes": {"k": CALL["k"], "candidates": CALL["candidates"]},
+    },
+}
+"""A call of every route that can show a page."""
+
+
+def test_no_explored_page_leaves_by_any_route_after_a_kill_switch_returned(tmp_path: Path) -> None:
+    """Visitors call all routes all the time; what they ask for after the switch has returned is production's page."""
+    showing = {one.path for one in Service().app.endpoints if one.who == "rank" and one.method == "POST"}
+    assert showing == PAGES.keys()
+    changed: Counter[tuple[str, bool]] = Counter()  # by route, and whether it was asked for after the switch
+    asked: Counter[tuple[str, bool]] = Counter()
+
+    async def storm(service: ServiceProcess, operator: Connections) -> None:
+        returned, until = asyncio.Event(), asyncio.Event()
+
+        async def visit(path: str, number: int) -> None:
+            async with connected(service, 1) as connections:
+                while not until.is_set():
+                    after, visitor = returned.is_set(), f"{number}-{asked.total()}"
+                    page = (await connections.post(path, PAGES[path](visitor))).json()
+                    ranking = page.get("ranking") or page["query_response_hit_ids"]
+                    asked[path, after] += 1
+                    changed[path, after] += ranking != CALL["base_ranking"][: CALL["k"]]  # type: ignore[index]
+
+        visitors = [asyncio.create_task(visit(path, number)) for path in PAGES for number in range(3)]
+        while min(changed[path, False] for path in PAGES) < 5:
+            await asyncio.sleep(0.02)
+        await operator.post("/v1/contexts/c/kill", {"on": True, "why": "a test"})
+        returned.set()
+        while min(asked[path, True] for path in PAGES) < 50:
+            await asyncio.sleep(0.02)
+        until.set()
+        await asyncio.gather(*visitors)
+
+    with ServiceProcess(tmp_path, **SETTINGS) as service:
+        asyncio.run(asyncio.wait_for(with_connections(service, storm), 120))
+    assert not any(changed[path, True] for path in PAGES), (asked, changed)

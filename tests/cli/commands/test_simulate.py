@@ -56,7 +56,7 @@ def test_the_command_and_the_function_play_the_same_loop(
     assert call(capsys, "simulate", *SMALL, "--jobs", 1, "--out", tmp_path / "usual").code == 0
     assert played == by_function and set(played) == {"play"}
     played.clear()
-    call(capsys, "simulate", *SMALL, "--jobs", 1, "--delay", 3, "--out", tmp_path / "late")
+    call(capsys, "simulate", *SMALL, "--jobs", 1, "--world", "delay=3", "--out", tmp_path / "late")
     assert set(played) == {"play_late"}
 
 
@@ -189,7 +189,7 @@ def test_the_instances_played_are_shown_with_their_digests(tmp_path: Path, capsy
 
 def test_a_sweep_in_another_world_has_a_row_for_every_combination(tmp_path: Path, capsys: Capture) -> None:
     sweep = ("--positions", "3,5", "--rule", "paper:0.1", "--rule", "paper:0.2", "--policies", "bubble-rank")
-    world = ("--delay", "3", "--lost-pages", "0.1", "--lost-clicks", "0.1", "--reward", "dcg")
+    world = ("--world", "delay=3", "--world", "lost-pages=0.1", "--world", "lost-clicks=0.1", "--world", "reward=dcg")
     code, out, _ = call(capsys, "simulate", *SMALL, *sweep, *world, "--out", tmp_path)
     results = json.loads((tmp_path / "results.json").read_text())["results"]
     assert code == 0
@@ -203,9 +203,11 @@ def test_a_sweep_in_another_world_has_a_row_for_every_combination(tmp_path: Path
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("--lost-pages", "2", "--lost-pages: found 2.0, expected a probability from 0 to 1"),
-        ("--layout", "1,2", "--layout: found 1,2, expected each of the positions 1 to 5 once"),
-        ("--examination", "much", "--examination: found 'much', expected numbers with commas between"),
+        ("--world", "lost-pages=2", "--world: lost_pages: found 2.0, expected a probability from 0 to 1"),
+        ("--world", "layout=1,2", "--world: layout: found 1,2, expected each of the positions 1 to 5 once"),
+        ("--world", "examination=much", "--world: examination: found 'much', expected numbers"),
+        ("--world", "delya=2", "--world: unknown part 'delya'; known ones: drift, delay, lost_pages, "),
+        ("--world", "dcg", "--world: found 'dcg', expected NAME=VALUE, for example delay=10"),
         ("--lifetime", "none,soon", "--lifetime: 'soon' is not a whole number"),
         ("--positions", "3,3", "--positions: 3 is there twice; keep one"),
     ],

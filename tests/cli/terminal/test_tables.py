@@ -8,6 +8,7 @@ from rich.console import Console
 from saferank.cli.terminal.tables import drawn as table_for_screen
 from saferank.cli.terminal.tables import timing_table
 from saferank.experiments.frames import long_table
+from saferank.reporting.frames import means_of
 from saferank.simulation.bench import Timing
 from saferank.simulation.results import Result
 
@@ -18,7 +19,7 @@ def drawn(policy: str, violations: float, width: int = 80) -> str:
     """The table of one result on a screen of so many columns."""
     result = Result("q", "pbm", policy, None, 5, 10, 2, [10], [42342.0], [0.0], [violations], [0.0], [0.0])
     screen = io.StringIO()
-    Console(file=screen, width=width).print(table_for_screen(long_table([result])))
+    Console(file=screen, width=width).print(table_for_screen(long_table(means_of([result]))))
     return screen.getvalue()
 
 

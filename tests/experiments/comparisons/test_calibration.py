@@ -9,6 +9,8 @@ from saferank import embedded_instances, simulate
 from saferank.experiments.comparisons import compared
 from saferank.policies import POLICIES, PolicyKind
 from saferank.reporting.claims import ALL, CHANCE_OF_VERDICT, UNDECIDED, Place, ends_below
+from saferank.reporting.frames import KEYS, means_of, run_values, runs_frame
+from saferank.reporting.numbers import Measured
 from saferank.reporting.pooling import final_regret, pooled
 from saferank.reporting.spread import EQUAL, share_of
 from saferank.simulation.results import Result, mean_and_stderr
@@ -44,7 +46,7 @@ def a_and_a(
 
 
 def share_of_verdicts(cells: list[tuple[Result, Runs]], a: str = "a", b: str = "b") -> float:
-    found = compared([curve for curve, _ in cells], [runs for _, runs in cells], [(a, b)], "regret")
+    found = compared(runs_frame(*zip(*cells, strict=True)), [(a, b)], "regret")
     pairs = found.pairs
     assert (pairs["wins"] + pairs["ties"] + pairs["losses"]).sum() == len(found.by_query)
     return float((pairs["wins"] + pairs["losses"]).sum()) / len(found.by_query)
@@ -69,19 +71,20 @@ def test_equal_differences_of_counts_are_no_proof(repetitions: int) -> None:
 
 def test_a_single_repetition_gives_no_verdict() -> None:
     cells = a_and_a(1, lambda rng, shape: rng.normal(0, 1, shape))[:: TRIALS // 2]
-    found = compared([curve for curve, _ in cells], [runs for _, runs in cells], [("a", "b")], "regret")
+    found = compared(runs_frame(*zip(*cells, strict=True)), [("a", "b")], "regret")
     assert found.by_query["outcome"].to_list() == [None, None]
     assert "no verdict from single runs on 2 queries" in repr(found)
-    (one, _), (other, _) = planted("a", 1, np.array([3.0])), planted("original", 1, np.array([9.0]))
-    assert share_of(one, other).outcome is None
+    assert share_of("q", Measured(3.0, None, 0), Measured(9.0, None, 0)).outcome is None
 
 
 @pytest.mark.parametrize("repetitions", REPETITIONS)
 def test_the_report_judges_single_queries_by_the_same_measure(repetitions: int) -> None:
     """Not paired there: the users add to the noise of both."""
     rng = np.random.default_rng(repetitions)
-    curves = [planted("a", query, rng.normal(0, 1, repetitions))[0] for query in range(2 * TRIALS)]
-    worse = [share_of(one, other).outcome != EQUAL for one, other in zip(curves[::2], curves[1::2], strict=True)]
+    draws = rng.normal(0, 1, (2 * TRIALS, repetitions))
+    errors = draws.std(axis=1, ddof=1) / np.sqrt(repetitions)
+    ends = [Measured(*each, repetitions - 1) for each in zip(draws.mean(axis=1), errors, strict=True)]
+    worse = [share_of("q", one, other).outcome != EQUAL for one, other in zip(ends[::2], ends[1::2], strict=True)]
     assert 0.01 < np.mean(worse) < 0.05 + 4 * SIGMA  # Welch's degrees of freedom are on the safe side for two runs
 
 
@@ -91,7 +94,7 @@ def test_a_claim_about_equal_means_is_left_undecided(repetitions: int, queries: 
     decided = 0
     for _ in range(TRIALS):
         ends = [[planted(p, q, rng.normal(0, 1, repetitions))[0] for q in range(queries)] for p in ("a", "b")]
-        one, other = (Place(ALL, pooled(curves)).curves[0] for curves in ends)
+        one, other = (Place(ALL, pooled(means_of(curves))).curves[0] for curves in ends)
         decided += ends_below(final_regret(one), final_regret(other)).verdict != UNDECIDED
     sigma = np.sqrt(CHANCE_OF_VERDICT / TRIALS)
     assert decided / TRIALS < CHANCE_OF_VERDICT + 4 * sigma  # three standard errors of two runs: 10 %
@@ -106,13 +109,14 @@ def test_the_simulator_gives_the_same_policy_under_two_names_five_percent() -> N
         instances, [known, twin], rounds=1000, repetitions=300, seed=3, checkpoints=[1000], progress=False
     )
     assert results.runs is not None
+    played = [run_values(part, 300) for part in results.runs.partition_by(KEYS, maintain_order=True)]
     for repetitions in REPETITIONS:
         cells = [
             (curve, Runs(runs.rounds, runs.values[first : first + repetitions]))
             for first in range(0, 300, repetitions)
             for curve, runs in (
                 (Result(**{**curve.__dict__, "instance": f"{curve.instance} {first}"}), runs)
-                for curve, runs in zip(results.curves, results.runs, strict=True)
+                for curve, runs in zip(results.curves, played, strict=True)
             )
         ]
         share = share_of_verdicts(cells, "bubble-rank", "twin")

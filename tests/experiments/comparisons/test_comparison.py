@@ -7,14 +7,15 @@ from scipy.stats import wilcoxon
 from saferank.errors import ArgumentError
 from saferank.experiments.comparisons import Comparison, compared
 from saferank.experiments.results import Results
+from saferank.reporting.frames import runs_frame
 from saferank.simulation.results import Result
-from saferank.simulation.runs import Runs
+from saferank.simulation.runs import MEASURES, Runs
 
 
 def cell(instance: str, policy: str, finals: list[float]) -> tuple[Result, Runs]:
     """A policy on a query whose runs end with these regrets."""
     curve = Result(instance, "pbm", policy, None, 5, 10, len(finals), [10], [0.0], [0.0], [0.0], [0.0], None)
-    values = np.zeros((len(finals), 1, 3))
+    values = np.zeros((len(finals), 1, len(MEASURES)))
     values[:, 0, 0] = finals
     return curve, Runs(np.array([10]), values)
 
@@ -28,7 +29,7 @@ CELLS = [
 
 
 def beside(cells: list[tuple[Result, Runs]], a: str = "a", b: str = "b", measure: str = "regret") -> Comparison:
-    return compared([curve for curve, _ in cells], [runs for _, runs in cells], [(a, b)], measure)
+    return compared(runs_frame(*zip(*cells, strict=True)), [(a, b)], measure)
 
 
 def test_every_query_has_its_difference_and_its_error() -> None:
@@ -81,7 +82,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(ArgumentError, match="measure: found 'luck', expected one of regret, violations"):
         beside(CELLS, measure="luck")
     with pytest.raises(ArgumentError, match="no results of 'c'; there are a, b"):
-        Results([curve for curve, _ in CELLS], [runs for _, runs in CELLS]).compare("a", "c")
+        Results.of([curve for curve, _ in CELLS], [runs for _, runs in CELLS]).compare("a", "c")
 
 
 def test_pairs_are_a_frame_for_polars_and_pandas_and_a_table_for_a_paper() -> None:

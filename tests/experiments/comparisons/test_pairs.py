@@ -30,7 +30,7 @@ def planted(model: str, policy: str, instance: str) -> tuple[Result, Runs]:
 
 
 CELLS = [planted(model, policy, query) for model in ("pbm", "cm") for policy in ENDS for query in QUERIES]
-RESULTS = Results([curve for curve, _ in CELLS], [runs for _, runs in CELLS])
+RESULTS = Results.of([curve for curve, _ in CELLS], [runs for _, runs in CELLS])
 
 
 def test_holm_is_the_step_down_procedure() -> None:
@@ -107,7 +107,7 @@ def test_many_policies_have_a_triangle_of_panels_for_each_model() -> None:
     six = [
         (Result(**{**curve.__dict__, "policy": f"{curve.policy} {n}"}), runs) for n in (1, 2) for curve, runs in CELLS
     ]
-    figure = Results([curve for curve, _ in six], [runs for _, runs in six]).compare_all().plot().figure
+    figure = Results.of([curve for curve, _ in six], [runs for _, runs in six]).compare_all().plot().figure
     seen = [panel for panel in figure.axes if panel.get_visible()]
     assert len(figure.axes) == 2 * 5 * 5 and len(seen) == 2 * 15
     assert seen[0].get_title() == "PBM: + 0  = 12  - 0" and seen[0].get_xlabel() == "same 1"

@@ -273,7 +273,7 @@ def test_after_the_world_has_turned_round_pages_are_legal_again_within_two_lifet
     """
     options: Any = {"positions": 3, "rounds": 1500, "repetitions": 1, "rule": "anytime:1e-2", "seed": 2}
     marks = (500, 700, 900, 1100, 1500)
-    drifting: Any = {"drift": "step:701:reversed", "lifetime": 200, "checkpoints": marks}
+    drifting: Any = {"world": {"drift": "step:701:reversed"}, "lifetime": 200, "checkpoints": marks}
     (curve,) = saferank.simulate([PEAKS], ["safe-draw"], **options, **drifting).curves
     violations, regret = curve.violations_mean, np.diff(curve.regret_mean)
     assert violations[1] == 0 and violations[4] == violations[3], "none from page 701 + 2 * 200 on"

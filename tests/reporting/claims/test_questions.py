@@ -24,6 +24,7 @@ from saferank.reporting.claims import (
     stays_above,
     zero,
 )
+from saferank.reporting.frames import means_of
 from saferank.reporting.looks import PAPER_MODELS
 from saferank.reporting.numbers import Measured
 from saferank.reporting.reading import Run
@@ -37,7 +38,7 @@ IDS = [f"{question.place}-{question.text}-{model}" for question, model in ASKED]
 
 
 def judged(results: Results) -> tuple[list[Claim], list[NotRun]]:
-    return judge_claims(places_of(Run(Path("results.json"), list(results.values()), {}), SPECIAL))
+    return judge_claims(places_of(Run(Path("results.json"), means_of(list(results.values())), {}), SPECIAL))
 
 
 def the(claims: list[Claim], question: Question, model: str) -> Claim:
@@ -113,7 +114,7 @@ def test_what_was_not_run_gets_no_verdict() -> None:
 
 
 def test_without_special_queries_only_claims_about_all_queries_are_judged() -> None:
-    run = Run(Path("results.json"), list(true_results().values()), {})
+    run = Run(Path("results.json"), means_of(list(true_results().values())), {})
     claims, not_run = judge_claims(places_of(run, {}))
     assert {claim.question.place for claim in claims} == {ALL}
     assert {claim.reason for claim in not_run} == {"the results do not say which query that is"}
@@ -131,7 +132,7 @@ def test_a_query_that_is_not_quite_special_is_no_ground_for_claims_about_special
         "optimal": {"instance": "best", "wrong_pairs": {"pbm": 0, "cm": 1}},
         "none_of_best": {"instance": "worst", "best_missing": {"pbm": 3, "cm": 5}},
     }
-    run = Run(Path("results.json"), list(true_results().values()), {"reproduction": {"special": special}})
+    run = Run(Path("results.json"), means_of(list(true_results().values())), {"reproduction": {"special": special}})
     claims, not_run = judge_claims(places_of(run, {}))
     assert {(claim.question.place, claim.model) for claim in claims if claim.question.place != ALL} == {
         (OPTIMAL, "pbm"),

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from saferank.reporting.claims import Claim, Place, judge_claims, places_of
+from saferank.reporting.frames import means_of
 from saferank.reporting.reading import Run
 from saferank.reporting.readings import OtherReading, explain, in_short, readings_of
 from saferank.simulation.results import Result
@@ -17,9 +18,9 @@ def explained(variants: list[Result], regret: float = 280.0) -> tuple[list[Claim
     for model in ("pbm", "cm"):
         results["worst", model, "bubble-rank"] = curve("bubble-rank", model, "worst", regret=regret, rule=RULE)
         results["worst", model, "kl-ucb-br"] = curve("kl-ucb-br", model, "worst", regret=200.0, rule=RULE)
-    places: dict[str, Place] = places_of(Run(Path("results.json"), list(results.values()), {}), SPECIAL)
+    places: dict[str, Place] = places_of(Run(Path("results.json"), means_of(list(results.values())), {}), SPECIAL)
     claims, _ = judge_claims(places)
-    return claims, explain(claims, places, readings_of(places, variants, RULE))
+    return claims, explain(claims, places, readings_of(places, means_of(variants), RULE))
 
 
 def shown_only(worst: float, best: float, rule: str = RULE) -> list[Result]:

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from saferank.reporting.figures.curves import curves_figure
 from saferank.reporting.figures.panels import inline_svg, spread, write_figure, write_formats
+from saferank.reporting.frames import means_of
 from saferank.reporting.looks import dark_colours, looks_of
 from saferank.reporting.pooling import pooled
 from saferank.simulation.results import Result
@@ -39,7 +40,7 @@ PAPER = list(true_results().values())
     ],
 )  # fmt: skip
 def test_the_figure_is_a_png(results: list[Result], tmp_path: Path) -> None:
-    write_figure(curves_figure(pooled(results)), tmp_path / "regret.png")
+    write_figure(curves_figure(pooled(means_of(results))), tmp_path / "regret.png")
     assert (tmp_path / "regret.png").read_bytes().startswith(PNG)
     assert [path.name for path in tmp_path.iterdir()] == ["regret.png"]
 
@@ -49,14 +50,14 @@ def texts(figure: Figure) -> list[str]:
 
 
 def test_curves_are_named_at_their_ends_in_every_panel() -> None:
-    figure = curves_figure(pooled(PAPER))
+    figure = curves_figure(pooled(means_of(PAPER)))
     for name in ("KL-UCB-BR", "BubbleRank", "TopRank", "UniRank", "OriginalRank"):
         assert texts(figure).count(name) == 4
     assert [panel.get_title() for panel in figure.axes[:2]] == ["PBM", "CM"]
 
 
 def test_curves_that_are_zero_have_a_lane_each() -> None:
-    below = curves_figure(pooled([r for r in PAPER if r.model == "pbm"])).axes[1]
+    below = curves_figure(pooled(means_of([r for r in PAPER if r.model == "pbm"]))).axes[1]
     artists: list[Any] = below.get_children()
     lanes = {float(line.get_ydata()[0]) for line in artists if _is_lane(line)}
     assert len(lanes) == 3  # kl-ucb-br, bubble-rank, original
@@ -73,7 +74,7 @@ def _is_lane(artist: Any) -> bool:
 
 
 def test_all_numbers_that_are_not_zero_are_inside_the_axes() -> None:
-    curves = pooled([result for result in PAPER if result.model == "pbm"])
+    curves = pooled(means_of([result for result in PAPER if result.model == "pbm"]))
     for panel, column in zip(curves_figure(curves).axes, ("regret", "violations"), strict=True):
         low, high = panel.get_ylim()
         ends = [float(getattr(curve, column)[-1]) for curve in curves]
@@ -120,7 +121,7 @@ def test_lines_stand_out_from_light_and_dark_pages(look: Any) -> None:
 def test_every_format_is_written_and_the_same_every_time(tmp_path: Path) -> None:
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
-        write_formats(curves_figure(pooled([r for r in PAPER if r.model == "cm"])), folder, "figure")
+        write_formats(curves_figure(pooled(means_of([r for r in PAPER if r.model == "cm"]))), folder, "figure")
     starts = {"figure.png": PNG, "figure.svg": b"<?xml", "figure.pdf": b"%PDF"}
     for name, start in starts.items():
         assert (tmp_path / "a" / name).read_bytes().startswith(start)
@@ -129,7 +130,7 @@ def test_every_format_is_written_and_the_same_every_time(tmp_path: Path) -> None
 
 def test_an_inline_figure_takes_the_colours_of_the_page_and_keeps_its_ids_apart() -> None:
     results = [curve("--><script>alert(1)</script>", "<b>"), curve("kl-ucb-br", "<b>")]
-    svg = inline_svg(curves_figure(pooled(results)), "mine")
+    svg = inline_svg(curves_figure(pooled(means_of(results))), "mine")
     assert svg.startswith("<svg viewBox=")
     assert not any(colour in svg for colour in dark_colours())
     assert 'id="mine-' in svg and 'id="figure' not in svg
@@ -151,5 +152,5 @@ def test_a_full_disk_leaves_the_old_picture(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "regret.png").write_text("old")
     monkeypatch.setattr(Figure, "savefig", half)
     with pytest.raises(OSError, match="No space left"):
-        write_figure(curves_figure(pooled([curve("original")])), tmp_path / "regret.png")
+        write_figure(curves_figure(pooled(means_of([curve("original")]))), tmp_path / "regret.png")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("regret.png", "old")]

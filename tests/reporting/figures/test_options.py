@@ -8,12 +8,13 @@ import pytest
 from saferank.errors import ArgumentError
 from saferank.reporting.figures.curves import curves_figure
 from saferank.reporting.figures.panels import FigureOptions
+from saferank.reporting.frames import means_of
 from saferank.reporting.looks import labels, policy_name
 from saferank.reporting.pooling import Pooled, pooled
 from saferank.reporting.report import report
 from tests.reporting.planted import curve, true_results, write
 
-CURVES = pooled(list(true_results().values()))
+CURVES = pooled(means_of(list(true_results().values())))
 
 
 def test_linear_axes_start_at_zero_and_hold_every_curve() -> None:
@@ -46,7 +47,7 @@ def test_a_figure_fits_the_columns_of_a_paper(columns: int, width: float, panels
 
 
 def test_a_panel_that_is_left_over_is_empty() -> None:
-    curves = pooled([curve("original", model) for model in ("pbm", "cm", "dcm")])
+    curves = pooled(means_of([curve("original", model) for model in ("pbm", "cm", "dcm")]))
     figure = curves_figure(curves, FigureOptions(columns=2))
     assert [panel.get_visible() for panel in figure.axes] == [True] * 5 + [False] + [True] + [False]
 
@@ -86,7 +87,9 @@ def test_options_that_cannot_be(options: dict[str, object], message: str, tmp_pa
 
 def _sweep(count: int, models: tuple[str, ...] = ("pbm",)) -> list[Pooled]:
     names = [f"kl-ucb-br rule=anytime:1e-5 K={place}" for place in range(count)]
-    return pooled([curve(name, model, regret=10.0 * (n + 1)) for n, name in enumerate(names) for model in models])
+    return pooled(
+        means_of([curve(name, model, regret=10.0 * (n + 1)) for n, name in enumerate(names) for model in models])
+    )
 
 
 @pytest.mark.parametrize("count", [1, 9, 10, 30])

@@ -109,7 +109,7 @@ def test_clicks_count_in_display_order_however_they_arrive(tmp_path: Path, monke
         learn = Knowledge.learn
 
         def noting(knowledge: Knowledge, lessons: Lessons, laid: Laid) -> Iterator[int]:
-            learnt.extend(one.tobytes() for one in lessons.records.heads["impression"])
+            learnt.extend(one.tobytes() for one in lessons.records.field("impression"))
             return learn(knowledge, lessons, laid)
 
         async with house(tmp_path) as h:
@@ -161,7 +161,7 @@ def test_another_tenant_may_use_the_same_event_id(tmp_path: Path) -> None:
 
 async def written(h: House) -> list[object]:
     await h.engine.flush()
-    return [page async for page in h.store.all_pages()]
+    return [page async for some in h.store.all_pages() for page in some]
 
 
 def test_a_page_that_was_shown_as_answered_may_say_so(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from saferank.store.contract import CopiedStore, Lease, OperationKind, StoreErro
 from saferank.store.copying import backup, restore
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.opening import open_store
-from saferank.store.page_record import glance
+from saferank.store.record_columns import unpacked
 from tests.postgres_process import PostgresProcess
 from tests.service.engine_harness import BASE, BUBBLE, CANDIDATES, House, T, house, run
 
@@ -84,7 +84,7 @@ def visitors(rows: dict[str, list[Any]]) -> dict[bytes, int]:
     """Pages by visitor."""
     found: dict[bytes, int] = {}
     for row in rows["page"]:
-        key = glance(row[3]).visitor
+        key = unpacked(row[3]).visitor
         found[key] = found.get(key, 0) + 1
     return found
 
@@ -157,7 +157,9 @@ def test_a_session_is_forgotten_while_the_service_runs(tmp_path: Path) -> None:
             async def theirs(name: str) -> int:
                 key = visitor(h.server.session_key, T, name, None, None).key
                 await h.engine.flush()
-                return sum([glance(page.record).visitor == key async for page in h.store.all_pages()])
+                return sum(
+                    [unpacked(page.record).visitor == key async for some in h.store.all_pages() for page in some]
+                )
 
             await traffic(h, 6)
             late = await h.rank(session_id="ann")
@@ -218,18 +220,19 @@ def test_a_server_that_was_killed_counts_until_its_lease_ends(tmp_path: Path) ->
     asyncio.run(story())
 
 
-class Joined(SqliteStore):
-    """A store that another server comes to when pages are about to be deleted."""
+class TakenOver(SqliteStore):
+    """A store whose shards another server takes when pages are about to be deleted."""
 
     async def keep_publication(self, lease: Lease, context: int) -> None:
         await super().keep_publication(lease, context)
+        await self.leave("saferank forget")
         await self.heartbeat("new", 0, 60_000)
 
 
-def test_a_server_that_is_started_meanwhile_ends_it(tmp_path: Path) -> None:
+def test_a_server_that_has_taken_over_meanwhile_ends_it(tmp_path: Path) -> None:
     filled(tmp_path)
     with pytest.raises(NotForgottenError, match="a server was started meanwhile; pages may be left: stop it"):
-        asyncio.run(forget(Joined(tmp_path), T, "ann"))
+        asyncio.run(forget(TakenOver(tmp_path), T, "ann"))
     assert replayed(SqliteStore(tmp_path)).lost == 0
 
 

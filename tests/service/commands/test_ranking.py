@@ -7,6 +7,7 @@ import pytest
 
 from saferank.service.knowledge.arms import EXPLORE, HOLDOUT, OFF
 from saferank.service.knowledge.fold import MOST_SIZES
+from saferank.service.knowledge.page_check import Checked
 from saferank.service.wire.calls import PageNotes
 from saferank.service.wire.problems import Problem
 from tests.service.engine_harness import BASE, CANDIDATES, T, house, run
@@ -255,12 +256,15 @@ def test_a_page_that_fails_the_check_is_not_served(tmp_path: Path, monkeypatch: 
     async def test() -> None:
         async with house(tmp_path) as h:
             await h.rank()
-            monkeypatch.setattr("saferank.service.knowledge.view.fault_of", lambda *_: "made up")
+            monkeypatch.setattr("saferank.service.knowledge.view.checked", lambda *_: Checked("made up"))
             page = await h.rank()
             assert (page.ranking, page.mode) == (BASE[:3], "off")
             monkeypatch.undo()
-            assert (await h.engine.context(T, "c")).alarms["illegal_page"] == 1
             assert h.engine.counters()["alarms_total"] == 1
+            await h.close()
+            assert (await h.engine.context(T, "c")).alarms["illegal_page"] == 1
+            safety = (await h.engine.overview(T)).safety
+            assert (safety.checked, safety.over_limit) == (2, 1)
             assert h.record(await h.rank()).arm == EXPLORE
 
     run(test())

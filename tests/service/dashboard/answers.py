@@ -11,13 +11,14 @@ from saferank.service.queries.summary import overview_sentence
 from saferank.service.wire.views import (
     AlarmView,
     ArmView,
+    BinView,
     ChallengerView,
     ContextChangeView,
     ContextList,
     ContextSummary,
     ContextView,
-    DayView,
     EffectView,
+    ExploringView,
     FeedbackHealthView,
     FunnelView,
     GuardrailView,
@@ -26,6 +27,8 @@ from saferank.service.wire.views import (
     MarkerView,
     OverviewView,
     PairView,
+    SafetyView,
+    ServerView,
     SwitchView,
     TrafficView,
 )
@@ -75,28 +78,30 @@ def context_list(count: int, **more: Any) -> dict[str, Any]:
     return _plain(msgspec.structs.replace(ContextList(contexts=contexts, killed_everywhere=OFF), **more))
 
 
-def days(count: int, lift: float) -> list[DayView]:
-    found: list[DayView] = []
+def bins(count: int, lift: float, size: timedelta = timedelta(days=1)) -> list[BinView]:
+    found: list[BinView] = []
     for number in range(count):
         gain = lift * (1 - math.exp(-number / 9)) * (1 if number else 0.1)
         noise = 1 + 0.04 * math.sin(5 * number) / (1 + number / 6)
-        day = (NOW - timedelta(days=count - 1 - number)).strftime("%Y-%m-%d")
+        begin = (NOW - (count - 1 - number) * size).strftime("%Y-%m-%dT%H:00:00.000Z")
         served, holdout = arm(9000, 0.38 * (1 + gain) * noise), arm(1000, 0.38)
         clicks = served.clicks + sum(each.served.clicks for each in found)
-        found.append(DayView(day=day, served=served, holdout=holdout, lift=clicks / (number + 1) / (9 * 380) - 1))
+        found.append(BinView(begin=begin, served=served, holdout=holdout, lift=clicks / (number + 1) / (9 * 380) - 1))
     return found
 
 
 def effect(low: float, estimate: float, high: float, guardrail: GuardrailView | None = None) -> EffectView:
     return EffectView(
         served=arm(252_000, 0.38 * (1 + estimate)), holdout=arm(28_000, 0.38), error=0.05, guardrail=guardrail,
+        promised=28_012.4,
         clicks=IntervalView(estimate=0.38 * estimate, low=0.38 * low, high=0.38 * high),
         clicks_relative=IntervalView(estimate=estimate, low=low, high=high),
         clicked_pages=IntervalView(estimate=0.3 * estimate, low=0.3 * low, high=0.3 * high),
     )  # fmt: skip
 
 
-BETTER = effect(0.021, 0.058, 0.094)
+ARMED = GuardrailView(drop=0.03, error=0.05, log_evidence=-1.5, needed=3.0, stopped=False)
+BETTER = effect(0.021, 0.058, 0.094, ARMED)
 STOPPED = effect(
     -0.142, -0.083, -0.031,
     GuardrailView(drop=0.03, error=0.05, log_evidence=3.21, needed=3.0, stopped=True, stopped_at=ago(hours=2)),
@@ -129,7 +134,9 @@ def overview(count: int, alarms_today: int = 0, **more: Any) -> dict[str, Any]:
     some = round(0.7 * count)
     facts: dict[str, Any] = {
         "sentence": "", "now": ago(), "mode": "live", "policy": "safe-draw", "pages": 311_204, "served_share": 0.9004,
-        "differing_share": 0.314, "effect": BETTER, "days": days(28, 0.065), "markers": MARKERS,
+        "exploring": ExploringView(proven=0.221, learning=0.093), "effect": BETTER, "bins": bins(28, 0.065),
+        "safety": SafetyView(checked=280_211, over_limit=0, worst_page=0.57), "markers": MARKERS,
+        "servers": [ServerView(name=f"shop-{number}", here=number == 1, obeys=True) for number in (1, 2)],
         "funnel": FunnelView(
             contexts=count, with_evidence=some, changed_by_clicks=some // 2, stopped=count // 97,
             waiting=0, undecided_for_long=count - some,
@@ -156,22 +163,31 @@ def stopped(count: int) -> dict[str, Any]:
     why = "guardrail: served pages lost more than 3 % against the holdout"
     marks = [*MARKERS, MarkerView(at=since, kind="guardrail", context=None, text="lost more than 3 %")]
     switch = SwitchView(on=True, since=since, why=why)
-    return overview(count, effect=STOPPED, days=days(28, -0.09), markers=marks, killed_everywhere=switch)
+    return overview(count, effect=STOPPED, bins=bins(28, -0.09), markers=marks, killed_everywhere=switch)
 
 
 def without_holdout(count: int) -> dict[str, Any]:
     why = "no page is held out: set holdout_share, for example to 0.1, to compare and to use the guardrail"
     nothing = EffectView(served=arm(280_000, 0.39), holdout=arm(0, 0.0), error=0.05, why_not=why)
-    return overview(count, effect=nothing, days=[], markers=[], served_share=1.0)
+    return overview(count, effect=nothing, bins=[], markers=[], served_share=1.0)
 
 
 def empty() -> dict[str, Any]:
-    none = FunnelView(contexts=0, with_evidence=0, changed_by_clicks=0, stopped=0, waiting=0, undecided_for_long=0)
+    none = FunnelView(
+        contexts=0,
+        with_evidence=0,
+        changed_by_clicks=0,
+        stopped=0,
+        waiting=0,
+        undecided_for_long=0,
+        first_decision_days=None,
+    )
     feedback = FeedbackHealthView(closed_pages=0, clicked_pages=0, accepted=0, duplicate=0, late=0, refused={})
     nothing = EffectView(served=arm(0, 0), holdout=arm(0, 0), error=0.05, why_not="no counted page has closed yet")
     return overview(
-        4, pages=0, served_share=None, differing_share=None, effect=nothing, days=[], markers=[], funnel=none,
-        changes=[], feedback=feedback,
+        4, pages=0, served_share=None, exploring=ExploringView(proven=None, learning=None), effect=nothing, bins=[],
+        safety=SafetyView(checked=0, over_limit=0, worst_page=None), markers=[], funnel=none, changes=[],
+        feedback=feedback,
     )  # fmt: skip
 
 

@@ -1,15 +1,16 @@
 """Pictures of the dashboard with made-up answers: ``python -m tests.service.dashboard.pictures FOLDER [NAME ...]``.
 
 No service runs: the files of the dashboard and the answers come from this process. With the address of a running
-service instead of names, like ``http://127.0.0.1:8080``, ``FOLDER/dashboard.png`` is a picture of that one: so
-``docs/images/dashboard.png`` was made, two minutes after ``saferank serve --demo``.
+service instead of names, like ``http://127.0.0.1:8080``, the pictures are of that one, wide and narrow, light and dark.
+``docs/images/dashboard.png`` is ``FOLDER/dashboard.png`` of ``saferank serve --demo``.
 """
 
+import itertools
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -80,16 +81,18 @@ def take_running(browser: "Browser", folder: Path, address: str) -> None:
     """The first screens of a running service in few colours, as the docs have them."""
     from PIL import Image
 
-    page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
-    page.goto(address)
-    page.locator("#status.ok").wait_for()
-    page.wait_for_timeout(300)
-    path = folder / "dashboard.png"
-    page.screenshot(path=path, full_page=True)
-    page.close()
-    with Image.open(path) as whole:
-        few = whole.convert("RGB").quantize(128)
-    few.save(path, optimize=True)
+    schemes: list[Literal["light", "dark"]] = ["light", "dark"]
+    for width, scheme in itertools.product((1280, 390), schemes):
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page.goto(address)
+        page.locator("#status.ok").wait_for()
+        page.wait_for_timeout(300)
+        path = folder / ("dashboard.png" if (width, scheme) == (1280, "light") else f"dashboard-{width}-{scheme}.png")
+        page.screenshot(path=path, full_page=True)
+        page.close()
+        with Image.open(path) as whole:
+            few = whole.convert("RGB").quantize(128)
+        few.save(path, optimize=True)
 
 
 def main() -> None:

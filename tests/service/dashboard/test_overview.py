@@ -1,10 +1,12 @@
 """The first screen, with the real service and with made-up answers of 4 and 500 contexts."""
 
 import json
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from saferank.service.wire.views import SafetyView, TrafficView
 from tests.service.dashboard import answers
 from tests.service.dashboard.browsing import (
     CHAIRS,
@@ -100,13 +102,55 @@ def test_nothing_moves_for_those_who_asked(watched: Watched) -> None:
 # --- what it says ---
 
 
+TILES = [
+    (answers.overview(4), ["Safe", "280,211 pages checked", "0 over the limit", "at most 57 % of what is allowed"]),
+    (answers.overview(4), ["+5.8 %", "+2.1 % to +9.4 %", "28,000 pages, of 28,012 promised by the coins"]),
+    (answers.overview(4), ["clicks so far", "a day;", "22.1 % of its pages changed because proven, 9.3 % to learn"]),
+    (answers.overview(4, effect=answers.effect(0.4, 1.5, 2.6)), ["more than twice", "+40.0 % to more than twice"]),
+    (answers.empty(), ["Nothing shown yet", "Cannot be said", "the policy chose no page in the last 7 days"]),
+]
+
+
+@pytest.mark.parametrize(("view", "words"), TILES)
+def test_each_tile_has_a_word_a_number_and_what_is_behind_it(
+    watched: Watched, view: dict[str, Any], words: list[str]
+) -> None:
+    said = watched.overview(4, view).locator("#totals").inner_text()
+    assert [word for word in words if word not in said] == []
+    assert "+150" not in said and "+260" not in said
+
+
+@pytest.mark.parametrize(("days", "words"), [(None, "cannot be said"), (0.3, "within a day"), (6.4, "in about 6 days")])
+def test_a_fresh_service_says_what_is_missing_and_when_it_may_decide(
+    watched: Watched, days: float | None, words: str
+) -> None:
+    view = answers.overview(4, changes=[])
+    view["funnel"]["first_decision_days"] = days
+    said = watched.overview(4, view).locator("#changes").inner_text()
+    assert words in said
+    assert [step for step in ("Rank calls arrive", "Clicks arrive", "held out", "guardrail") if step not in said] == []
+
+
+def test_servers_and_the_share_of_visitors_are_told(watched: Watched) -> None:
+    page = watched.overview(4, answers.overview(4, traffic=TrafficView(share=0.25)))
+    assert "shop-1 (answers here)" in page.locator("#servers").inner_text()
+    assert "for 25 % of visitors" in page.locator("#hero-state").inner_text()
+
+
+def test_hours_are_named_until_there_are_two_days(watched: Watched) -> None:
+    page = watched.overview(4, answers.overview(4, bins=answers.bins(6, 0.05, timedelta(hours=1))))
+    assert ":00" in (page.locator("#lift svg").text_content() or "")
+    watched.answer("**/v1/overview", answers.overview(4))
+    page.locator("#lift svg", has_not_text=":00").wait_for()
+
+
 @pytest.mark.parametrize(
     ("view", "words"),
     [
         (answers.without_holdout(4), "holdout_share=0.1"),
         (answers.empty(), "Nothing to compare with yet"),
         (answers.overview(4), "the interval that holds at every look"),
-        (answers.overview(4, days=answers.days(1, 0.05)), "between +2.1 % and +9.4 %"),
+        (answers.overview(4, bins=answers.bins(1, 0.05)), "between +2.1 % and +9.4 %"),
     ],
 )
 def test_the_picture_says_what_it_can(watched: Watched, view: dict[str, Any], words: str) -> None:
@@ -116,17 +160,22 @@ def test_the_picture_says_what_it_can(watched: Watched, view: dict[str, Any], wo
 def test_the_lift_is_the_estimate_of_the_service_and_not_a_ratio_of_plain_means(watched: Watched) -> None:
     """On the second day plain means would say +33 %: nothing is worked out from clicks in the browser."""
     page = watched.overview(4)
-    days = [
-        {"day": "2026-02-28", "served": {"pages": 4}, "holdout": {"pages": 0}, "lift": None},
-        {"day": "2026-03-01", "served": {"pages": 60, "clicks": 30}, "holdout": {"pages": 40, "clicks": 10}, "lift": 1},
+    bins = [
+        {"begin": "2026-02-28T00:00:00.000Z", "served": {"pages": 4}, "holdout": {"pages": 0}, "lift": None},
         {
-            "day": "2026-03-02",
+            "begin": "2026-03-01T00:00:00.000Z",
+            "served": {"pages": 60, "clicks": 30},
+            "holdout": {"pages": 40, "clicks": 10},
+            "lift": 1,
+        },
+        {
+            "begin": "2026-03-02T00:00:00.000Z",
             "served": {"pages": 140, "clicks": 90},
             "holdout": {"pages": 60, "clicks": 35},
             "lift": -0.1,
         },
     ]
-    script = f"async () => (await import('/overview/lift.js')).lifts({json.dumps(days)}).map((p) => [p.lift, p.pages])"
+    script = f"async () => (await import('/overview/lift.js')).lifts({json.dumps(bins)}).map((p) => [p.lift, p.pages])"
     assert page.evaluate(script) == [[1, 104], [-0.1, 304]]
     marks = page.evaluate(
         "[...document.querySelectorAll('.mark-line')].map((e) => e.getAttribute('class').split(' ')[1])"
@@ -229,7 +278,8 @@ def test_new_numbers_move_nothing_and_take_no_focus(watched: Watched) -> None:
     listed = answers.context_list(4)
     listed["contexts"][1]["pages"] = 999_999
     watched.answer("**/v1/contexts", listed)
-    watched.answer("**/v1/overview", {**answers.overview(4), "pages": 411_204})
+    safety = SafetyView(checked=411_204, over_limit=0, worst_page=0.57)
+    watched.answer("**/v1/overview", answers.overview(4, safety=safety))
     page.locator("#contexts-body", has_text="999,999").wait_for()
     page.locator("#totals", has_text="411,204").wait_for()
     assert page.evaluate(FOCUSED) == focused and column(page, "name") == order

@@ -23,6 +23,7 @@ from saferank.service.wire.views import (
     ContextList,
     ContextView,
     EffectView,
+    ExploringView,
     FeedbackHealthView,
     FunnelView,
     ImpressionView,
@@ -30,6 +31,7 @@ from saferank.service.wire.views import (
     LeaderChange,
     LeaderChanges,
     OverviewView,
+    SafetyView,
     ShadowView,
     SwitchView,
     TrafficView,
@@ -108,8 +110,10 @@ class FakeEngine:
         nothing = ArmView(pages=0, clicked_pages=0, clicks=0)
         return OverviewView(
             sentence="Nothing yet.", now=NOW, mode="live", policy="original", traffic=TrafficView(share=1.0),
-            unknowable=[], pages=0, served_share=None, differing_share=None,
-            effect=EffectView(served=nothing, holdout=nothing, error=0.05), days=[], markers=[],
+            unknowable=[], pages=0, served_share=None,
+            safety=SafetyView(checked=0, over_limit=0, worst_page=None), servers=[],
+            exploring=ExploringView(proven=None, learning=None),
+            effect=EffectView(served=nothing, holdout=nothing, error=0.05), bins=[], markers=[],
             funnel=FunnelView(
                 contexts=0, with_evidence=0, changed_by_clicks=0, stopped=0, waiting=0, undecided_for_long=0
             ),

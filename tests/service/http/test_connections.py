@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from saferank.service.http.connections import (
+from saferank.service.http.limits import (
     HEAD_SECONDS,
     LARGEST_HEAD,
     LONGEST_BLANK,

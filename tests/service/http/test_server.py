@@ -1,5 +1,6 @@
 """The server on a real socket: hostile bodies, signals, and what is left when it ends."""
 
+import asyncio
 import json
 import signal
 import socket
@@ -7,8 +8,9 @@ import threading
 from typing import cast
 
 import pytest
+import uvicorn
 
-from saferank.service.http.server import address_of, bind
+from saferank.service.http.server import address_of, bind, spoken_protocol
 from tests.running_service import post_bytes, read_answer
 from tests.service.http.server_process import running
 from tests.service.http.service_in_process import RANK
@@ -157,3 +159,16 @@ class _Version6:
 
 def test_addresses_of_version_six_are_written_in_brackets() -> None:
     assert address_of(cast(socket.socket, _Version6())) == "http://[::1]:8080"
+
+
+def test_what_is_used_of_uvicorn_is_there() -> None:
+    """Its configuration names the protocol that speaks HTTP with h11, and takes another one that stands before it."""
+
+    async def nothing(scope: object, receive: object, send: object) -> None:
+        """No application."""
+
+    spoken = spoken_protocol(nothing)
+    assert issubclass(spoken, asyncio.Protocol) and "h11" in spoken.__module__
+    configuration = uvicorn.Config(nothing, http=asyncio.Protocol, log_config=None)
+    configuration.load()
+    assert configuration.http_protocol_class is asyncio.Protocol

@@ -12,7 +12,8 @@ from saferank.service.knowledge.knowledge import MISFITS, Terms
 from saferank.service.knowledge.publications import comparable, pack, restored
 from saferank.service.knowledge.view import View
 from saferank.store.contract import PageRow, Publication
-from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.page_record import PageRecord
+from saferank.store.record_columns import unpacked
 
 WINDOW, DAY = 1000, 20_000
 START = 1_000_000
@@ -43,7 +44,7 @@ def page(fold: Fold, dice: random.Random, at: int, k: int, items: list[str], arm
                 base=tuple(items[:k]),
             )  # fmt: skip
     clicks = sum((dice.random() < int(item[1:]) / 8) << place for place, item in enumerate(record.shown))
-    return PageRow(impression, 1, at + WINDOW, record.packed(), "s", 1, clicks)
+    return PageRow(impression, 1, at + WINDOW, record.packed(), clicks)
 
 
 def traffic(policy: str, seed: int, size: int) -> list[PageRow]:

@@ -11,7 +11,7 @@ import pytest
 from saferank.policies import POLICIES
 from saferank.safety import whole_allowance
 from saferank.service.knowledge.certified import Certified, Leader, leaders
-from saferank.service.knowledge.page_check import CheckedCall, _added, _seen, fault_of, proven_legal
+from saferank.service.knowledge.page_check import CheckedCall, _added, _seen, checked, proven_legal
 from tests.reference import page_check as by_the_book
 from tests.reference.worst_case import worst_case
 from tests.service.knowledge.worlds import World
@@ -60,7 +60,9 @@ def test_exactly_the_pages_that_no_possible_truth_forbids_pass(seed: int) -> Non
         worst = worst_case(n_items, set(pairs), list(call.base), list(page))
         assert worst is not None  # the certificates agree with some order
         safe = worst <= limit
-        assert (fault_of(call, page) is None) == safe, (pairs, page)
+        found = checked(call, page)
+        assert (found.fault is None) == safe, (pairs, page)
+        assert not safe or 100 * worst <= found.used * limit <= 100 * limit, "at most what it says is used"
         verdicts.add(safe)
     assert True in verdicts
 
@@ -100,17 +102,17 @@ def test_added_pairs_are_counted_as_by_the_book(seed: int) -> None:
 def test_pages_with_strangers_or_the_same_item_twice_are_refused() -> None:
     call = CheckedCall((0, 1, 2), 0b11011111, Certified())
     for page, why in [((0, 1, 1), "different"), ((0, 1), "different"), ((0, 1, 5), "not in the call")]:
-        assert why in str(fault_of(call, page))
-    assert "not in the call" in str(fault_of(call, (0, 1, 99)))
-    assert fault_of(call, (0, 1, 2)) is None
+        assert why in str(checked(call, page).fault)
+    assert "not in the call" in str(checked(call, (0, 1, 99)).fault)
+    assert checked(call, (0, 1, 2)) == (None, 0)
 
 
 def test_two_new_items_are_too_much_for_a_large_catalogue_until_they_are_certified() -> None:
     call = CheckedCall(tuple(range(4)), (1 << 40) - 1, Certified())
-    assert fault_of(call, (0, 1, 2, 30)) is None
-    assert "wrong pairs" in str(fault_of(call, (0, 1, 30, 31)))
+    assert checked(call, (0, 1, 2, 30)).fault is None
+    assert "wrong pairs" in str(checked(call, (0, 1, 30, 31)).fault)
     beaten = [(winner, loser) for winner in (30, 31) for loser in (2, 3)]
-    assert fault_of(call._replace(certified=Certified(beaten)), (0, 1, 30, 31)) is None
+    assert checked(call._replace(certified=Certified(beaten)), (0, 1, 30, 31)).fault is None
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -127,7 +129,7 @@ def test_what_is_proven_for_many_pages_at_once_is_what_the_check_of_one_finds(se
         pages += [[call.base[place] for place in places] for places in swapped]
         proven = proven_legal(call, np.array(pages))
         for page, found in zip(pages, proven.tolist(), strict=True):
-            legal = fault_of(call, page) is None
+            legal = checked(call, page).fault is None
             assert found <= legal, (n_items, page)
             if 12 < n_items <= 64 and page != list(call.base):
                 assert found == legal, (n_items, page)

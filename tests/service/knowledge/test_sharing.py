@@ -12,7 +12,7 @@ from saferank.service.knowledge.publications import comparable, pack, restored
 from saferank.service.knowledge.sharing import Held, all_certified, introduce, joined, named
 from saferank.service.knowledge.view import View
 from saferank.store.contract import PageRow, Publication, VersionRow
-from saferank.store.page_record import unpacked
+from saferank.store.record_columns import unpacked
 from tests.service.knowledge.test_fold import DAY, ITEMS, START, WINDOW, opened, page
 from tests.service.knowledge.worlds import World
 

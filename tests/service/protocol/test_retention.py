@@ -13,7 +13,7 @@ from saferank.service.wire.problems import Problem
 from saferank.store.contract import OperationKind
 from saferank.store.embedded.file import FILE_NAME
 from saferank.store.embedded.store import SqliteStore
-from saferank.store.page_record import unpacked
+from saferank.store.record_columns import unpacked
 from tests.service.commands.test_operations import teach
 from tests.service.engine_harness import BASE, House, T, house, run
 
@@ -37,7 +37,9 @@ async def day(h: House) -> None:
 
 async def times(h: House) -> list[float]:
     """The age of every page that is left, in days."""
-    return [(h.now - unpacked(page.record).issued_at) / 1000 / DAY async for page in h.store.all_pages()]
+    return [
+        (h.now - unpacked(page.record).issued_at) / 1000 / DAY async for some in h.store.all_pages() for page in some
+    ]
 
 
 def replayed(folder: Path) -> ReplayReport:
@@ -163,7 +165,7 @@ def test_a_version_between_a_rollback_and_a_snapshot_can_be_gone_back_to(tmp_pat
             first = h.fold().version
             await teach(h, "b", 60)
             assert h.fold().version > first
-            assert len(await h.store.marks(1)) == 3  # by number of pages, by the rollback, and by number again
+            assert len(await h.store.snapshot_heads(1)) == 3  # by number of pages, by the rollback, and by number again
             await h.engine.rollback(T, "c", first + 1, "between")
 
     run(story())
@@ -187,7 +189,7 @@ def test_catalogues_of_deleted_pages_go_and_those_in_use_stay(tmp_path: Path) ->
             assert pack_catalogue((BASE, ["x7"])) in kept
             assert pack_catalogue((BASE, ["x0"])) not in kept
             assert len(kept) == 9 - h.server.retention.catalogues
-            for page in [page async for page in h.store.all_pages()]:
+            for page in [page async for some in h.store.all_pages() for page in some]:
                 assert await h.store.catalogue(unpacked(page.record).catalogue) is not None
 
     run(test())
@@ -206,7 +208,7 @@ def test_a_damaged_context_keeps_its_pages_and_holds_up_no_other(tmp_path: Path)
         await h.later(9 * DAY)
         await h.engine.beat()
         await h.server.retention.delete_old()
-        assert [page.context async for page in h.store.all_pages()] == [1]
+        assert [page.context async for some in h.store.all_pages() for page in some] == [1]
         await h.stop()
 
     run(test())

@@ -4,7 +4,7 @@ import asyncio
 import json
 import sqlite3
 import zlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from saferank.service.queries.replay import DifferenceError, ReplayReport, verif
 from saferank.store.contract import OperationKind, OperationRow, PageRow, Publication, VersionRow
 from saferank.store.embedded.file import FILE_NAME
 from saferank.store.embedded.store import SqliteStore
-from saferank.store.page_record import NO_LAW, unpacked
+from saferank.store.page_record import NO_LAW
+from saferank.store.record_columns import unpacked
 from tests.service.engine_harness import BASE, CANDIDATES, House, T, run
 
 ONES, ONES_PAST = bytes([0, 1, 2]), bytes([1, 2, 3])
@@ -129,8 +130,12 @@ class Tampered(SqliteStore):
         super().__init__(folder, readonly=True)
         self._what = what
 
-    async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[PageRow]:
-        async for page in super().all_pages(context, after):
+    async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[list[PageRow]]:
+        async for pages in super().all_pages(context, after):
+            yield list(self._tampered(pages))
+
+    def _tampered(self, pages: Sequence[PageRow]) -> Iterator[PageRow]:
+        for page in pages:
             if self._what == "other clicks":
                 yield page._replace(clicks=page.clicks << 1 & 0b111)
             elif self._what == "clicks on no place":

@@ -8,7 +8,7 @@ import pytest
 from saferank.service.knowledge.arms import ShadowCounts, with_shadow_page
 from saferank.service.queries.effect import shadow_view
 from tests.service.engine_harness import BASE, T, house, run
-from tests.service.knowledge.arms.test_shadow import shadow_page
+from tests.service.knowledge.arms.test_shadow import shadow_record
 
 
 def test_counted_when_windows_close_kept_over_a_restart_and_summed_over_contexts(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_bounds_of_the_model_cover_what_the_pages_would_have_got(reads_from_the_
     counts, got = ShadowCounts(), 0
     for _ in range(20_000):
         chosen = dice.choice(["abcd", "abcd", "acbd", "abdc", "bacd", "dbca"])
-        counts = with_shadow_page(counts, shadow_page("abc", chosen, clicks_on("abc")))
+        counts = with_shadow_page(counts, shadow_record("abc", chosen), clicks_on("abc"))
         got += clicks_on(chosen[:3]).bit_count()
     view = shadow_view(counts)
     model = view.would_have_got_read_from_the_top if reads_from_the_top else view.would_have_got_by_place

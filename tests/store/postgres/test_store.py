@@ -180,12 +180,12 @@ def test_what_the_database_cannot_hold_is_not_taken_for_an_outage(postgres_addre
         store = PostgresStore(postgres_address)
         await store.open()
         context, now = await opened(store), await now_of(store)
-        good, poison = page(context, now), page(context, now)._replace(server="a\0b")
+        good, poison = page(context, now), page(context, now)._replace(closes_at=1 << 70)
         with pytest.raises(psycopg.DataError):
             await store.write(Group(pages=[good, poison]))
-        assert [row async for row in store.all_pages()] == []
+        assert [row async for some in store.all_pages() for row in some] == []
         await store.write(Group(pages=[good]))
-        assert [row async for row in store.all_pages()] == [good]
+        assert [row async for some in store.all_pages() for row in some] == [good]
         await store.close()
 
     asyncio.run(within())

@@ -184,7 +184,7 @@ def fit(
     page_length=count("N", "Production's ranking is each query's most frequent one of N items.", LENGTH),
     items=count(
         "L",
-        "At most so many items a query: behind the ranking come candidates from its other pages.",
+        "Maximum items of a query: behind the ranking come candidates from its other pages.",
         "those of the ranking",
     ),
     rule=option("RULE", "Decision rule, anytime:ALPHA or budget:ALPHA."),

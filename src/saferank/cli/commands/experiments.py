@@ -22,10 +22,10 @@ from saferank.cli.terminal.options import (
     Resume,
     Rounds,
     Seed,
+    World,
     asked,
     count,
     flag,
-    floats_in,
     follows,
     names_if_given,
     names_in,
@@ -69,18 +69,6 @@ from saferank.cli.terminal.options import (
     ],
     models=Models,
     queries=count("N", "Only the first N queries (ids).", "all, 20 of the embedded"),
-    drift=Annotated[
-        str | None,
-        option(
-            "DRIFT",
-            "How attraction changes during a run: step:ROUND:TO (at once), slow:FIRST:LAST:TO (in 100 small "
-            "steps), arrivals:EVERY (unranked items arrive one by one, with attraction 0 before), departures:EVERY "
-            "(unranked items leave one by one, with attraction 0 afterwards). TO is `original` "
-            "(the original ranking becomes the optimal one) or `reversed` (the best item becomes the worst one, and "
-            "so on). Several with commas between.",
-            "nothing changes",
-        ),
-    ],
     lifetime=Annotated[
         str | None,
         option(
@@ -91,27 +79,7 @@ from saferank.cli.terminal.options import (
             "certificates never end",
         ),
     ],
-    delay=Annotated[str, option("PAGES", "Delay of clicks, in pages: a number, or geometric:MEAN.")],
-    lost_pages=option("P", "Probability that all feedback of a page is lost."),
-    lost_clicks=option("P", "Probability that a click is lost."),
-    layout=Annotated[
-        str | None,
-        option(
-            "PLACES",
-            "A screen that shows the page in another order than the policy assumes: for each place on the screen "
-            "the position of the item shown there, like 2,1,3,4,5.",
-            "as the policy assumes",
-        ),
-    ],
-    examination=Annotated[
-        str | None,
-        option(
-            "PROBABILITIES",
-            "Examination by position, with commas between, given to the policies that need it.",
-            "the truth",
-        ),
-    ],
-    reward=option("NAME", "By which regret is measured: clicks, dcg or weights:W1,W2,..."),
+    world=World,
     settings=Annotated[
         list[str] | None,
         option(
@@ -150,7 +118,7 @@ def simulate(**given: Any) -> None:
     """
     given = asked(
         given, policies=names_in, positions=numbers_in, checkpoints=numbers_in, models=names_in,
-        lifetime=numbers_or_none_in, layout=numbers_in, examination=floats_in,
+        lifetime=numbers_or_none_in,
     )  # fmt: skip
     from saferank.checks.plugin import load_checked_plugins
     from saferank.cli.terminal.tables import show_figure, show_results
@@ -247,9 +215,11 @@ def policies(plugin: Plugins = None) -> None:
     from saferank.click_models import CLICK_MODELS
     from saferank.plugins import load_plugins
     from saferank.policies import POLICIES
+    from saferank.policies.registry import load_installed
     from saferank.statistics.decision import RULES
 
     load_plugins(plugin or ())
+    load_installed()
     show_names("policies", {name: _first_line(sys.modules[kind.policy.__module__]) for name, kind in POLICIES.items()})
     show_names("click models", {name: _first_line(sys.modules[kind.__module__]) for name, kind in CLICK_MODELS.items()})
     show_names("decision rules", {f"{name}:LEVEL": _first_line(kind) for name, kind in RULES.items()})

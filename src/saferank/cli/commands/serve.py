@@ -12,7 +12,7 @@ from saferank.cli.terminal.help import PlainCommand
 from saferank.cli.terminal.options import Plugins, flag, option
 
 if TYPE_CHECKING:
-    from saferank.service.settings_sources import EffectiveSettings
+    from saferank.service.settings import EffectiveSettings
 
 
 def command(
@@ -64,8 +64,7 @@ def command(
 
 def _settings(flags: dict[str, Any], others: list[str], config: Path | None, demo: bool) -> "EffectiveSettings":
     try:
-        from saferank.service.settings import SettingsError
-        from saferank.service.settings_sources import effective_settings, from_texts
+        from saferank.service.settings import SettingsError, effective_settings, from_texts
     except ImportError as problem:
         raise CommandError(f"serve needs more packages ({problem}): pip install 'saferank[service]'") from problem
     given = {name: value for name, value in flags.items() if value is not None}
@@ -81,7 +80,7 @@ def _settings(flags: dict[str, Any], others: list[str], config: Path | None, dem
 
 
 def _show(effective: "EffectiveSettings") -> None:
-    from saferank.service.settings_sources import shown
+    from saferank.service.settings import shown
 
     rows = shown(effective)
     width = max(len(name) for name, _, _ in rows)
@@ -115,8 +114,8 @@ def new(
     """Make a key of each role for a tenant, and print the settings that let them in.
 
     rank is for servers (pages and their clicks), feedback for web pages (clicks by token), read for dashboards and
-    metrics, operate for whoever pulls switches, rolls back and resets. Only their hashes go into the settings, so the
-    keys themselves cannot be shown again.
+    metrics, operate for the person who pulls switches, rolls back and resets. Only their hashes go into the settings,
+    so the keys themselves cannot be shown again.
 
     **Example**: `saferank keys new shop`
 
@@ -155,7 +154,7 @@ def rotate(
     """
     import asyncio
 
-    from saferank.service.token_keys import rotate
+    from saferank.service.tokens import rotate
     from saferank.store.contract import StoreError, StoreUnavailableError
     from saferank.store.opening import open_store
 
@@ -179,6 +178,6 @@ def operator() -> None:
     from saferank.service.keys import hashed, new_key
 
     key = new_key("operator")
-    typer.echo(f"# operator key, for whoever runs the service:   {key}")
+    typer.echo(f"# operator key, for the person who runs the service:   {key}")
     typer.echo("# The line above is a secret: store it elsewhere. The line below begins the settings file.")
     typer.echo(f'operator_keys = ["{hashed(key)}"]')

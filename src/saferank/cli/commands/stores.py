@@ -76,7 +76,10 @@ def replay(
 def export(
     store: Store,
     form: Annotated[
-        str, option("NAME", "events (everything), sessions, or ubi (bulk NDJSON).", True, "--format")
+        str,
+        option(
+            "NAME", "events (everything), sessions, ubi (bulk NDJSON), or obp (exact propensities).", True, "--format"
+        ),
     ] = "events",
     tenant: Annotated[str | None, option("NAME", "Only this tenant.", "all tenants")] = None,
     arm: Annotated[
@@ -87,7 +90,8 @@ def export(
     """Write a service's log as lines of JSON.
 
     The service may be running. sessions and ubi are what `saferank fit`, `saferank logs` and other programs read: a
-    page each, with its clicks, once its window is over.
+    page each, with its clicks, once its window is over. obp has logged decisions with their exact propensities, for
+    off-policy estimators like those of the Open Bandit Pipeline.
 
     **Example**: `saferank export saferank-store --format sessions --out pages.ndjson`, then
     `saferank fit pages.ndjson --format sessions --out mine.json`
@@ -105,9 +109,9 @@ def backup(
 ) -> None:
     """Copy a store as of one moment, with its keys, into one file. Its service may be running.
 
-    Whoever has the file can sign tokens: it is readable by its owner alone, keep it so. The file is itself a store, in
-    SQLite, wherever it came from: `saferank replay` checks it, and it is restored into a folder or into PostgreSQL. The
-    database's own check and the checksum of every page are compared on the way.
+    A person who has the file can sign tokens: it is readable by its owner alone, keep it so. The file is itself a
+    store, in SQLite, wherever it came from: `saferank replay` checks it, and it is restored into a folder or into
+    PostgreSQL. The database's own check and the checksum of every page are compared on the way.
 
     **Example**: `saferank backup saferank-store saferank.backup`
 
@@ -181,7 +185,7 @@ def forget(
 
 
 async def _check_exists(store: str) -> None:
-    """StoreError unless there is a store: whoever opens one for writing makes it."""
+    """StoreError unless there is a store: opening one for writing makes it."""
     from saferank.store.opening import open_store
 
     opened = open_store(store, readonly=True)

@@ -22,6 +22,7 @@ from saferank.cli.terminal.options import (
     Resume,
     Rounds,
     Seed,
+    World,
     asked,
     count,
     follows,
@@ -58,6 +59,7 @@ _FROM_PROFILE = "of the profile"
         "ID", "The query whose original ranking holds none of the best items.", "the one that comes nearest"
     ),
     max_bad=MaxBad,
+    world=World,
     plugin=Plugins,
     jobs=Jobs,
     cluster=Cluster,

@@ -67,14 +67,6 @@ def numbers_or_none_in(text: str, option: str) -> tuple[int | None, ...]:
     return tuple(None if part == "none" else numbers_in(part, option)[0] for part in parts)
 
 
-def floats_in(text: str, option: str) -> tuple[float, ...]:
-    """The numbers of a list like ``1,0.5``."""
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError as problem:
-        raise InputError(f"{option}: found {text!r}, expected numbers with commas between") from problem
-
-
 def settings_in(texts: Iterable[str], option: str) -> dict[str, list[str]]:
     """The values by hyper-parameter.
 
@@ -198,6 +190,18 @@ Cluster = Annotated[
 ]
 Rounds = Annotated[int, count("T", "Pages shown in a run, for example 1e5.")]
 Seed = Annotated[int, count("N", "The same seed gives the same results.")]
+World = Annotated[
+    list[str] | None,
+    option(
+        "PART=VALUE",
+        "A part of a world that is not the paper's. drift=step:ROUND:TO, slow:FIRST:LAST:TO, arrivals:EVERY or "
+        "departures:EVERY: how attraction changes. delay=PAGES or geometric:MEAN, lost-pages=P, lost-clicks=P: "
+        "feedback that is late or lost. layout=2,1,3: the screen is not as the policy assumes. examination=1,0.9,...: "
+        "what policies that need it are told. reward=dcg or weights:W1,W2,...: by which regret is measured. May be "
+        "given several times.",
+        "the paper's",
+    ),
+]
 Jobs = Annotated[int | None, count("N", "Threads; results do not depend on it.", "number of cores")]
 FORMATS = "yandex-personalized, yandex-relevance, sessions (NDJSON, Parquet), ubi, ga4 or segment."
 Format = Annotated[str, option("NAME", FORMATS)]

@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from saferank.errors import writing
-from saferank.experiments.frames import labelled, long_table
+from saferank.experiments.frames import long_table
 from saferank.experiments.sources import in_words
 from saferank.reporting.claims import HOLDS, Claim, NotRun
+from saferank.reporting.frames import labelled
 from saferank.reporting.readings import claims_table, headline, in_standard_errors
 from saferank.table import MarkedCell, TextTable, text_of
 
@@ -76,7 +77,7 @@ def _say_source(provenance: dict[str, Any]) -> None:
 
 def show_results(results: "Results", file: Path) -> None:
     """Print the table, what was played, and the path of the results file."""
-    STDOUT.print(drawn(long_table(labelled(results.curves))))
+    STDOUT.print(drawn(long_table(labelled(results.means))))
     for sentence in results.left_out:
         typer.echo(sentence)
     _say_source(results.provenance)

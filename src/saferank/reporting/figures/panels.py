@@ -165,6 +165,8 @@ _DECADES = 3
 """Rounds that are drawn: the last three powers of ten, which hold all that can be seen."""
 _NOTHING = 1e-6
 """What stays below is zero, up to the rounding of sums."""
+_BAND_LOOKS = (0.22, 0.09)
+"""How much a band covers: the first, and one behind it."""
 _LANE = 0.085
 """Height of a lane and distance of names, as shares of the panel; lanes are lower where there are many."""
 _HIGHEST_STRIP = 0.6
@@ -173,13 +175,18 @@ _HIGHEST_STRIP = 0.6
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A curve to draw: means with standard errors by round."""
+    """A curve to draw: means by round with bands, each half as wide as it is drawn, the narrower one darker."""
 
     name: str
     look: Look
     rounds: Ints
     mean: Floats
-    stderr: Floats | None
+    bands: Sequence[Floats] = ()
+
+    @property
+    def top(self) -> float:
+        """Where the curve and its bands end."""
+        return float(self.mean[-1] + max((band[-1] for band in self.bands), default=0.0))
 
     @property
     def is_zero(self) -> bool:
@@ -235,7 +242,7 @@ def _scale(panel: Axes, lines: Sequence[Line], first: float, strip: float) -> fl
         _set_ticks(panel, 1, 0)
         return 1.0
     low = min(_lowest(line, first) for line in lines)
-    high = max(float(line.mean[-1] + (0 if line.stderr is None else line.stderr[-1])) for line in lines)
+    high = max(line.top for line in lines)
     margin = max((high / low) ** 0.05, 1.15 if high > 10 * low else 2.0)
     floor, top = low / margin, high * margin
     panel.set_ylim(10 ** (np.log10(top) - np.log10(top / floor) / (1 - strip)), top)
@@ -245,8 +252,7 @@ def _scale(panel: Axes, lines: Sequence[Line], first: float, strip: float) -> fl
 
 def _scale_evenly(panel: Axes, lines: Sequence[Line], strip: float) -> float:
     """A linear axis from zero, above the strip, to the largest number."""
-    top = max((float(line.mean[-1] + (0 if line.stderr is None else line.stderr[-1])) for line in lines), default=1.0)
-    top = 1.06 * top
+    top = 1.06 * max((line.top for line in lines), default=1.0)
     panel.set_ylim(-top * strip / (1 - strip), top)
     ticks = MaxNLocator(5).tick_values(0, top)
     panel.yaxis.set_major_locator(FixedLocator([t for t in ticks if 0 <= t <= top and (t > 0 or not strip)]))
@@ -287,9 +293,9 @@ def _set_ticks(panel: Axes, floor: float, top: float) -> None:
 def _draw(panel: Axes, line: Line, floor: float, markers: list[int]) -> None:
     mean = np.where(line.mean < floor, np.nan, line.mean)
     panel.plot(line.rounds, mean, **_style(line), markevery=markers, zorder=3)
-    if line.stderr is not None:
-        low = np.maximum(mean - line.stderr, floor)
-        panel.fill_between(line.rounds, low, mean + line.stderr, color=line.look.colour, alpha=0.22, linewidth=0)
+    for band, alpha in zip(line.bands, _BAND_LOOKS, strict=False):
+        low = np.maximum(mean - band, floor)
+        panel.fill_between(line.rounds, low, mean + band, color=line.look.colour, alpha=alpha, linewidth=0)
 
 
 def _draw_lane(panel: Axes, line: Line, height: float, places: list[int]) -> None:

@@ -11,7 +11,7 @@ from matplotlib.ticker import EngFormatter, FuncFormatter
 from saferank.reporting.figures.panels import USUAL, FigureOptions, arranged, drawing, tidy
 from saferank.reporting.looks import FAINT, INK, looks_of, model_name, shortened
 from saferank.reporting.numbers import Measured
-from saferank.reporting.pooling import Ending
+from saferank.reporting.pooling import Ending, final
 
 if TYPE_CHECKING:
     from saferank.reporting.study import ModelStudy, StudyPair
@@ -115,16 +115,16 @@ def _draw(panel: Axes, study: "ModelStudy", measure: str) -> None:
         lines = [study.lines.get((policy, model)) for model in study.models]
         points = [(at, line) for at, line in enumerate(lines) if line is not None]
         x = [at + (place - (len(study.policies) - 1) / 2) * step for at, _ in points]
-        found = [getattr(line, measure) for _, line in points]
-        errors = [each.across or each.within or 0.0 for each in found]
+        found = [final(line, measure) for _, line in points]
+        errors = [each.across or each.stderr or 0.0 for each in found]
         look = looks[policy]
         panel.errorbar(
             x, [each.mean for each in found], yerr=errors, linestyle="", marker=look.marker, color=look.colour,
             markersize=5, elinewidth=1.0, label=study.name(policy), zorder=3,
         )  # fmt: skip
-        for at, (_, line) in zip(x, points, strict=True):
-            if line.role == "matching":
-                panel.plot(at, getattr(line, measure).mean, "o", markersize=11, markerfacecolor="none",
+        for at, (_, line), end in zip(x, points, found, strict=True):
+            if study.is_home(line):
+                panel.plot(at, end.mean, "o", markersize=11, markerfacecolor="none",
                            markeredgecolor=look.colour, markeredgewidth=1.0)  # fmt: skip
     _finish(panel, measure)
 

@@ -10,7 +10,8 @@ from saferank.service.protocol.server import Server, while_available
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import ClickReport, Outcome, PageRow
-from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.page_record import PageRecord, read_record
+from saferank.store.record_columns import unpacked
 
 
 class Subject(NamedTuple):
@@ -92,11 +93,11 @@ class Feedback:
         return Subject(record, self._server.writer.pages.get(record.impression), body)
 
     async def _by_id(self, tenant: str, text: str) -> Subject:
-        impression = identifiers.impression_id(text)
-        row = None
-        if impression is not None:
-            row = self._server.writer.pages.get(impression) or await self._server.store.page(impression)
-        record = None if row is None else unpacked(row.record)
+        impression, row, record = identifiers.impression_id(text), None, None
+        if impression is not None and (row := self._server.writer.pages.get(impression)):
+            record = read_record(row.record)  # it was packed here
+        elif impression is not None and (row := await self._server.store.page(impression)):
+            record = unpacked(row.record)
         if record is None or record.tenant != tenant:
             raise Problem(404, "Unknown impression", f"there is no impression {text}", "impression_id")
         return Subject(record, row)

@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from saferank.errors import ArgumentError
-from saferank.service.clock import moment
+from saferank.service.clock import Clock, SystemClock, moment
 from saferank.service.json_logs import log
 from saferank.service.knowledge.fold import to_json
 from saferank.service.knowledge.lessons import issue_time
 from saferank.service.knowledge.visitors import Visitor, visitor
 from saferank.service.protocol.contexts import terms_of
-from saferank.service.protocol.server import Server, while_available
+from saferank.service.protocol.heartbeat import Heart
+from saferank.service.protocol.server import while_available
 from saferank.service.protocol.switches import Switches
 from saferank.service.wire.calls import ForgetCall
 from saferank.service.wire.views import ForgetView
@@ -31,15 +32,15 @@ from saferank.store.contract import (
     SHARDS,
     ContextRow,
     Lease,
-    Mark,
     OperationKind,
     OperationRow,
     PageRow,
+    Snapshot,
     StaleLeaseError,
     Store,
     StoreUnavailableError,
 )
-from saferank.store.page_record import glance
+from saferank.store.record_columns import RecordColumns
 
 SLICE = 500
 """Pages that are deleted in one transaction."""
@@ -48,9 +49,7 @@ LOOK_MS = 10_000
 WRITTEN_MS = 15_000
 """After the end of a window, what was accepted in it is committed after so long."""
 _NAME = "saferank forget"
-_LEASE_MS = 30_000
-_BEAT_EVERY = 2_000  # pages that are read
-_OBEYS_ALL = 1 << 62  # it serves nobody, so no kill switch has to wait for it
+_LEASE_SECONDS = 30.0
 
 
 class NotForgottenError(ValueError):
@@ -82,7 +81,7 @@ class _Found(NamedTuple):
     """Pages of a visitor, all of one context."""
 
     row: ContextRow
-    mark: Mark  # the newest publication ...
+    snapshot: Snapshot  # the newest publication ...
     learnt: Sequence[PageRow]  # ... the pages that are in it and may go ...
     left: Sequence[PageRow]  # ... and those that are not in it yet
     waits: bool  # for a rollback, which may need pages
@@ -98,7 +97,7 @@ async def forget(store: Store, tenant: str, session: str | None = None, source: 
 
     ``session`` and ``source`` are as rank calls named them. NotForgottenError, before anything is deleted, when a
     server uses the store, when the tenant has no contexts, or when some of the pages are not in a publication yet; and
-    when a server is started meanwhile.
+    when a server that was started meanwhile has taken over.
     """
     if session is None and source is None:
         raise ArgumentError("session", "name a session, a source or both")
@@ -107,51 +106,38 @@ async def forget(store: Store, tenant: str, session: str | None = None, source: 
         key = await store.meta("session_key")
         if key is None:
             raise NotForgottenError("the store has no session key; it was not made by a service")
-        who, switches = visitor(key, tenant, session, None, source), Switches()
-        async with _Holder(store) as holder:
-            switches.obey(await store.operations(0))
-            rows = await _contexts_of(store, tenant)
-            found = [_checked(await _found(store, holder, switches, row, who)) for row in rows]
-            total = Forgotten()
-            for one in found:
-                await _delete(store, holder, one, total)
-            return total
+        await _check_unused(store)
+        try:
+            return await _forget(store, tenant, visitor(key, tenant, session, None, source))
+        finally:
+            await store.leave(_NAME)
     except StaleLeaseError as problem:
         raise NotForgottenError("a server was started meanwhile; pages may be left: stop it and try again") from problem
     finally:
         await store.close()
 
 
-class _Holder:
-    """Holds all shards, as the only server of a store."""
+async def _forget(store: Store, tenant: str, who: Visitor) -> Forgotten:
+    """Delete as the holder of all shards; nothing unless everything can go."""
+    heart = Heart(_NAME, store, SystemClock(), Switches(), _LEASE_SECONDS, _no_keys)
+    await heart.beat()
+    forgetting, total = Forgetting(store, SystemClock(), heart), Forgotten()
+    for found in [_checked(await forgetting.find(row, who)) for row in await _contexts_of(store, tenant)]:
+        await forgetting.delete(found, total)
+    return total
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._leases: dict[int, Lease] = {}
 
-    async def __aenter__(self) -> "_Holder":
-        alive = await self._store.servers()
-        if alive:
-            until = moment(max(row.lease_until for row in alive))
-            raise NotForgottenError(
-                f"{len(alive)} servers use this store; stop them first (one that was killed counts until {until})"
-            )
-        await self.beat()
-        return self
+async def _no_keys() -> None:
+    """Whoever deletes pages reads no tokens."""
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._store.leave(_NAME)
 
-    async def beat(self) -> None:
-        """Go on holding the shards; StaleLeaseError when they are not all held any more."""
-        beat = await self._store.heartbeat(_NAME, _OBEYS_ALL, _LEASE_MS)
-        self._leases = {lease.shard: lease for lease in beat.leases}
-        if beat.servers > 1 or len(self._leases) < SHARDS:
-            raise StaleLeaseError(f"{beat.servers - 1} others use the store")
-
-    def lease(self, context: int) -> Lease:
-        """The lease of the shard of a context."""
-        return self._leases[context % SHARDS]
+async def _check_unused(store: Store) -> None:
+    alive = await store.servers()
+    if alive:
+        until = moment(max(row.lease_until for row in alive))
+        raise NotForgottenError(
+            f"{len(alive)} servers use this store; stop them first (one that was killed counts until {until})"
+        )
 
 
 class Forgetting:
@@ -161,22 +147,20 @@ class Forgetting:
     far a shard has come is a fact of the store, so whoever takes it over goes on.
     """
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._leases: dict[int, Lease] = {}
+    def __init__(self, store: Store, clock: Clock, heart: Heart) -> None:
+        self._store, self._clock, self._heart = store, clock, heart
         self._next: dict[tuple[int, int], int] = {}  # by shard and request: when to look again
         self._done: dict[int, tuple[int, int]] = {}  # by shard: epoch of the lease, and the newest request that is done
         self.pages = 0
 
     @while_available
-    async def ask(self, tenant: str, call: ForgetCall) -> ForgetView:
-        """Have the pages of a session or a source deleted; durable when this returns."""
-        server = self._server
-        who = visitor(server.session_key, tenant, call.session_id, None, call.source)
+    async def ask(self, tenant: str, call: ForgetCall, key: bytes) -> ForgetView:
+        """Have the pages of a session or a source deleted; durable when this returns. ``key`` is that of sessions."""
+        who = visitor(key, tenant, call.session_id, None, call.source)
         body = to_json({"visitor": who.key.hex(), "source": who.source.hex(), "why": call.why})
-        row = await server.store.add_operation(tenant, 0, OperationKind.FORGET, body)
-        await server.heart.hear()
-        windows = [terms_of(row).window_ms for row in await server.store.contexts() if row.tenant == tenant]
+        row = await self._store.add_operation(tenant, 0, OperationKind.FORGET, body)
+        await self._heart.hear()
+        windows = [terms_of(row).window_ms for row in await self._store.contexts() if row.tenant == tenant]
         return ForgetView(done_by=moment(row.at + max(windows, default=0) + WRITTEN_MS + 2 * LOOK_MS))
 
     async def run(self) -> None:
@@ -184,43 +168,42 @@ class Forgetting:
         while True:
             with suppress(StoreUnavailableError):  # the heartbeat says so
                 await self.carry_out()
-            await self._server.clock.sleep(LOOK_MS / 1000)
+            await self._clock.sleep(LOOK_MS / 1000)
 
     async def carry_out(self) -> None:
         """Delete what can be deleted now."""
-        server = self._server
-        if not server.switches.forgets:
+        if not self._heart.switches.forgets:
             return
-        now, self._leases = await server.heart.measured(), dict(server.heart.leases)
-        for shard, lease in self._leases.items():
+        now = await self._heart.measured()
+        for shard, lease in list(self._heart.leases.items()):
             with suppress(StaleLeaseError):  # another server has the shard by now
                 await self._carry_out(shard, lease, now)
 
     async def _carry_out(self, shard: int, lease: Lease, now: int) -> None:
-        store, name = self._server.store, f"forgotten/{shard}"
+        store, name = self._store, f"forgotten/{shard}"
         if self._done.get(shard, (-1, 0))[0] != lease.epoch:
             self._done[shard] = lease.epoch, int(await store.meta(name) or 0)
-        for row in self._server.switches.forgets:
+        for row in self._heart.switches.forgets:
             if row.number <= self._done[shard][1]:
                 continue
             again = self._next.get((shard, row.number), 0)
             if now >= again:
-                again = self._next[shard, row.number] = await self._delete(row, shard, now)
+                again = self._next[shard, row.number] = await self._obey(row, shard, now)
             if again:
                 return
             await store.put_meta(name, b"%d" % row.number)
             self._done[shard] = lease.epoch, row.number
 
-    async def _delete(self, request: OperationRow, shard: int, now: int) -> int:
+    async def _obey(self, request: OperationRow, shard: int, now: int) -> int:
         """Delete what can be deleted of a request in a shard; when to look again, 0: never."""
-        facts, server, again = json.loads(request.body), self._server, 0
+        facts, again = json.loads(request.body), 0
         who = Visitor(bytes.fromhex(facts["visitor"]), bytes.fromhex(facts["source"]))
-        for row in await server.store.contexts():
+        for row in await self._store.contexts():
             if row.tenant != request.tenant or row.id % SHARDS != shard or row.opened_at > request.at:
                 continue
-            found, total = await _found(server.store, self, server.switches, row, who, request.at), Forgotten()
+            found, total = await self.find(row, who, request.at), Forgotten()
             if not found.waits:
-                await _delete(server.store, self, found, total)
+                await self.delete(found, total)
             if total.pages:
                 self.pages += total.pages
                 log(logging.WARNING, "pages forgotten", tenant=row.tenant, context=row.name, pages=total.pages)
@@ -229,13 +212,39 @@ class Forgetting:
                 again = max(again, final, now + LOOK_MS)
         return again
 
-    async def beat(self) -> None:
-        """The heart of the server beats by itself; rank calls go first."""
-        await self._server.clock.sleep(0)
+    async def find(self, row: ContextRow, who: Visitor, until: int = 1 << 62) -> _Found:
+        """The pages of a visitor in a context that were issued until a time; all of its pages are read."""
+        theirs = list[PageRow]()
+        async for pages in self._store.all_pages(row.id):
+            which = RecordColumns([page.record for page in pages]).of_visitor(who.key, who.source)
+            theirs += [pages[number] for number in which.tolist() if issue_time(pages[number]) <= until]
+            await self._clock.sleep(0)  # rank calls go first
+        newest = await self._store.publication(row.id)
+        snapshot = Snapshot(0, 0, 0) if newest is None else Snapshot(newest.number, newest.through, newest.operation)
+        learnt = [page for page in theirs if issue_time(page) <= snapshot.through]
+        left = [page for page in theirs if issue_time(page) > snapshot.through]
+        return _Found(row, snapshot, learnt, left, bool(self._heart.switches.rollbacks(row.id, snapshot.operation)))
 
-    def lease(self, context: int) -> Lease:
-        """The lease of the shard of a context."""
-        return self._leases[context % SHARDS]
+    async def delete(self, found: _Found, total: Forgotten) -> None:
+        """Delete the pages that were learnt from, and their event ids, behind a snapshot that is kept; count them."""
+        row, snapshot, learnt = found.row, found.snapshot, found.learnt
+        if not learnt:
+            return
+        total.contexts += 1
+        await self._store.keep_publication(await self._lease(row.id), row.id)
+        for start in range(0, len(learnt), SLICE):
+            some = [page.impression for page in learnt[start : start + SLICE]]
+            gone = await self._store.delete_pages(await self._lease(row.id), row.id, snapshot, some)
+            total.pages += gone.pages
+            total.events += gone.events
+
+    async def _lease(self, context: int) -> Lease:
+        """The lease of the shard of a context; StaleLeaseError when another server has it."""
+        await self._heart.measured()
+        lease = self._heart.leases.get(context % SHARDS)
+        if lease is None:
+            raise StaleLeaseError(f"another server holds the shard of context {context}")
+        return lease
 
 
 async def _contexts_of(store: Store, tenant: str) -> list[ContextRow]:
@@ -246,32 +255,6 @@ async def _contexts_of(store: Store, tenant: str) -> list[ContextRow]:
         tenants = ", ".join(sorted({row.tenant for row in rows})) or "none"
         raise NotForgottenError(f"tenant {tenant!r} has no contexts; tenants that have some: {tenants}")
     return mine
-
-
-async def _found(
-    store: Store,
-    holder: _Holder | Forgetting,
-    switches: Switches,
-    row: ContextRow,
-    who: Visitor,
-    until: int = 1 << 62,
-) -> _Found:
-    """The pages of a visitor in a context that were issued until a time; all of its pages are read."""
-    await holder.beat()
-    theirs, read = list[PageRow](), 0
-    async for page in store.all_pages(row.id):
-        read += 1
-        facts = glance(page.record)
-        is_theirs = (who.key and facts.visitor == who.key) or (who.source and facts.source == who.source)
-        if is_theirs and issue_time(page) <= until:
-            theirs.append(page)
-        if read % _BEAT_EVERY == 0:
-            await holder.beat()
-    newest = await store.publication(row.id)
-    mark = Mark(0, 0, 0) if newest is None else Mark(newest.number, newest.through, newest.operation)
-    learnt = [page for page in theirs if issue_time(page) <= mark.through]
-    left = [page for page in theirs if issue_time(page) > mark.through]
-    return _Found(row, mark, learnt, left, bool(switches.rollbacks(row.id, mark.operation)))
 
 
 def _checked(found: _Found) -> _Found:
@@ -286,19 +269,3 @@ def _checked(found: _Found) -> _Found:
     if not found.is_done:
         raise NotForgottenError(f"context {name!r} waits for a rollback: start the service, stop it and try again")
     return found
-
-
-async def _delete(store: Store, holder: _Holder | Forgetting, found: _Found, total: Forgotten) -> None:
-    """Delete the pages that were learnt from, and their event ids, behind a snapshot that is kept; count them."""
-    row, mark, learnt = found.row, found.mark, found.learnt
-    if not learnt:
-        return
-    total.contexts += 1
-    await holder.beat()
-    await store.keep_publication(holder.lease(row.id), row.id)
-    for start in range(0, len(learnt), SLICE):
-        await holder.beat()
-        some = [page.impression for page in learnt[start : start + SLICE]]
-        gone = await store.delete_pages(holder.lease(row.id), row.id, mark, some)
-        total.pages += gone.pages
-        total.events += gone.events

@@ -18,7 +18,7 @@ from saferank.service.protocol.server import Server
 from saferank.service.wire.calls import RankAnswer, RankCall
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import CatalogueRow, Group, PageRow, StoreError, StoreUnavailableError
-from saferank.store.page_record import NO_LAW, SERVER_SIZE, PageRecord
+from saferank.store.page_record import NO_LAW, OVER, SERVER_SIZE, PageRecord
 
 
 class RankRequest(NamedTuple):
@@ -75,6 +75,8 @@ class Ranking:
             law=proposal.law,
             challenger=proposal.challenger,
             base=() if arm == SHADOW else base,
+            used=proposal.used,
+            is_leader=proposal.row[: request.call.k] == view.leader,
         )
         if not self._server.heart.is_fresh():  # the last step: somebody may have pulled a switch meanwhile
             return self._log(context, request, self._production(context, request, arm)._replace(arm=OFF))
@@ -83,7 +85,7 @@ class Ranking:
     def _refused(self, context: Context, request: RankRequest, arm: int, fault: str) -> RankAnswer:
         """Production's page instead of one that must not be shown. Its coin put it there: it keeps its share."""
         self._server.alarm("illegal_page", context, fault)
-        return self._log(context, request, self._production(context, request, arm)._replace(arm=OFF))
+        return self._log(context, request, self._production(context, request, arm)._replace(arm=OFF, used=OVER))
 
     def _arm(self, context: Context, request: RankRequest, draw: float) -> int:
         server, mode = self._server, request.call.mode or self._server.mode(context.number)
@@ -196,8 +198,7 @@ def _check_positions(policy: str, k: int) -> None:
 
 def page_row(record: PageRecord, context: int, body: bytes) -> PageRow:
     """The row of a page that was packed."""
-    server = record.server.hex() if record.number else ""
-    return PageRow(record.impression, context, record.closes_at, body, server, record.number)
+    return PageRow(record.impression, context, record.closes_at, body)
 
 
 async def open_context(server: Server, tenant: str, name: str, k: int, lists: Catalogue) -> Context:

@@ -49,6 +49,8 @@ export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+export const DAY = 86_400_000;
+
 const numbers = new Intl.NumberFormat("en");
 export const count = (n) => numbers.format(n);
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;

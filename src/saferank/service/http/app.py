@@ -21,9 +21,10 @@ import msgspec
 from saferank.service import limits
 from saferank.service.engine import Engine
 from saferank.service.http.adapters import browser, ubi
-from saferank.service.http.connections import GuardedProtocol, OpenConnections
-from saferank.service.http.endpoint import (
+from saferank.service.http.endpoints import (
+    FEEDBACK,
     JSON,
+    RANK,
     Endpoint,
     Endpoints,
     Message,
@@ -32,9 +33,17 @@ from saferank.service.http.endpoint import (
     Reply,
     Request,
     Scope,
+    endpoints,
 )
-from saferank.service.http.endpoints import FEEDBACK, RANK, endpoints
-from saferank.service.http.limits import Bucket, LoopLag, TenantLimits, check_headers, too_large
+from saferank.service.http.limits import (
+    Bucket,
+    GuardedProtocol,
+    LoopLag,
+    OpenConnections,
+    TenantLimits,
+    check_headers,
+    too_large,
+)
 from saferank.service.http.metrics import Metrics
 from saferank.service.http.openapi import document, readable
 from saferank.service.identifiers import RandomBytes

@@ -1,15 +1,21 @@
-"""The endpoints of the service: the two calls, acting, looking, health."""
+"""The endpoints of the service: the two calls, acting, looking, health.
+
+Everything about an endpoint is said once, where it is defined: its path and method, who may call, what is sent and
+answered, and the function that answers. Routing, the checks before it and the OpenAPI document follow from that.
+"""
 
 import json
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
+from urllib.parse import parse_qsl
 
+import msgspec
 from msgspec import UNSET, Struct, structs
 
 from saferank._version import __version__
 from saferank.service.clock import moment
-from saferank.service.http.endpoint import NDJSON, Endpoints, Reply, Request
 from saferank.service.http.metrics import CONTENT_TYPE
+from saferank.service.keys import Headers, Principal
 from saferank.service.settings import is_loopback
 from saferank.service.wire.calls import (
     Answer,
@@ -28,7 +34,7 @@ from saferank.service.wire.calls import (
     TrafficCall,
     about,
 )
-from saferank.service.wire.decoding import INVALID, decoded, values
+from saferank.service.wire.decoding import INVALID, converted, decoded, values
 from saferank.service.wire.exports import Converter, ExportFormat
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import (
@@ -48,6 +54,118 @@ from saferank.service.wire.views import (
 
 if TYPE_CHECKING:
     from saferank.service.http.app import App
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+RawHeaders = list[tuple[bytes, bytes]]
+_Call = TypeVar("_Call")
+
+Who = Literal["anybody", "feedback", "rank", "read", "operate", "switch", "operator"]
+"""Who may call: with no key, or with one of a role that is enough (``keys.py``). ``switch`` (role operate) and
+``operator`` (of all tenants) are kill switches, which have limits of their own and are answered under any load."""
+
+NDJSON, JSON = b"application/x-ndjson", b"application/json"
+
+
+class Reply(NamedTuple):
+    """An answer that is not the JSON of a structure."""
+
+    body: bytes | AsyncIterator[bytes]
+    content_type: bytes = JSON
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class Request:
+    """One request, as its endpoint sees it. Who calls is known; the body is read when it is asked for."""
+
+    __slots__ = ("_app", "_receive", "caller", "headers", "name", "scope")
+
+    def __init__(self, app: "App", scope: Scope, receive: Receive, caller: Principal, name: str) -> None:
+        self._app, self.scope, self._receive, self.caller, self.name = app, scope, receive, caller, name
+        self.headers: Headers = scope["headers"]
+
+    @property
+    def tenant(self) -> str:
+        """Whose request it is."""
+        return self.caller.tenant
+
+    async def body(self, most: int | None = None, any_type: bool = False) -> bytes:
+        """The body, of at most so many bytes; Problem unless it is JSON, by its headers, or of any type."""
+        return await self._app.read_body(self.headers, self._receive, most, any_type)
+
+    async def call(self, kind: type[_Call]) -> _Call:
+        """The body, understood."""
+        return decoded(await self.body(), kind)
+
+    def query(self) -> dict[str, str]:
+        """The parameters of the query; of one that is there twice the last holds."""
+        return dict(parse_qsl(self.scope["query_string"].decode("latin-1"), keep_blank_values=True))
+
+    def asked(self, kind: type[_Call]) -> _Call:
+        """The parameters of the query, understood; others are ignored."""
+        return converted(self.query(), kind, strict=False)
+
+    def header(self, name: bytes) -> bytes | None:
+        """A header, or None."""
+        return next((value for given, value in self.headers if given == name), None)
+
+
+Handler = Callable[["App", Request], Awaitable[object]]
+
+
+class Endpoint(NamedTuple):
+    """An endpoint. Its function's first line is its description."""
+
+    method: str
+    path: str
+    summary: str
+    handler: Handler
+    who: Who
+    answer: Any  # a structure, or a media type
+    bodies: tuple[type[msgspec.Struct], ...] = ()
+    query: type[msgspec.Struct] | None = None
+    also: tuple[int, ...] = ()  # refusals that do not follow from the rest
+    name: str = ""  # of the operation, if it is not that of the function
+
+    @property
+    def is_switch(self) -> bool:
+        """True for a kill switch: who wants to stop something must not wait with everybody else."""
+        return self.who in ("switch", "operator")
+
+    @property
+    def takes_lists(self) -> bool:
+        """True when a body may be a list of structures as well as one."""
+        return self.path in ("/ubi_events", "/ubi_queries")
+
+    @property
+    def is_action(self) -> bool:
+        """True when it changes something that everybody sees: it is logged with who asked for it."""
+        return self.is_switch or self.who == "operate"
+
+
+class Endpoints(list[Endpoint]):
+    """The endpoints that a module defines."""
+
+    def get(
+        self, path: str, summary: str, answer: Any, who: Who = "read", *, query: Any = None, **more: Any
+    ) -> Callable[[Handler], Handler]:
+        """The function below answers GET."""
+        return lambda handler: self._add(Endpoint("GET", path, summary, handler, who, answer, (), query, **more))
+
+    def post(
+        self, path: str, summary: str, answer: Any, who: Who, *bodies: type[msgspec.Struct], **more: Any
+    ) -> Callable[[Handler], Handler]:
+        """The function below answers POST."""
+        return lambda handler: self._add(Endpoint("POST", path, summary, handler, who, answer, bodies, **more))
+
+    def _add(self, endpoint: Endpoint) -> Handler:
+        self.append(endpoint)
+        return endpoint.handler
+
+
+# --- the table ---
+
 
 RANK, FEEDBACK = "/v1/rank", "/v1/feedback"
 LARGEST_BROWSER_BODY = 256_000
@@ -120,11 +238,18 @@ def _check_token(request: Request, call: FeedbackCall, field: str) -> None:
 # --- acting ---
 
 
-@endpoints.post("/v1/kill", "Serve production's ranking everywhere, or end that", SwitchView, "switch", KillCall)
-async def kill_everywhere(app: "App", request: Request) -> SwitchView:
+@endpoints.post(
+    "/v1/kill", "Serve production's ranking everywhere, or end that", SwitchView, "switch", KillCall,
+    name="kill_everywhere",
+)  # fmt: skip
+@endpoints.post(
+    "/v1/contexts/{context}/kill", "Serve production's ranking in a context, or end that", SwitchView, "switch",
+    KillCall,
+)  # fmt: skip
+async def kill(app: "App", request: Request) -> SwitchView:
     """Durable: it holds after a restart as well. No other call and no load refuses it."""
     call = await request.call(KillCall)
-    return await app.engine.kill(request.tenant, None, call.on, call.why)
+    return await app.engine.kill(request.tenant, request.name or None, call.on, call.why)
 
 
 @endpoints.post(
@@ -142,19 +267,6 @@ async def kill_all_tenants(app: "App", request: Request) -> SwitchView:
 async def set_traffic(app: "App", request: Request) -> TrafficView:
     """Durable, and obeyed by every server when it returns. A visitor of a share is in every larger one."""
     return await app.engine.set_traffic(request.tenant, await request.call(TrafficCall))
-
-
-@endpoints.post(
-    "/v1/contexts/{context}/kill",
-    "Serve production's ranking in a context, or end that",
-    SwitchView,
-    "switch",
-    KillCall,
-)
-async def kill(app: "App", request: Request) -> SwitchView:
-    """Durable: it holds after a restart as well."""
-    call = await request.call(KillCall)
-    return await app.engine.kill(request.tenant, request.name, call.on, call.why)
 
 
 @endpoints.post("/v1/forget", "Delete the pages of a session or a source", ForgetView, "operate", ForgetCall)
@@ -211,16 +323,11 @@ async def context(app: "App", request: Request) -> ContextView:
     return await app.engine.context(request.tenant, request.name)
 
 
-@endpoints.get("/v1/effect", "Served pages beside the holdout, over all contexts", EffectView)
-async def effect_everywhere(app: "App", request: Request) -> EffectView:
-    """Intervals that hold at every look, and how far the guardrail is from stopping."""
-    return await app.engine.effect(request.tenant, None)
-
-
+@endpoints.get("/v1/effect", "Served pages beside the holdout, over all contexts", EffectView, name="effect_everywhere")
 @endpoints.get("/v1/contexts/{context}/effect", "Served pages beside the holdout, in a context", EffectView)
 async def effect(app: "App", request: Request) -> EffectView:
     """Intervals that hold at every look, and how far the guardrail is from stopping."""
-    return await app.engine.effect(request.tenant, request.name)
+    return await app.engine.effect(request.tenant, request.name or None)
 
 
 class LeaderQuery(Struct, frozen=True):
@@ -245,15 +352,10 @@ async def changes(app: "App", request: Request) -> LeaderChanges:
 
 
 @endpoints.get("/v1/shadow", "What shadow pages tell, all contexts", ShadowView)
+@endpoints.get("/v1/contexts/{context}/shadow", "What shadow pages tell", ShadowView, name="context_shadow")
 async def shadow(app: "App", request: Request) -> ShadowView:
     """How often the policy's page differs from production's, and what is known of its clicks."""
-    return await app.engine.shadow(request.tenant, None)
-
-
-@endpoints.get("/v1/contexts/{context}/shadow", "What shadow pages tell", ShadowView)
-async def context_shadow(app: "App", request: Request) -> ShadowView:
-    """The same for one context."""
-    return await app.engine.shadow(request.tenant, request.name)
+    return await app.engine.shadow(request.tenant, request.name or None)
 
 
 @endpoints.get("/v1/impressions/{impression_id}", "The full story of a page", ImpressionView)

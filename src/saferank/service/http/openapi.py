@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from saferank._version import __version__
-from saferank.service.http.endpoint import Endpoint
+from saferank.service.http.endpoints import Endpoint
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import ID_PATTERN, LARGEST, LONGEST_ID
 from saferank.service.wire.problems import MEDIA_TYPE, ProblemBody
@@ -62,7 +62,7 @@ def _answers(endpoint: Endpoint) -> tuple[Any, ...]:
 def _operation(endpoint: Endpoint, settings: Settings) -> dict[str, Any]:
     """One endpoint."""
     made: dict[str, Any] = {
-        "operationId": endpoint.handler.__name__,
+        "operationId": endpoint.name or endpoint.handler.__name__,
         "summary": endpoint.summary,
         "description": cleandoc(endpoint.handler.__doc__ or ""),
         "responses": {"200": _success(endpoint), **_refusals(endpoint, settings)},

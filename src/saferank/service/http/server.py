@@ -13,12 +13,11 @@ from contextlib import suppress
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from saferank.service import limits
 from saferank.service.engine import Engine
 from saferank.service.http.app import App
-from saferank.service.http.connections import LARGEST_HEAD, GuardedProtocol, OpenConnections
+from saferank.service.http.limits import LARGEST_HEAD, GuardedProtocol, OpenConnections
 from saferank.service.json_logs import log
 from saferank.service.settings import Settings, masked
 
@@ -129,15 +128,26 @@ class _Company:
             log(logging.ERROR, "companion failed", error=error)
 
 
-def _configuration(app: App) -> uvicorn.Config:
-    """h11 and not httptools: only h11 reads the body of a request that offers to go on in another protocol."""
+def spoken_protocol(app: Any) -> Any:
+    """The protocol with which uvicorn speaks HTTP; what it is made from is uvicorn's own.
 
-    def guarded(**parts: Any) -> asyncio.Protocol:
-        return GuardedProtocol(H11Protocol(**parts), app.connections, asyncio.get_running_loop())
+    h11 and not httptools: only h11 reads the body of a request that offers to go on in another protocol.
+    """
+    configuration = uvicorn.Config(app, http="h11", ws="none", lifespan="off", log_config=None)
+    configuration.load()
+    return configuration.http_protocol_class
+
+
+def _configuration(app: App) -> uvicorn.Config:
+    spoken = spoken_protocol(app)
+
+    class Guarded(GuardedProtocol):
+        def __init__(self, **parts: Any) -> None:
+            super().__init__(spoken(**parts), app.connections, asyncio.get_running_loop())
 
     return uvicorn.Config(
         app,
-        http=guarded,  # type: ignore[arg-type]
+        http=Guarded,
         h11_max_incomplete_event_size=LARGEST_HEAD,
         ws="none",
         lifespan="off",

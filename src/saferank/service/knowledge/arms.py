@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar, get_args
 
+import numpy as np
+
 from saferank.service.wire.views import Arm
 from saferank.statistics.effect import ArmComparison, Guardrail, from_numbers, merged, new_comparison
 from saferank.statistics.effect.stakes import log_evidence, stakes_for
-from saferank.store.contract import PageRow
-from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.page_record import PageRecord
+from saferank.verbs import Flags, Floats, Ints
 
 ARMS: tuple[Arm, ...] = get_args(Arm)
 EXPLORE, HOLDOUT, OFF, SHADOW, REPEAT = range(5)
@@ -41,8 +43,10 @@ The bound of the outcome is fixed for the life of a comparison, and evidence is 
 loss of half of the clicks would be found several times later. Ten covers nearly all pages that people click on.
 """
 
-MOST_DAYS = 400
-DAY_MS = 86_400_000
+MOST_BINS = 400
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+DAY_HOURS, FINE_HOURS = 24, 48
+"""Pages are summed by the hour in the first two days of a context, and by the day afterwards."""
 
 Outcomes = tuple[ArmComparison, ArmComparison]
 """Clicks, and pages with a click."""
@@ -89,36 +93,46 @@ def summed(balances: Iterable[Balance]) -> Balance:
     return Balance(math.fsum(one.excess for one in found), math.fsum(one.square for one in found))
 
 
-class CountedPage(NamedTuple):
-    """What is compared of a page."""
+class CountedPages(NamedTuple):
+    """What is compared of counted pages of one day, in order."""
 
-    issued_at: int
-    served: bool  # False: it is in the holdout
-    share: float  # its chance to be in the holdout when it was issued; 0: none
-    clicks: int
-    differs: bool | None = None  # from production's page; None: the policy did not choose it
+    issued_at: Ints
+    served: Flags  # False: it is in the holdout
+    share: Floats  # its chance to be in the holdout when it was issued; 0: none
+    clicks: Ints
+    chosen: Flags  # by the policy ...
+    change: Ints  # ... and how: UNCHANGED, PROVEN or LEARNING
+
+    def select(self, which: Flags) -> "CountedPages":
+        """Some of the pages."""
+        columns: list[Any] = [column[which] for column in self]
+        return CountedPages(*columns)
+
+
+UNCHANGED, PROVEN, LEARNING = range(3)
+"""A page that the policy chose is production's; or another because certificates prove it better; or to learn."""
 
 
 @dataclass
-class Day:
-    """The counted pages of a UTC day: sums of those that were compared, and how often the policy's pages differed.
+class Bin:
+    """The counted pages of an hour or a UTC day: sums of those that were compared, and why the policy's pages differed.
 
-    ``estimates`` are weight times the mean clicks of a page, served and holdout: their ratio over any days and contexts
+    ``estimates`` are weight times the mean clicks of a page, served and holdout: their ratio over any bins and contexts
     is the estimate of ``relative_difference``. Plain means would compare pages that no coin has made comparable.
     """
 
     served: list[int] = field(default_factory=lambda: [0, 0, 0])  # compared: pages, those with clicks, clicks
     holdout: list[int] = field(default_factory=lambda: [0, 0, 0])
     estimates: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    chosen: list[int] = field(default_factory=lambda: [0, 0])  # by the policy: pages, those that are not production's
+    chosen: list[int] = field(default_factory=lambda: [0, 0, 0])  # by the policy: UNCHANGED, PROVEN, LEARNING pages
     clicked: int = 0  # closed pages with clicks, of all arms: the traffic that there is to learn from
 
     def facts(self) -> tuple[list[int], list[int], list[float], list[int], int]:
-        """For a publication; ``Day(*facts)`` gives it back exactly."""
+        """For a publication; ``Bin(*facts)`` gives it back exactly."""
         return self.served, self.holdout, self.estimates, self.chosen, self.clicked
 
-    def add(self, other: "Day") -> None:
-        """Add the sums of another day."""
+    def add(self, other: "Bin") -> None:
+        """Add the sums of another bin."""
         self.served, self.holdout = _sums(self.served, other.served), _sums(self.holdout, other.holdout)
         self.estimates = _sums(self.estimates, other.estimates)
         self.chosen = _sums(self.chosen, other.chosen)
@@ -135,33 +149,26 @@ class Day:
         return served / holdout - 1 if served > 0 and holdout > 0 else None
 
 
-def _with_pages(
-    state: ArmComparison, pages: Iterable[tuple[bool, float, int]], most: float, estimates: list[float]
-) -> ArmComparison:
-    """``with_page`` for pages (served, share, outcome) in a row, to the last digit: a loop over ten numbers.
+def _running(begin: float, changes: Floats) -> Floats:
+    """A sum after each change, added one after the other: it must not depend on how many pages are taken at once."""
+    return np.asarray(np.add.accumulate(np.concatenate([[begin], changes]))[1:])
 
-    Every page of a service with a holdout comes through here. ``estimates`` of its day are added to.
-    """
-    h_pages, h_total, h_score, h_square, s_pages, s_total, s_score, s_square, weight, expected = state.numbers()
-    served_estimate, holdout_estimate = estimates
-    half = most / 2
-    for served, share, outcome in pages:
-        mean = min((h_total + s_total + 0.5) / (h_pages + s_pages + 1), half)
-        both = share * (1 - share)
-        common, own = both * mean, 0.0
-        if served:
-            score = share * (outcome - mean)
-            s_pages, s_total = s_pages + 1, s_total + outcome
-            s_score, s_square, own = s_score + score, s_square + score * score, score
-        else:
-            score = (1 - share) * (outcome - mean)
-            h_pages, h_total = h_pages + 1, h_total + outcome
-            h_score, h_square = h_score + score, h_square + score * score
-        weight, expected = weight + both, expected + common
-        served_estimate += common + own
-        holdout_estimate += common + (0.0 if served else score)
-    estimates[:] = served_estimate, holdout_estimate
-    return from_numbers((h_pages, h_total, h_score, h_square, s_pages, s_total, s_score, s_square, weight, expected))
+
+def _with_pages(state: ArmComparison, pages: CountedPages, most: int, estimates: list[float]) -> ArmComparison:
+    """``with_page`` for pages in a row, to the last digit. ``estimates`` of their bin are added to."""
+    served, share, outcome = pages.served, pages.share, np.minimum(pages.clicks, most)
+    n_before, before = (state.holdout[place] + state.served[place] for place in (0, 1))
+    mean = np.minimum((before + np.cumsum(outcome) - outcome + 0.5) / (n_before + np.arange(len(share)) + 1), most / 2)
+    score, both = np.where(served, share, 1 - share) * (outcome - mean), share * (1 - share)
+    common, arms, own = both * mean, [], []
+    for arm, mine in ((state.holdout, ~served), (state.served, served)):
+        own.append(np.where(mine, score, 0.0))
+        added = (np.where(mine, outcome, 0), own[-1], own[-1] * own[-1])
+        sums = [_running(begin, change)[-1] for begin, change in zip(arm[1:], added, strict=True)]
+        arms += [arm.pages + int(mine.sum()), *sums]
+    estimates[:] = [float(_running(estimates[place], common + own[1 - place])[-1]) for place in (0, 1)]
+    weight, expected = _running(state.weight, both)[-1], _running(state.expected, common)[-1]
+    return from_numbers([*arms, weight, expected])
 
 
 Number = TypeVar("Number", int, float)
@@ -180,7 +187,8 @@ class ComparedArms:
         self.earlier: Outcomes = NO_PAGES  # before, but since the whole tenant was switched on again
         self.since = 0
         self.balance, self.was_off = Balance(), False  # of the pages of now; if it was ever off, an alarm told
-        self.days: dict[int, Day] = {}  # by UTC day number; the oldest holds all before it
+        self.bins: dict[int, Bin] = {}  # by the hour, since 1970, in which they begin; the oldest holds all before it
+        self.fine_until = 0  # bins that begin before this hour are of one hour; 0: there are none yet
 
     @classmethod
     def of_page_size(cls, k: int) -> "ComparedArms":
@@ -194,67 +202,69 @@ class ComparedArms:
             return self.now
         return merged(self.earlier[0], self.now[0]), merged(self.earlier[1], self.now[1])
 
-    def count(self, pages: Sequence[CountedPage]) -> tuple[int, str] | None:
-        """Take in counted pages of one day, in order; when and how they brought the arms out of balance, if so."""
-        day = self._day(pages[0].issued_at // DAY_MS)
-        for page in pages:
-            if page.differs is not None:
-                day.chosen[0] += 1
-                day.chosen[1] += page.differs
-        compared = [page for page in pages if page.issued_at > self.since and 0.0 < page.share <= 0.5]
-        return self._compare(compared, day) if compared else None
+    @property
+    def days(self) -> dict[int, Bin]:
+        """By UTC day number."""
+        return by_day(self.bins.items())
 
-    def count_chosen(self, issued_at: int, pages: int, differing: int) -> None:
-        """Take in counted pages of one day that no coin could have put into the holdout: how many the policy chose."""
-        day = self._day(issued_at // DAY_MS)
-        day.chosen[0] += pages
-        day.chosen[1] += differing
+    def hours_of(self, issued_at: Ints) -> Ints:
+        """The bins of pages in display order, by the hour in which each begins."""
+        hours = issued_at // HOUR_MS
+        if not self.fine_until and len(hours):
+            self.fine_until = int(hours[0]) + FINE_HOURS
+        return np.where(hours < self.fine_until, hours, hours // DAY_HOURS * DAY_HOURS)
+
+    def count(self, pages: CountedPages) -> tuple[int, str] | None:
+        """Take in counted pages of one bin; when and how they brought the arms out of balance, if so."""
+        into = self._bin(int(pages.issued_at[0]))
+        into.chosen = _sums(into.chosen, np.bincount(pages.change[pages.chosen], minlength=3).tolist())
+        compared = (pages.issued_at > self.since) & (pages.share > 0.0) & (pages.share <= 0.5)
+        return self._compare(pages.select(compared), into) if compared.any() else None
 
     def count_clicked(self, issued_at: int, pages: int) -> None:
-        """Take in closed pages with clicks of one day."""
+        """Take in closed pages with clicks of one bin."""
         if pages:
-            self._day(issued_at // DAY_MS).clicked += pages
+            self._bin(issued_at).clicked += pages
 
-    def _compare(self, pages: Sequence[CountedPage], day: Day) -> tuple[int, str] | None:
-        most, tipped, holdout = self.most, None, self.now[0].holdout.pages
-        excess, square = self.balance
-        for number, page in enumerate(pages, holdout + self.now[0].served.pages + 1):
-            outcome = min(page.clicks, most)
-            tally = day.served if page.served else day.holdout
-            tally[0] += 1
-            tally[1] += outcome > 0
-            tally[2] += outcome
-            holdout += not page.served
-            distance = -page.share if page.served else 1.0 - page.share
-            excess, square = excess + distance, square + distance * distance
-            suspect = not self.was_off and excess * excess >= 2 * BALANCE_NEEDED * square  # no bet can have won before
-            if suspect and Balance(excess, square).is_off:
-                self.was_off, tipped = True, (page.issued_at, Balance(excess, square).sentence(holdout, number))
-        self.balance = Balance(excess, square)
-        clicks = [(page.served, page.share, min(page.clicks, most)) for page in pages]
-        clicked = [(page.served, page.share, min(page.clicks, 1)) for page in pages]
-        no_days = [0.0, 0.0]
-        self.now = _with_pages(self.now[0], clicks, most, day.estimates), _with_pages(self.now[1], clicked, 1, no_days)
-        return tipped
+    def _compare(self, pages: CountedPages, into: Bin) -> tuple[int, str] | None:
+        outcome, clicks = np.minimum(pages.clicks, self.most), self.now[0]
+        for tally, mine in ((into.served, outcome[pages.served]), (into.holdout, outcome[~pages.served])):
+            tally[:] = _sums(tally, [len(mine), int((mine > 0).sum()), int(mine.sum())])
+        distance = np.where(pages.served, -pages.share, 1.0 - pages.share)
+        excess, square = _running(self.balance.excess, distance), _running(self.balance.square, distance * distance)
+        self.balance = Balance(float(excess[-1]), float(square[-1]))
+        self.now = (
+            _with_pages(clicks, pages, self.most, into.estimates),
+            _with_pages(self.now[1], pages, 1, [0.0, 0.0]),
+        )
+        suspect = excess * excess >= 2 * BALANCE_NEEDED * square  # no bet can have won before
+        for number in np.flatnonzero(suspect & (not self.was_off)).tolist():
+            balance = Balance(float(excess[number]), float(square[number]))
+            if balance.is_off:
+                self.was_off, holdout = True, clicks.holdout.pages + int((~pages.served[: number + 1]).sum())
+                count = clicks.holdout.pages + clicks.served.pages + number + 1
+                return int(pages.issued_at[number]), balance.sentence(holdout, count)
+        return None
 
-    def _day(self, number: int) -> Day:
-        found = self.days.get(number)
+    def _bin(self, issued_at: int) -> Bin:
+        (hour,) = self.hours_of(np.array([issued_at])).tolist()
+        found = self.bins.get(hour)
         if found is None:
-            found = self.days[number] = Day()
-            if len(self.days) > MOST_DAYS:
-                oldest, next_oldest = sorted(self.days)[:2]
-                self.days[next_oldest].add(self.days.pop(oldest))
-                found = self.days[max(number, next_oldest)]
+            found = self.bins[hour] = Bin()
+            if len(self.bins) > MOST_BINS:
+                oldest, next_oldest = sorted(self.bins)[:2]
+                self.bins[next_oldest].add(self.bins.pop(oldest))
+                found = self.bins[max(hour, next_oldest)]
         return found
 
     def restart(self, at: int, whole: bool) -> None:
         """Begin again with pages issued after a time; ``whole``: the part in the tenant's comparison as well.
 
         The tenant's comparison keeps what a context had before its own restart: sums that are dropped at a moment that
-        depends on them would make its evidence worthless. Days belong to the tenant's comparison.
+        depends on them would make its evidence worthless. Bins belong to the tenant's comparison.
         """
-        for day in self.days.values() if whole else ():
-            day.compare_again()
+        for part in self.bins.values() if whole else ():
+            part.compare_again()
         self.earlier = NO_PAGES if whole else self.whole
         self.now, self.since = NO_PAGES, at
         self.balance, self.was_off = Balance(), False
@@ -267,7 +277,8 @@ class ComparedArms:
             "earlier": [state.numbers() for state in self.earlier],
             "since": self.since,
             "balance": [*self.balance, self.was_off],
-            "days": [[number, *day.facts()] for number, day in sorted(self.days.items())],
+            "fine_until": self.fine_until,
+            "bins": [[hour, *part.facts()] for hour, part in sorted(self.bins.items())],
         }
 
 
@@ -275,18 +286,26 @@ def compared_arms(facts: dict[str, Any]) -> ComparedArms:
     """The comparison with these ``facts()``."""
     compared = ComparedArms(facts["most"])
     compared.now, compared.earlier = _outcomes(facts["now"]), _outcomes(facts["earlier"])
-    compared.since = facts["since"]
+    compared.since, compared.fine_until = facts["since"], facts["fine_until"]
     *balance, compared.was_off = facts["balance"]
     compared.balance = Balance(*balance)
-    compared.days = {number: Day(*day) for number, *day in facts["days"]}
+    compared.bins = {hour: Bin(*part) for hour, *part in facts["bins"]}
     return compared
+
+
+def by_day(bins: Iterable[tuple[int, Bin]]) -> dict[int, Bin]:
+    """The sums of bins, each with the hour in which it begins, by UTC day number."""
+    days: dict[int, Bin] = {}
+    for hour, part in bins:
+        days.setdefault(hour // DAY_HOURS, Bin()).add(part)
+    return days
 
 
 TRAFFIC_DAYS = 28
 """The count of clicked pages decays over so many days: a week of holidays does not switch a context off."""
 
 
-def waits_for_traffic(days: Mapping[int, Day], today: int, lifetime_ms: int, least: float) -> bool:
+def waits_for_traffic(days: Mapping[int, Bin], today: int, lifetime_ms: int, least: float) -> bool:
     """True while a context has too little to learn from: its clicked pages, projected over a certificate's lifetime.
 
     Asked at the end of each day before ``today`` (UTC day numbers): the wait ends at ``least`` and begins again below
@@ -355,12 +374,11 @@ class ShadowCounts(NamedTuple):
     kept_clicks: int = 0
 
 
-def with_shadow_page(counts: ShadowCounts, page: PageRow) -> ShadowCounts:
+def with_shadow_page(counts: ShadowCounts, record: PageRecord, clicks: int) -> ShadowCounts:
     """The counts with one more closed page of the shadow arm."""
-    record = unpacked(page.record)
     if len(record.row) < record.k:  # it does not say what the policy chose
         return counts
-    return total((counts, _counts_of(record, page.clicks)))
+    return total((counts, _counts_of(record, clicks)))
 
 
 def total(counts: Iterable[ShadowCounts]) -> ShadowCounts:

@@ -17,25 +17,28 @@ import numpy as np
 
 from saferank.service.knowledge.arms import (
     ARMS,
-    DAY_MS,
     EXPLORE,
     HOLDOUT,
+    HOUR_MS,
+    LEARNING,
+    PROVEN,
     REPEAT,
     SHADOW,
+    UNCHANGED,
     ComparedArms,
-    CountedPage,
+    CountedPages,
     ShadowCounts,
     with_shadow_page,
 )
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import exchanged
 from saferank.service.knowledge.knowledge import Changed, Knowledge, Terms
-from saferank.service.knowledge.lessons import ClosedPages, Laid, Lessons, NewestPage, issue_time, look_of
+from saferank.service.knowledge.lessons import ClosedPages, Laid, Lessons, NewestPage, look_of
 from saferank.service.knowledge.sharing import Names, heard, held, introduce, joined, named, shares
 from saferank.service.knowledge.visitors import OrderWatch, SourceCounts, window_number
 from saferank.service.knowledge.votes import Votes, without_repeats
 from saferank.store.contract import AlarmRow, PageRow, VersionRow
-from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.page_record import OVER, PageRecord
 from saferank.verbs import Flags, Ints
 
 MOST_SIZES = 8
@@ -78,6 +81,8 @@ class Fold:
         self.visitors: set[int] = set()  # ... and the visitors who had one in it
         self.votes, self.sources, self.watch = Votes(), SourceCounts(terms.source_daily_pages), OrderWatch()
         self.learnt = 0  # pages whose clicks were learnt
+        self.checked = 0  # pages of the policy that were shown
+        self.worst = 0  # the largest share of its allowance, in percent, that a page of the policy may have used
         self.compared = ComparedArms(1)  # served pages beside the holdout
         self.versions: list[VersionRow] = []
         self.alarm_rows: list[AlarmRow] = []
@@ -126,23 +131,23 @@ class Fold:
         DamagedRecordError when a record is not as it was written.
         """
         closed = ClosedPages(list(pages))
-        closed.records.check_sums()
+        closed.records.check()
         self.take(closed, through)
 
     def take(self, pages: ClosedPages, through: int) -> None:
         """The same, for pages whose records were read already."""
         for part in self._by_epoch(pages):
-            self.turn_to(issue_time(part.rows[0]))
+            self.turn_to(int(part.issued_at[0]))
             self._take(part)
         self.turn_to(through)
         self.through = max(self.through, through)
 
     def _by_epoch(self, pages: ClosedPages) -> Iterator[ClosedPages]:
-        ends = [self.terms.epoch_at(issue_time(row)) for row in (*pages.rows[:1], *pages.rows[-1:])]
-        if len(set(ends)) == 1:
+        epoch_at, times = self.terms.epoch_at, pages.issued_at
+        if len(pages) and epoch_at(int(times[0])) == epoch_at(int(times[-1])):
             yield pages
-        elif ends:
-            yield from pages.cut_where(np.array([self.terms.epoch_at(issue_time(row)) for row in pages.rows]))
+        else:
+            yield from pages.cut_where(np.array([epoch_at(at) for at in times.tolist()]))
 
     def recall(self, pages: Iterable[PageRow]) -> None:
         """Note the visitors of pages that are in the fold already, those of the newest window."""
@@ -156,23 +161,28 @@ class Fold:
         self._tally(pages, np.where(counted | ~pages.takes_part, arms, REPEAT))
         self._compare(pages.select(counted))
         for number in np.flatnonzero(arms == SHADOW).tolist():
-            self.shadow = with_shadow_page(self.shadow, pages.rows[number])
+            clicks = pages.row(number).clicks
+            self.shadow = with_shadow_page(self.shadow, pages.records.record(number), clicks)
         taught = pages.select(counted & (arms == EXPLORE))
         for run in taught.cut_where(taught.records.column("k")):
             self._learn(run)
-        self.catalogue = pages.records.heads["catalogue"][-1].tobytes()
+        self.catalogue = pages.records.field("catalogue")[-1].tobytes()
 
     def _firsts(self, pages: ClosedPages) -> Flags:
         """A visitor's first page in a window counts, in display order; none does from before a rollback or reset."""
         records, issued_at = pages.records, pages.issued_at
         firsts = pages.takes_part & (issued_at > self.rolled_back_at)
         known = np.flatnonzero(firsts & records.has_visitor)
-        windows = window_number(issued_at[known], records.column("window_ms")[known]).tolist()
-        for number, window, visitor in zip(known.tolist(), windows, records.visitor[known].tolist(), strict=True):
-            if window != self.window:
-                self.window, self.visitors = window, set()
-            firsts[number] = visitor not in self.visitors
-            self.visitors.add(visitor)
+        windows, visitors = window_number(issued_at, records.column("window_ms"))[known], records.visitor[known]
+        for run in np.split(np.arange(len(known)), 1 + np.flatnonzero(np.diff(windows))) if len(known) else ():
+            if windows[run[0]] != self.window:
+                self.window, self.visitors = int(windows[run[0]]), set()
+            here, first = np.unique(visitors[run], return_index=True)
+            firsts[known[run]] = False
+            if seen := self.visitors.intersection(here.tolist()):
+                first = first[~np.isin(here, list(seen))]
+            firsts[known[run[first]]] = True
+            self.visitors.update(here.tolist())
         return firsts
 
     def _admitted(self, pages: ClosedPages, firsts: Flags) -> Flags:
@@ -183,10 +193,14 @@ class Fold:
         return firsts
 
     def _tally(self, pages: ClosedPages, arms: Ints) -> None:
-        clicks = np.array([bits.bit_count() for bits in pages.clicks], np.int64)
-        days = pages.issued_at // DAY_MS
-        for day in np.unique(days).tolist():
-            self.compared.count_clicked(day * DAY_MS, int((clicks[days == day] > 0).sum()))
+        clicks, hours = pages.n_clicks, self.compared.hours_of(pages.issued_at)
+        for hour in np.unique(hours).tolist():
+            self.compared.count_clicked(hour * HOUR_MS, int((clicks[hours == hour] > 0).sum()))
+        used = pages.records.field("used")
+        shown = used[pages.records.field("arm") == EXPLORE]
+        self.worst = max(self.worst, int(shown.max(initial=0)))
+        self.checked += len(shown)
+        self.alarms["illegal_page"] += int((used == OVER).sum())
         for arm, tally in enumerate(self.tallies):
             mine = clicks[arms == arm]
             tally[0] += len(mine)
@@ -194,23 +208,23 @@ class Fold:
             tally[2] += int(mine.sum())
 
     def _compare(self, pages: ClosedPages) -> None:
-        """Count the policy's pages, day by day, and compare those that a coin could have put into the holdout."""
-        for day in pages.cut_where(pages.issued_at // DAY_MS):
-            heads, differs = day.records.heads, day.records.differs_from_base
-            explored, compared = heads["arm"] == EXPLORE, heads["share"] > 0.0
-            chosen = explored & ~compared
-            self.compared.count_chosen(issue_time(day.rows[0]), int(chosen.sum()), int((chosen & differs).sum()))
-            numbers = np.flatnonzero(compared)
-            if len(numbers):
-                served, share = (heads["arm"][numbers] != HOLDOUT).tolist(), heads["share"][numbers].tolist()
-                pairs = zip(differs[numbers].tolist(), explored[numbers].tolist(), strict=True)
-                chose = [ours if by_us else None for ours, by_us in pairs]
-                clicks = [day.clicks[number].bit_count() for number in numbers.tolist()]
-                times = day.issued_at[numbers].tolist()
-                tipped = self.compared.count(list(map(CountedPage, times, served, share, clicks, chose)))
-                if tipped is not None:  # the coins do not explain how many pages are in the holdout: told once
-                    self.alarms["unbalanced_arms"] += 1
-                    self.alarm_rows.append(AlarmRow(tipped[0], self.context, "unbalanced_arms", tipped[1]))
+        """Count the policy's pages, bin by bin, and compare those that a coin could have put into the holdout."""
+        for part in pages.cut_where(self.compared.hours_of(pages.issued_at)):
+            arm, records = part.records.field("arm"), part.records
+            changed = np.where(records.is_leader, PROVEN, LEARNING)
+            tipped = self.compared.count(
+                CountedPages(
+                    issued_at=part.issued_at,
+                    served=arm != HOLDOUT,
+                    share=records.field("share"),
+                    clicks=part.n_clicks,
+                    chosen=arm == EXPLORE,
+                    change=np.where(records.differs_from_base, changed, UNCHANGED),
+                )
+            )
+            if tipped is not None:  # the coins do not explain how many pages are in the holdout: told once
+                self.alarms["unbalanced_arms"] += 1
+                self.alarm_rows.append(AlarmRow(tipped[0], self.context, "unbalanced_arms", tipped[1]))
 
     def turn_to(self, at: int) -> None:
         """Begin the epochs up to a time: certificates may end."""
@@ -228,7 +242,7 @@ class Fold:
 
     def _learn(self, run: ClosedPages) -> None:
         """Learn from counted pages of one size and one epoch."""
-        lessons = Lessons.of_pages(run.records, run.clicks, self.terms.policy)
+        lessons = Lessons.of_pages(run, self.terms.policy)
         knowledge = self._knowledge_for(run)
         if knowledge is None:
             return
@@ -241,18 +255,18 @@ class Fold:
             if fitting == 0:
                 self._make_fit(knowledge, some.record(0))
                 fitting, ahead = 1, _AHEAD  # what follows is numbered again, and may not fit either
-            self._learn_fitting(knowledge, some.between(0, fitting), run.rows[begin : begin + fitting])
+            self._learn_fitting(knowledge, some.between(0, fitting), run.select(slice(begin, begin + fitting)))
             begin += fitting
         if len(lessons.numbers):
-            self.looks[knowledge.k] = look_of(unpacked(lessons.records.records[-1]))
+            self.looks[knowledge.k] = look_of(lessons.records.record(-1))
 
     def _knowledge_for(self, run: ClosedPages) -> Knowledge | None:
         """The knowledge of a page size, opened if need be; None when there are too many sizes."""
-        k = int(run.records.heads["k"][0])
+        k = int(run.records.field("k")[0])
         if k not in self.knowledge:
             if len(self.knowledge) >= MOST_SIZES:
                 return None
-            first = unpacked(run.rows[0].record)
+            first = run.records.record(0)
             self._open_size(k, look_of(first), Moment(first.issued_at, first.impression))
         self.k = k
         return self.knowledge[k]
@@ -269,10 +283,10 @@ class Fold:
         self.looks[knowledge.k] = look_of(record)
         knowledge.make_fit(record)
 
-    def _learn_fitting(self, knowledge: Knowledge, lessons: Lessons, run: Sequence[PageRow]) -> None:
+    def _learn_fitting(self, knowledge: Knowledge, lessons: Lessons, run: ClosedPages) -> None:
         alarms = knowledge.alarms
         for number in knowledge.learn(lessons, self._left_to_learn(knowledge, lessons, run)):
-            moment = Moment(issue_time(run[number]), run[number].impression)
+            moment = Moment(int(run.issued_at[number]), run.row(number).impression)
             record = lessons.record(number)
             if record is not None:
                 self.looks[knowledge.k] = look_of(record)
@@ -285,13 +299,13 @@ class Fold:
                 self._sound(knowledge, 1, moment)
                 alarms = knowledge.alarms
 
-    def _left_to_learn(self, knowledge: Knowledge, lessons: Lessons, run: Sequence[PageRow]) -> Laid:
+    def _left_to_learn(self, knowledge: Knowledge, lessons: Lessons, run: ClosedPages) -> Laid:
         """Lessons laid out, without comparisons that do not count; an alarm if their orders are not as drawn."""
         laid, items = knowledge.laid_out(lessons), knowledge.learner.items
         for number, item in self.watch.look_at(laid, lessons, items):
             self.alarms["exchange_share"] += 1
             detail = f"on clicked pages {item!r} does not stand where it was drawn to: reports are chosen by order"
-            self.alarm_rows.append(AlarmRow(issue_time(run[number]), self.context, "exchange_share", detail))
+            self.alarm_rows.append(AlarmRow(int(run.issued_at[number]), self.context, "exchange_share", detail))
         self.votes.turn_to(self.epoch)
         return without_repeats(self.votes, laid, lessons, items)
 

@@ -1,16 +1,17 @@
 """Closed pages in display order, and what they teach, range-checked and laid out for the compiled fold."""
 
-import functools
+import copy
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from saferank.live.replay import ISSUED, LEARNT, Pages, new_pages
 from saferank.service.knowledge.arms import takes_part
 from saferank.store.contract import PageRow
-from saferank.store.page_record import ID_SIZE, TIME_BYTES, PageRecord, unpacked
+from saferank.store.page_record import ID_SIZE, TIME_BYTES, PageRecord
 from saferank.store.page_record import NOBODY as NO_CHALLENGER
 from saferank.store.record_columns import FORM, POLICY, RecordColumns, Selection
 from saferank.verbs import NOBODY, Flags, Ints
@@ -25,23 +26,42 @@ class NewestPage(NamedTuple):
     items: tuple[str, ...]
 
 
-class ClosedPages:
-    """Pages of one context, in display order."""
+CLICK_WORDS = 2
+"""Words of 64 bits for the clicks of a page."""
 
-    def __init__(self, rows: Sequence[PageRow], records: RecordColumns | None = None) -> None:
-        self.rows = rows
-        self.records = RecordColumns([row.record for row in rows]) if records is None else records
-        self.clicks = [row.clicks for row in rows]
+
+class ClosedPages:
+    """Pages of one context in display order: all that were read together, or some of them."""
+
+    def __init__(self, rows: Sequence[PageRow]) -> None:
+        impressions, _, _, records, clicks = zip(*rows, strict=True) if rows else [()] * len(PageRow._fields)
+        self._rows, self.records = rows, RecordColumns(records)
+        self.impressions = np.frombuffer(b"".join(impressions), f"V{ID_SIZE}")
+        self.issued_at, self.clicks = issue_times(self.impressions), click_words(clicks)
+        self._at: Ints = np.arange(len(rows))
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self._at)
 
     def select(self, which: Selection) -> "ClosedPages":
         """Some of the pages."""
-        numbers = np.arange(len(self))[which]
-        if len(numbers) == len(self):
-            return self
-        return ClosedPages([self.rows[number] for number in numbers.tolist()], self.records.select(numbers))
+        some = copy.copy(self)
+        some.records, some._at = self.records.select(which), self._at[which]
+        some.impressions, some.issued_at, some.clicks = (
+            self.impressions[which],
+            self.issued_at[which],
+            self.clicks[which],
+        )
+        return some
+
+    def row(self, number: int) -> PageRow:
+        """One of the pages."""
+        return self._rows[int(self._at[number])]
+
+    @property
+    def n_clicks(self) -> Ints:
+        """How many places were clicked."""
+        return np.asarray(np.bitwise_count(self.clicks).sum(axis=1, dtype=np.int64))
 
     def cut_where(self, values: Ints) -> "Iterator[ClosedPages]":
         """Runs of pages with the same value."""
@@ -50,25 +70,34 @@ class ClosedPages:
             if begin < end:
                 yield self if end - begin == len(self) else self.select(slice(begin, end))
 
-    # --- columns ---
-
-    @functools.cached_property
-    def issued_at(self) -> Ints:
-        """When they were issued."""
-        return issue_times([row.impression for row in self.rows])
-
     @property
     def takes_part(self) -> Flags:
         """Pages of which a visitor's first in a window counts."""
-        return np.asarray(takes_part(self.records.heads["arm"], self.records.heads["share"]))
+        return np.asarray(takes_part(self.records.field("arm"), self.records.field("share")))
 
 
-def issue_times(impressions: Sequence[bytes]) -> Ints:
+def issue_times(impressions: NDArray[np.void]) -> Ints:
     """When pages were issued, by their ids."""
-    ids = np.frombuffer(b"".join(impressions), np.uint8).reshape(-1, ID_SIZE)
-    times = np.zeros((len(ids), 8), np.uint8)
-    times[:, 8 - TIME_BYTES :] = ids[:, :TIME_BYTES]
+    times = np.zeros((len(impressions), 8), np.uint8)
+    times[:, 8 - TIME_BYTES :] = impressions.view(np.uint8).reshape(-1, ID_SIZE)[:, :TIME_BYTES]
     return times.view(">i8")[:, 0].astype(np.int64)
+
+
+def click_words(clicks: Sequence[int]) -> NDArray[np.uint64]:
+    """By page: the bits of its clicks, in words."""
+    size = 8 * CLICK_WORDS
+    try:
+        packed = b"".join([bits.to_bytes(size, "little") for bits in clicks])
+    except OverflowError as problem:
+        raise ValueError(f"a page has clicks beyond its {8 * size} places") from problem
+    return np.frombuffer(packed, np.uint64).reshape(-1, CLICK_WORDS)
+
+
+def has_clicks_from(clicks: NDArray[np.uint64], k: Ints | int) -> Flags:
+    """By page: True when a place from the k-th on, counted from 0, was clicked."""
+    first, second, k = clicks[:, 0], clicks[:, 1], np.asarray(k, np.uint64)
+    beyond = np.where(k < 64, first >> np.minimum(k, 63) | second, second >> (np.maximum(k, 64) - np.uint64(64)))
+    return np.asarray(beyond != 0)
 
 
 def issue_time(page: PageRow) -> int:
@@ -94,7 +123,7 @@ class Lesson(NamedTuple):
 class Lessons:
     """Closed pages that count, in display order. There are records of those with clicks only."""
 
-    def __init__(self, size: int, numbers: Ints, records: RecordColumns, clicks: Sequence[int]) -> None:
+    def __init__(self, size: int, numbers: Ints, records: RecordColumns, clicks: NDArray[np.uint64]) -> None:
         self.size = size
         self.numbers = numbers  # by record: which of the lessons it is
         self.records, self.clicks = records, clicks
@@ -104,21 +133,18 @@ class Lessons:
         """Lessons that are not in a log."""
         taught = [(number, *lesson) for number, lesson in enumerate(lessons) if lesson.record is not None]
         records = RecordColumns([record.packed() for _, record, _ in taught if record is not None])
-        return cls(len(lessons), np.array([one[0] for one in taught], np.int64), records, [one[2] for one in taught])
+        numbers = np.array([one[0] for one in taught], np.int64)
+        return cls(len(lessons), numbers, records, click_words([one[2] for one in taught]))
 
     @classmethod
-    def of_pages(cls, records: RecordColumns, clicks: Sequence[int], policy: str) -> "Lessons":
-        """The lessons of pages; DamagedRecordError when a record is not as it was written.
+    def of_pages(cls, pages: ClosedPages, policy: str) -> "Lessons":
+        """The lessons of pages whose records were checked.
 
         Clicks of a page by another policy teach nothing: its server had not yet read of a reset that took this one.
         """
-        numbers = np.flatnonzero([bits > 0 for bits in clicks])
-        clicked = records.select(numbers)
-        clicked.check()
-        own = clicked.has_text(POLICY, policy)
-        if not own.all():
-            numbers, clicked = numbers[own], clicked.select(own)
-        return cls(len(records), numbers, clicked, [clicks[number] for number in numbers.tolist()])
+        clicked = np.flatnonzero(pages.clicks.any(axis=1))
+        numbers = clicked[pages.records.select(clicked).has_text(POLICY, policy)]
+        return cls(len(pages), numbers, pages.records.select(numbers), pages.clicks[numbers])
 
     def between(self, begin: int, end: int) -> "Lessons":
         """Some of the lessons."""
@@ -131,7 +157,7 @@ class Lessons:
     def record(self, number: int) -> PageRecord | None:
         """The record of a lesson; None: no clicks."""
         at = int(np.searchsorted(self.numbers, number))
-        return unpacked(self.records.records[at]) if at < len(self.numbers) and self.numbers[at] == number else None
+        return self.records.record(at) if at < len(self.numbers) and self.numbers[at] == number else None
 
     def of_form(self, form: str) -> Flags:
         """By record: True when the page was made by this form of the policy."""
@@ -182,8 +208,7 @@ def renumbered(pages: Pages, numbers: Sequence[int]) -> Pages:
 def _teaching(lessons: Lessons, rows: Ints, k: int, form: str) -> Flags:
     """By record: True when its clicks can be learnt."""
     records = lessons.records
-    within = np.array([bits >> k == 0 for bits in lessons.clicks], np.bool_)
-    fits = (records.column("k") == k) & (records.column("places") > 0) & within
+    fits = (records.column("k") == k) & (records.column("places") > 0) & ~has_clicks_from(lessons.clicks, k)
     return np.asarray(fits & lessons.of_form(form) & (rows >= 0).all(axis=1))
 
 
@@ -201,11 +226,4 @@ def _lay_out(pages: Pages, at: Ints, lessons: Lessons, taught: Ints, rows: Ints)
     pages.frozen[at] = records.drawn
     nobody = challenger == NO_CHALLENGER
     pages.challenger[at] = np.where(nobody, NOBODY, rows[np.arange(len(at)), np.where(nobody, 0, challenger)])
-    pages.clicks[at] = _bits([lessons.clicks[number] for number in taught.tolist()], k)
-
-
-def _bits(clicks: Sequence[int], k: int) -> Ints:
-    """By page and position: 1 for a click."""
-    size = (k + 7) // 8
-    packed = np.frombuffer(b"".join([bits.to_bytes(size, "little") for bits in clicks]), np.uint8)
-    return np.unpackbits(packed.reshape(-1, size), axis=1, count=k, bitorder="little").astype(np.int64)
+    pages.clicks[at] = np.unpackbits(lessons.clicks[taught].view(np.uint8), axis=1, count=k, bitorder="little")

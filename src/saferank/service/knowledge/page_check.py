@@ -35,30 +35,36 @@ class CheckedCall(NamedTuple):
     certified: Certified
 
 
-def fault_of(call: CheckedCall, page: Sequence[int]) -> str | None:
-    """Why a page must not be served, or None."""
+class Checked(NamedTuple):
+    """What the check of a page found."""
+
+    fault: str | None = None  # why it must not be served
+    used: int = 0  # otherwise: percent of the allowed wrong pairs that it may have beyond production's page, at most
+
+
+def checked(call: CheckedCall, page: Sequence[int]) -> Checked:
+    """Whether a page may be served, and how much of what is allowed it may use."""
     if len(page) != len(call.base) or len(set(page)) != len(page):
-        return f"{len(set(page))} different items on a page of {len(call.base)}"
+        return Checked(f"{len(set(page))} different items on a page of {len(call.base)}")
     if min(page) < 0 or sum([1 << item for item in page]) & ~call.present:
-        return "an item on the page is not in the call"
+        return Checked("an item on the page is not in the call")
     if tuple(page) == call.base:
-        return None
+        return Checked()
     limit = whole_allowance(call.present.bit_count(), len(call.base))
     excess = []
     for leader in _proofs(call):
-        added = _added(call.certified.below, leader, page, call.present)
-        if added <= limit + leader.earned:
-            return None
-        excess.append(added - leader.earned)
+        excess.append(_added(call.certified.below, leader, page, call.present) - leader.earned)
+        if excess[-1] <= limit:
+            return Checked(used=-(-100 * max(0, excess[-1]) // max(1, limit)))
     if call.present.bit_count() <= MOST_SEATS and exactly_safe(call, page, limit):
-        return None
-    return f"it may have {min(excess)} wrong pairs more than production's page, of which {limit} are allowed"
+        return Checked(used=100)
+    return Checked(f"it may have {min(excess)} wrong pairs more than production's page, of which {limit} are allowed")
 
 
 def proven_legal(call: CheckedCall, pages: Ints) -> Flags:
     """By page, for many at once: True when a leader of the call proves that it is legal.
 
-    ``pages`` are item numbers, a row for each page, or -1 for an item that nobody knows. ``fault_of`` has the last word
+    ``pages`` are item numbers, a row for each page, or -1 for an item that nobody knows. ``checked`` has the last word
     on the others. A call with more items than a word has bits is left to it altogether.
     """
     found = np.zeros(len(pages), np.bool_)
@@ -72,28 +78,16 @@ def proven_legal(call: CheckedCall, pages: Ints) -> Flags:
     left = left[
         _bits_in(np.bitwise_or.reduce(np.uint64(1) << seated[left].astype(np.uint64), axis=1)) == len(call.base)
     ]
-    for leader in _proofs(call):
-        if len(left):
-            proven = _proven(call, leader, present, seated[left].astype(np.uint64))
-            found[left[proven]] = True
-            left = left[~proven]
+    limit, proofs = whole_allowance(len(present), len(call.base)), _proofs(call)
+    for number, leader in enumerate(proofs):
+        if not len(left):
+            break
+        below, same, everyone = proofs.in_words(number)
+        added = _added(below.__getitem__, same, list(seated[left].astype(np.uint64).T), everyone, _bits_in)
+        proven = np.asarray(added <= limit + leader.earned)
+        found[left[proven]] = True
+        left = left[~proven]
     return found
-
-
-def _proven(call: CheckedCall, leader: "_Seen", present: Sequence[int], seated: Words) -> Flags:
-    """By page: True when a leader proves it legal. Items are numbered again, so that their sets are words."""
-
-    def moved(bits: int) -> int:
-        return sum(1 << seat for seat, item in enumerate(present) if bits >> item & 1)
-
-    def table(bits: Callable[[int], int]) -> Words:
-        return np.array([moved(bits(item)) for item in present], np.uint64)
-
-    row = tuple(present.index(item) for item in leader.row)
-    above, unranked = table(leader.above.__getitem__), table(leader.unranked.__getitem__)
-    same = _Seen(leader.earned, row, moved(leader.everyone), above, unranked)
-    added = _added(table(call.certified.below).__getitem__, same, list(seated.T), moved(call.present), _bits_in)
-    return np.asarray(added <= whole_allowance(len(present), len(call.base)) + leader.earned)
 
 
 def _bits_in(words: Any) -> Ints:
@@ -126,7 +120,8 @@ class _Proofs:
 
     def __init__(self, call: CheckedCall) -> None:
         self._made: list[_Seen] = []
-        self._present = call.present
+        self._words: dict[int, tuple[Words, _Seen, int]] = {}
+        self._present, self._certified = call.present, call.certified
         self._rest = leaders(call.certified, call.base, call.present)
 
     def __iter__(self) -> Iterator[_Seen]:
@@ -134,6 +129,24 @@ class _Proofs:
         for leader in self._rest:
             self._made.append(_seen(leader, self._present))
             yield self._made[-1]
+
+    def in_words(self, number: int) -> tuple[Words, _Seen, int]:
+        """What is certified below each item, a leader, and all items, numbered by seats so that sets are words."""
+        if number not in self._words:
+            leader = self._made[number]
+            present = [item for item in range(self._present.bit_length()) if self._present >> item & 1]
+
+            def moved(bits: int) -> int:
+                return sum(1 << seat for seat, item in enumerate(present) if bits >> item & 1)
+
+            def table(bits: Callable[[int], int]) -> Words:
+                return np.array([moved(bits(item)) for item in present], np.uint64)
+
+            row = tuple(present.index(item) for item in leader.row)
+            above, unranked = table(leader.above.__getitem__), table(leader.unranked.__getitem__)
+            same = _Seen(leader.earned, row, moved(leader.everyone), above, unranked)
+            self._words[number] = table(self._certified.below), same, moved(self._present)
+        return self._words[number]
 
 
 _proofs = functools.lru_cache(maxsize=1024)(_Proofs)

@@ -22,7 +22,7 @@ from saferank.store.page_record import CHECKSUM_SIZE, is_whole
 _LENGTH = struct.Struct("<I")
 _COPIED = (
     "version", "changed_at", "tallies", "rolled_back_at", "rollback_version", "alarms", "k", "epoch", "window",
-    "learnt",
+    "learnt", "checked", "worst",
 )  # fmt: skip
 
 
@@ -142,6 +142,8 @@ def comparable(body: bytes) -> tuple[dict[str, Any], list[bytes]]:
 
 def differences(one: bytes, other: bytes) -> Sequence[str]:
     """The names of what differs in two bodies."""
+    if one == other:
+        return []
     (facts, parts), (others, other_parts) = comparable(one), comparable(other)
     names = [name for name, value in facts.items() if others.get(name) != value]
     return names or (["knowledge"] if parts != other_parts else [])

@@ -17,7 +17,7 @@ from saferank.saved_state import bytes_in_use
 from saferank.service.knowledge.catalogues import Catalogue
 from saferank.service.knowledge.certified import Certified, exchanged
 from saferank.service.knowledge.knowledge import ROUNDS, Knowledge, copied_learner
-from saferank.service.knowledge.page_check import CheckedCall, fault_of
+from saferank.service.knowledge.page_check import CheckedCall, checked
 from saferank.service.knowledge.sharing import all_certified, teach
 from saferank.store.page_record import Law
 from saferank.verbs import NOBODY, Impression
@@ -44,6 +44,7 @@ class Proposal(NamedTuple):
     challenger: int | None  # its place
     round: int
     fault: str | None
+    used: int  # see page_check.Checked
 
 
 class View:
@@ -89,7 +90,7 @@ class View:
             law=_law(impression, places),
             challenger=None if challenger == NOBODY else numbers.index(challenger),
             round=int(impression.round[0]),
-            fault=fault_of(self._call, numbers[: learner.n_positions]),
+            **checked(self._call, numbers[: learner.n_positions])._asdict(),
         )
 
     def _chosen(self, coins: bytes) -> Impression:

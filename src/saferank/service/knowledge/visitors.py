@@ -2,17 +2,18 @@
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import urandom
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from saferank._kernel import kernel
 from saferank.live.replay import LEARNT, Pages
 from saferank.policies.safe_draw.draw import has_target, odds_of_exchange
 from saferank.service.knowledge.lessons import Laid, Lessons
 from saferank.store.page_record import COINS_SIZE, SOURCE_SIZE, VISITOR_SIZE
-from saferank.verbs import Floats, Impression, Ints
+from saferank.verbs import Floats, Impression, Ints, new_impression
 
 Time = TypeVar("Time", int, Ints)
 """One, or an array."""
@@ -148,46 +149,67 @@ _CLEAR = 1e-3
 """Orders with a chance below this, or above 1 minus this, are not bet on: they say next to nothing."""
 
 
+@kernel
+def _bet(bets: Floats, slots: Ints, changes: Floats, begin: int) -> int:
+    """Add changes to the bets of their items, in order, from ``begin``; the number of the first that may have won."""
+    for number in range(begin, len(slots)):
+        slot = slots[number]
+        if slot >= 0:
+            top = bets[slot, 0] + changes[number, 0]
+            for place in range(changes.shape[1]):
+                bets[slot, place] += changes[number, place]
+                top = max(top, bets[slot, place])
+            if top >= _LIMIT:  # the mean is not above the largest
+                return number
+    return len(slots)
+
+
 class OrderWatch:
     """The bets of every item, as logarithms."""
 
-    def __init__(self, bets: dict[str, list[float]] | None = None) -> None:
-        self.bets: dict[str, list[float]] = {} if bets is None else bets
+    def __init__(self, bets: Mapping[str, Sequence[float]] | None = None) -> None:
+        self._slots = {item: slot for slot, item in enumerate(bets or {})}
+        self._bets = np.zeros((MOST_ITEMS, len(SHIFTS)))
+        for slot, kept in enumerate((bets or {}).values()):
+            self._bets[slot] = kept
+
+    @property
+    def bets(self) -> dict[str, list[float]]:
+        """By item, those that came first first."""
+        return {item: self._bets[slot].tolist() for item, slot in self._slots.items()}
 
     def look_at(self, laid: Laid, lessons: Lessons, items: Sequence[object]) -> list[tuple[int, str]]:
         """Take in pages in display order; returns lessons and items that do not stand where they were drawn to."""
-        (pages, numbers), found = laid, []
+        (pages, numbers), found, done = laid, [], 0
         rows, upper, lower = chosen_pairs(pages, numbers, lessons)
         chances = chances_of_orders(pages, rows, upper, lower)
         clear = (chances > _CLEAR) & (chances < 1.0 - _CLEAR)
-        rows, upper, lower = rows[clear], upper[clear], lower[clear]
-        higher, deeper = ([str(items[one]) for one in pages.ranking[rows, at].tolist()] for at in (upper, lower))
-        won, lost = settled_bets(chances[clear])
-        for row, *bets in zip(
-            rows.tolist(), zip(higher, won, strict=True), zip(deeper, lost, strict=True), strict=True
-        ):
-            found += [(numbers[row], item) for item, change in bets if self._add(item, change)]
+        rows, both = rows[clear], np.stack([upper[clear], lower[clear]], axis=1)
+        slots = self._slots_of(pages.ranking[rows[:, None], both].ravel().astype(np.int64), items)
+        changes = np.stack(settled_bets(chances[clear]), axis=1).reshape(-1, len(SHIFTS))
+        while (number := _bet(self._bets, slots, changes, done)) < len(slots):
+            bets, done = self._bets[slots[number]], number + 1
+            if _have_won(bets.tolist()):
+                bets[:] = 0.0
+                found.append((numbers[rows[number // 2]], list(self._slots)[slots[number]]))
         return found
 
-    def _add(self, item: str, change: list[float]) -> bool:
-        """True when the bets of an item have won; they begin again then."""
-        bets = self.bets.get(item)
-        if bets is None:
-            if len(self.bets) >= MOST_ITEMS:
-                return False
-            bets = self.bets[item] = [0.0] * len(SHIFTS)
-        for number, log in enumerate(change):
-            bets[number] += log
-        top = max(bets)
-        if top < _LIMIT:  # the mean is not above the largest
-            return False
-        won = top + math.log(sum(math.exp(bet - top) for bet in bets) / len(bets)) >= _LIMIT
-        if won:
-            self.bets[item] = [0.0] * len(SHIFTS)
-        return won
+    def _slots_of(self, numbers: Ints, items: Sequence[object]) -> Ints:
+        """By number of an item its place among the bets, -1 without one."""
+        different, first, which = np.unique(numbers, return_index=True, return_inverse=True)
+        for number in different[np.argsort(first)].tolist():
+            if len(self._slots) < MOST_ITEMS:
+                self._slots.setdefault(str(items[number]), len(self._slots))
+        return np.array([self._slots.get(str(items[number]), -1) for number in different.tolist()], np.int64)[which]
 
 
-def settled_bets(chances: Floats) -> tuple[list[list[float]], list[list[float]]]:
+def _have_won(bets: list[float]) -> bool:
+    """True when the mean of the bets of an item has reached the limit."""
+    top = max(bets)
+    return top + math.log(sum(math.exp(bet - top) for bet in bets) / len(bets)) >= _LIMIT
+
+
+def settled_bets(chances: Floats) -> tuple[Floats, Floats]:
     """What the bets of the upper and of the lower item change by, as logarithms, on pages with these probabilities.
 
     Logarithms are those of ``math``, one by one: knowledge must not depend on how many are taken at once.
@@ -195,7 +217,7 @@ def settled_bets(chances: Floats) -> tuple[list[list[float]], list[list[float]]]
     chance, gain = chances[:, None], np.array(_GAINS)
     won, lost = chance * gain + 1.0 - chance, (1.0 - chance) * gain + chance
     logs = [np.array(list(map(math.log, part.ravel().tolist()))).reshape(part.shape) for part in (won, lost)]
-    return (np.array(SHIFTS) - logs[0]).tolist(), (-logs[1]).tolist()
+    return np.array(SHIFTS) - logs[0], -logs[1]
 
 
 def chosen_pairs(pages: Pages, numbers: list[int], lessons: Lessons) -> tuple[Ints, Ints, Ints]:
@@ -216,15 +238,17 @@ def chosen_pairs(pages: Pages, numbers: list[int], lessons: Lessons) -> tuple[In
 
 def chances_of_orders(pages: Pages, rows: Ints, upper: Ints, lower: Ints) -> Floats:
     """The probability of each page, given it or the page with the items of two places exchanged."""
-    pairs = zip(rows.tolist(), upper.tolist(), lower.tolist(), strict=True)
-    return np.array([chance_of_order(pages, *pair) for pair in pairs])
+    found, page = np.zeros(len(rows)), new_impression(pages.clicks.shape[1], pages.ranking.shape[1])
+    _fill_chances(pages, rows, upper, lower, page, found)
+    return found
 
 
-def chance_of_order(pages: Pages, row: int, upper: int, lower: int) -> float:
-    """The probability of the page, given it or the page with the items of two places exchanged."""
-    impression = Impression(
-        round=pages.round[row : row + 1], ranking=pages.ranking[row], start=pages.start[row], end=pages.end[row],
-        places=pages.places[row : row + 1], challenger=pages.challenger[row : row + 1], shown=pages.ranking[row],
-        weight=pages.weight[row], exchanges=pages.exchanges[row], frozen=pages.frozen[row : row + 1],
-    )  # fmt: skip
-    return float(odds_of_exchange(impression, pages.clicks.shape[1], (upper, lower), has_target(impression)))
+@kernel
+def _fill_chances(pages: Pages, rows: Ints, upper: Ints, lower: Ints, page: Impression, found: Floats) -> None:
+    for number in range(len(rows)):
+        row, n_positions = rows[number], pages.clicks.shape[1]
+        page.places[0] = pages.places[row]
+        for place in range(pages.places[row]):
+            page.weight[place], page.start[place] = pages.weight[row, place], pages.start[row, place]
+            page.exchanges[place] = pages.exchanges[row, place]
+        found[number] = odds_of_exchange(page, n_positions, (upper[number], lower[number]), has_target(page))

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from saferank._kernel import kernel
 from saferank.live.replay import LEARNT, Pages
 from saferank.service.knowledge.lessons import Laid, Lessons
 from saferank.verbs import Flags, Ints
@@ -118,10 +119,6 @@ class Votes:
 # it holds a comparison that is known depends on which of its items was clicked, and so on the sign of the others.
 
 
-_AT_ONCE = 1 << 20
-"""Cells of a table of pages by pairs of places."""
-
-
 def without_repeats(votes: Votes, laid: Laid, lessons: Lessons, items: Sequence[object]) -> Laid:
     """The operations without comparisons by visitors who have decided the pair before in this epoch."""
     pages, numbers = laid
@@ -154,28 +151,30 @@ def _visits(pages: Pages, numbers: list[int], lessons: Lessons) -> tuple[Ints, W
 
 def _compared(pages: Pages, rows: Ints, visitors: Words, hashes: Words) -> VisitorComparisons:
     """The informative comparisons of pages."""
-    step = max(1, _AT_ONCE // (pages.clicks.shape[1] * pages.ranking.shape[1]))
-    found = []
-    for begin in range(0, len(rows), step):
-        part = rows[begin : begin + step]
-        at, clicked, other = np.nonzero(informative(pages, part))
-        chosen = pages.ranking[part[at], clicked], pages.ranking[part[at], other]
-        marks = marks_of(visitors[begin + at], hashes[chosen[0]] + hashes[chosen[1]])
-        found.append(VisitorComparisons(part[at], clicked, other, marks))
-    return VisitorComparisons(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    most = int((pages.clicks[rows].sum(axis=1) * pages.places[rows]).sum())
+    at, clicked, other = found = np.zeros((3, most), np.int64)
+    at, clicked, other = found[:, : _note_compared(pages, rows, at, clicked, other)]
+    row = rows[at]
+    marks = marks_of(visitors[at], hashes[pages.ranking[row, clicked]] + hashes[pages.ranking[row, other]])
+    return VisitorComparisons(row, clicked, other, marks)
 
 
-def informative(pages: Pages, rows: Ints) -> Flags:
-    """By page, place and place: the first was clicked, the second was not, and the page compares them."""
-    clicks, width = pages.clicks[rows], pages.ranking.shape[1]
-    size, place = clicks.shape[1], np.arange(width)
-    clicked = np.zeros((len(rows), width), np.bool_)
-    clicked[:, :size] = clicks
-    differ = clicked[:, :size, None] & ~clicked[:, None, :] & (place < pages.places[rows, None])[:, None, :]
-    start, end = pages.start[rows, :size, None], pages.end[rows, :size, None]
-    grouped = (place >= start) & (place < end)
-    drawn = pages.exchanges[rows, :size, None] >> np.minimum(place, 61) & 1 == 1
-    return np.asarray(differ & np.where(pages.frozen[rows, None, None] == 1, drawn & (place < 62), grouped))
+@kernel
+def _note_compared(pages: Pages, rows: Ints, at: Ints, clicked: Ints, other: Ints) -> int:
+    """Note places that the page compares, of which the first was clicked and the second was not; how many."""
+    found, n_positions = 0, pages.clicks.shape[1]
+    for number in range(len(rows)):
+        row = rows[number]
+        for winner in range(n_positions):
+            if pages.clicks[row, winner]:
+                for loser in range(pages.places[row]):
+                    compares = pages.start[row, winner] <= loser < pages.end[row, winner]
+                    if pages.frozen[row]:
+                        compares = loser < 62 and pages.exchanges[row, winner] >> loser & 1 == 1
+                    if compares and not (loser < n_positions and pages.clicks[row, loser]):
+                        at[found], clicked[found], other[found] = number, winner, loser
+                        found += 1
+    return found
 
 
 def _masked(laid: Laid, compared: VisitorComparisons, repeated: Flags) -> Laid:

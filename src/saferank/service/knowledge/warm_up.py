@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 
+from saferank.policies.safe_draw.draw import has_target, odds_of_exchange
 from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.lessons import Lesson, Lessons
 from saferank.service.knowledge.page_check import warm_up_check
 from saferank.service.knowledge.view import View
-from saferank.service.knowledge.visitors import chance_of_order
+from saferank.service.knowledge.visitors import OrderWatch
+from saferank.service.knowledge.votes import Votes, without_repeats
 from saferank.store.page_record import PageRecord
+from saferank.verbs import new_impression
 
 SIZES = (3, 13)
 """Catalogues for which some policy has a state of its own."""
@@ -33,12 +36,15 @@ def _go_through(knowledge: Knowledge, terms: Terms, items: list[str]) -> None:
     view = View(knowledge, items)
     page = view.page(_COINS)
     record = PageRecord(
-        bytes(16), "", "", terms.policy, view.form, 0, 1, page.round, 1000, 2, b"", bytes(16), _COINS, page.row,
+        bytes(16), "", "", terms.policy, view.form, 0, 1, page.round, 1000, 2, bytes(8), bytes(16), _COINS, page.row,
         law=page.law, challenger=page.challenger,
     )  # fmt: skip
     lessons = Lessons.of([Lesson(record, 1), Lesson(record, 2), Lesson(None, 0)])
-    if page.law.drawn:  # the watch over orders asks for odds, and a call that wants explanations
-        chance_of_order(knowledge.laid_out(lessons)[0], 1, 0, 1)
+    laid = knowledge.laid_out(lessons)
+    OrderWatch().look_at(laid, lessons, items)
+    without_repeats(Votes(), laid, lessons, items)
+    explained = new_impression(2, 3)
+    odds_of_exchange(explained, 2, (0, 1), has_target(explained))
     for _ in knowledge.learn(lessons):
         knowledge.changed_certificates()
     again = View(knowledge, [items[1], items[0], *items[2:]])

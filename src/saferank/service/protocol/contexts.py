@@ -21,7 +21,7 @@ class Context:
     """A context in use."""
 
     def __init__(self, row: ContextRow, fold: Fold, publication: Publication | None) -> None:
-        self.row, self.fold = row, fold
+        self.row, self.fold, self.number = row, fold, row.id
         self.published = 0 if publication is None else publication.number
         self.published_at = 0  # when this server published it last
         self.closed_at = 0  # when this server closed it last
@@ -36,11 +36,6 @@ class Context:
         self._stands_for: tuple[Fold, int] | None = None
         self.waited: tuple[int, bool] = (-1, False)  # asked daily: the day, and whether it waits for traffic
         self.newest: tuple[bytes, Catalogue, int] | None = None  # of the newest call here: digest, lists, page size
-
-    @property
-    def number(self) -> int:
-        """Its number in the store."""
-        return self.row.id
 
     @property
     def shard(self) -> int:

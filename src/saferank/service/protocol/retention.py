@@ -20,7 +20,7 @@ from saferank.store.contract import (
     SHARDS,
     ContextRow,
     Lease,
-    Mark,
+    Snapshot,
     StaleLeaseError,
     Store,
     StoreError,
@@ -85,12 +85,12 @@ class Retention:
             await self._delete_pages(row, lease, limit)
 
     async def _delete_pages(self, row: ContextRow, lease: Lease, limit: int) -> None:
-        mark = await self._mark(row.id, limit)
-        if mark is None:
+        snapshot = await self._old_enough(row.id, limit)
+        if snapshot is None:
             return
-        before, switches = await self._needed_from(row, mark), self._heart.switches
+        before, switches = await self._needed_from(row, snapshot), self._heart.switches
         deleted = await self._in_slices(
-            lambda: self._store.prune(lease, row.id, mark, before, switches.acknowledged, SLICE)
+            lambda: self._store.prune(lease, row.id, snapshot, before, switches.acknowledged, SLICE)
         )
         self.deleted += deleted
         if deleted:
@@ -101,40 +101,40 @@ class Retention:
         publication = await self._store.publication(context)
         if publication is None:
             return
-        marks = await self._store.marks(context)
+        kept = await self._store.snapshot_heads(context)
         read_head(publication.body)  # what stands for deleted pages must be whole
-        behind = publication.through - (marks[-1].through if marks else 0)
+        behind = publication.through - (kept[-1].through if kept else 0)
         if behind >= self._keep_ms // SNAPSHOTS or (behind and publication.through <= limit):
             await self._store.keep_publication(lease, context)
 
-    async def _mark(self, context: int, limit: int) -> Mark | None:
+    async def _old_enough(self, context: int, limit: int) -> Snapshot | None:
         """The newest snapshot that is old enough, and that no rollback since then went back beyond."""
-        marks = [mark for mark in await self._store.marks(context) if mark.through <= limit]
-        for mark in reversed(marks):
-            rollbacks = self._heart.switches.rollbacks(context, mark.operation)
+        kept = [snapshot for snapshot in await self._store.snapshot_heads(context) if snapshot.through <= limit]
+        for snapshot in reversed(kept):
+            rollbacks = self._heart.switches.rollbacks(context, snapshot.operation)
             if not rollbacks:
-                return mark
+                return snapshot
             versions = [json.loads(row.body)["version"] for row in rollbacks]
-            if min(versions) > await self._version(context, mark):
-                return mark
+            if min(versions) > await self._version(context, snapshot):
+                return snapshot
         return None
 
-    async def _version(self, context: int, mark: Mark) -> int:
+    async def _version(self, context: int, snapshot: Snapshot) -> int:
         kept = {row.number: row for row in await self._store.snapshots(context)}
-        return int(read_head(kept[mark.number].body)["version"])
+        return int(read_head(kept[snapshot.number].body)["version"])
 
-    async def _needed_from(self, row: ContextRow, mark: Mark) -> int:
+    async def _needed_from(self, row: ContextRow, snapshot: Snapshot) -> int:
         """Pages issued before this may be deleted. Whoever continues from a snapshot reads the visitors of its window.
 
         Nobody needs them when it is the newest publication and the window, long since over, had no other page.
         """
         window = terms_of(row).window_ms
-        begin = mark.through // window * window
+        begin = snapshot.through // window * window
         newest = await self._store.publication(row.id)
-        if newest is None or newest.number != mark.number:
+        if newest is None or newest.number != snapshot.number:
             return begin
-        following = await self._store.pages_between(row.id, mark.through, begin + window - 1)
-        return begin if following else mark.through + 1
+        following = await self._store.pages_between(row.id, snapshot.through, begin + window - 1)
+        return begin if following else snapshot.through + 1
 
     async def _in_slices(self, delete: Callable[[], Awaitable[int]]) -> int:
         """Delete slice after slice, with pauses, until one is not full; how much was deleted."""

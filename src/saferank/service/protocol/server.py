@@ -29,8 +29,7 @@ from saferank.service.protocol.standings import Standings
 from saferank.service.protocol.switches import Release, Switches
 from saferank.service.protocol.writer import Writer
 from saferank.service.settings import Settings, masked
-from saferank.service.token_keys import TOKEN_KEYS, tokens_of
-from saferank.service.tokens import Tokens
+from saferank.service.tokens import TOKEN_KEYS, Tokens, tokens_of
 from saferank.service.wire.calls import Mode
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import TrafficView
@@ -75,6 +74,7 @@ class Server:
         self.reports: defaultdict[str, Counter[str]] = defaultdict(Counter)  # by tenant: what became of them
         self.refusals: defaultdict[str, Counter[str]] = defaultdict(Counter)  # of reports, by tenant and reason
         self.issued = 0  # pages of this run
+        self.simulated: str | None = None  # of a demo: what is, in a sentence
         self.heart = Heart(self.name, store, clock, self.switches, settings.freshness_seconds, self._read_token_keys)
         self.writer = Writer(store, clock, self.catalogues, limits.MAX_PENDING)
         memory = settings.max_loaded_mb * 1_000_000

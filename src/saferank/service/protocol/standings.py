@@ -44,7 +44,9 @@ class Standing(NamedTuple):
     tallies: Sequence[Sequence[int]]  # by arm: closed pages, those with clicks, clicks
     epoch: int
     race: PairProgress
-    alarms: int
+    alarms: Mapping[str, int]
+    checked: int  # pages of the policy that were shown ...
+    worst: int  # ... and the largest share of its allowance, in percent, that one may have used
     operation: int  # operations of the context up to this one are in it
     compared: ComparedArms  # served pages beside the holdout
     shadow: ShadowCounts = ShadowCounts()
@@ -98,7 +100,8 @@ class Standings:
         fold = context.fold
         return standing._replace(
             tallies=fold.tallies, version=fold.version, changed_at=fold.changed_at, operation=fold.operation,
-            compared=fold.compared, shadow=fold.shadow, terms=fold.terms,
+            compared=fold.compared, shadow=fold.shadow, terms=fold.terms, alarms=fold.alarms,
+            checked=fold.checked, worst=fold.worst,
         )  # fmt: skip
 
     async def _look(self) -> None:
@@ -132,7 +135,8 @@ class Standings:
         lists = await self._contexts.known_catalogue(bytes.fromhex(terms["catalogue"]))
         base = tuple(lists[0][: terms["k"]]) if lists else ()
         blank = [[0, 0, 0] for _ in ARMS]
-        return Standing(0, 0, terms["k"], 1, row.opened_at, base, base, blank, 0, PairProgress(), 0, 0, ComparedArms(1))
+        opened, no_arms = row.opened_at, ComparedArms(1)
+        return Standing(0, 0, terms["k"], 1, opened, base, base, blank, 0, PairProgress(), {}, 0, 0, 0, no_arms)
 
 
 def standing_of(publication: Publication) -> Standing:
@@ -150,7 +154,9 @@ def standing_of(publication: Publication) -> Standing:
         tallies=head["tallies"],
         epoch=head["epoch"],
         race=PairProgress(*head["race"]),
-        alarms=sum(head["alarms"].values()),
+        alarms=head["alarms"],
+        checked=head["checked"],
+        worst=head["worst"],
         operation=publication.operation,
         compared=compared_arms(head["compared"]),
         shadow=ShadowCounts(*head["shadow"]),

@@ -18,7 +18,8 @@ from saferank.service.queries.export import EVERYTHING, Bounds, export_lines, it
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import ImpressionView, LeaderAt, LeaderChange, LeaderChanges, PairView
 from saferank.store.contract import SHARDS, OperationKind, PageRow, StoreUnavailableError, VersionRow
-from saferank.store.page_record import PageRecord, glance, unpacked
+from saferank.store.page_record import PageRecord
+from saferank.store.record_columns import RecordColumns, unpacked
 
 # --- versions of a context, for answers ---
 
@@ -149,13 +150,10 @@ async def _is_first(server: Server, page: PageRow, record: PageRecord) -> bool:
     if not record.visitor:
         return True
     begin = window_number(record.issued_at, record.window_ms) * record.window_ms
-    for other in await server.store.pages_between(page.context, begin - 1, record.issued_at):
-        if other.impression >= page.impression:
-            break
-        facts = glance(other.record)
-        if facts.visitor == record.visitor and takes_part(facts.arm, facts.share):
-            return False
-    return True
+    others = await server.store.pages_between(page.context, begin - 1, record.issued_at)
+    before = RecordColumns([other.record for other in others if other.impression < page.impression])
+    theirs = before.select(before.of_visitor(record.visitor))
+    return not takes_part(theirs.field("arm"), theirs.field("share")).any()
 
 
 def _rolled_back(versions: list[VersionRow], record: PageRecord) -> bool:

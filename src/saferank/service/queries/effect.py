@@ -80,6 +80,7 @@ class EffectQueries:
             error=EFFECT_ERROR,
             guardrail=None if rule is None else _guardrail(rule, guarded or clicks, switch),
             why_not=_why_not(clicks, share, whole.balance),
+            promised=clicks.holdout.pages - whole.balance.excess,
         )
         if view.why_not is not None:
             return view

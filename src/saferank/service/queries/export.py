@@ -9,8 +9,9 @@ from saferank.service import identifiers
 from saferank.service.clock import moment
 from saferank.service.knowledge.arms import ARMS
 from saferank.service.knowledge.catalogues import unpack_catalogue
-from saferank.store.contract import EVERYBODY, ContextRow, OperationKind, OperationRow, PageRow, Store
-from saferank.store.page_record import unpacked
+from saferank.store.contract import EVERYBODY, ContextRow, OperationKind, OperationRow, Store
+from saferank.store.page_record import PageRecord
+from saferank.store.record_columns import RecordColumns
 
 _ORDER = ("opened", "page", "version", "kill", "guardrail", "unkill", "rollback", "reset", "settings", "traffic")
 """Lines of the same millisecond are in this order."""
@@ -57,14 +58,17 @@ async def export_lines(
     rare = deque(sorted(lines, key=_place))  # stable: versions of one context and millisecond keep their order
     context = next(iter(rows)) if len(rows) == 1 else None
     after, end = identifiers.last_id(bounds.after), identifiers.last_id(bounds.through)
-    async for page in store.all_pages(context, after):
-        if page.impression > end:
-            break
-        if page.context in rows:
-            line = _page(page, rows[page.context])
+    async for pages in store.all_pages(context, after):
+        told = [page for page in pages if page.context in rows and page.impression <= end]
+        records = RecordColumns([page.record for page in told])
+        records.check()
+        for number, page in enumerate(told):
+            line = _page(records.record(number), page.clicks, rows[page.context])
             while rare and _place(rare[0]) < _place(line):
                 yield _text(rare.popleft())
             yield _text(line)
+        if pages and pages[-1].impression > end:
+            break
     for line in rare:
         yield _text(line)
 
@@ -111,8 +115,7 @@ def _operation(row: OperationRow, rows: Mapping[int, ContextRow]) -> Line:
     return _line(row.at, OperationKind(row.kind).name.lower(), row.number, facts)
 
 
-def _page(page: PageRow, row: ContextRow) -> Line:
-    record = unpacked(page.record)
+def _page(record: PageRecord, clicks: int, row: ContextRow) -> Line:
     facts = {
         "context": row.name,
         "impression_id": identifiers.to_text(record.impression),
@@ -131,7 +134,7 @@ def _page(page: PageRow, row: ContextRow) -> Line:
         "visitor": record.visitor.hex() or None,
         "coins": record.coins.hex(),
         "request_id": record.request_id,
-        "clicks": items_of_bits(record.shown, page.clicks),
+        "clicks": items_of_bits(record.shown, clicks),
     }
     return _line(record.issued_at, "page", 0, facts)
 

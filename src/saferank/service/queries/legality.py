@@ -1,7 +1,7 @@
 """Was a page legal when it was shown? The check before serving, made again from the log.
 
 A replay notes the certificates of every version as it comes to it. An explored page names its version, its call's
-catalogue and production's page; with those ``fault_of`` decides as it did when the page was served.
+catalogue and production's page; with those ``checked`` decides as it did when the page was served.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -12,10 +12,10 @@ import numpy as np
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import Certified
 from saferank.service.knowledge.fold import Fold
-from saferank.service.knowledge.page_check import CheckedCall, fault_of, proven_legal
+from saferank.service.knowledge.page_check import CheckedCall, checked, proven_legal
 from saferank.service.knowledge.sharing import Held, heard, held, joined, named
 from saferank.store.contract import VersionRow
-from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.page_record import PageRecord
 from saferank.store.record_columns import RecordColumns
 from saferank.verbs import Ints
 
@@ -71,10 +71,10 @@ class Legality:
         looked = await self._looked_at(records)
         self.checked += len(looked)
         doubtful: list[int] = []
-        for numbers in _alike(records, looked):
-            doubtful += await self._not_proven(records.select(numbers), numbers)
+        for (version, digest, k), numbers in _alike(records, looked).items():
+            doubtful += await self._not_proven(version, digest, k, records.select(numbers), numbers)
         for number in sorted(doubtful):
-            fault = await self._fault(unpacked(records.records[number]))
+            fault = await self._fault(records.record(number))
             if fault is not None:
                 return number, fault
         return None
@@ -84,23 +84,23 @@ class Legality:
 
         Catalogues are written in the background: a crash may have taken one.
         """
-        digests = {digest.tobytes() for digest in np.unique(records.heads["catalogue"])}
-        missing = [digest for digest in digests if await self._catalogue(digest) is None]
+        digests = records.field("catalogue").tolist()
+        missing = [digest for digest in set(digests) if await self._catalogue(digest) is None]
         known = np.isin(records.column("knowledge"), list(self._versions))
         if missing:
-            known &= np.array([digest.tobytes() not in missing for digest in records.heads["catalogue"]], np.bool_)
+            known &= np.array([digest not in missing for digest in digests], np.bool_)
         if self._every <= 1:
             return np.flatnonzero(known & (self._every > 0))
         early = self.checked + np.cumsum(known) <= ALL_UNTIL
         return np.flatnonzero(known & (early | (records.last_of_ids % self._every == 0)))
 
-    async def _not_proven(self, records: RecordColumns, numbers: Ints) -> list[int]:
+    async def _not_proven(
+        self, version: int, digest: bytes, k: int, records: RecordColumns, numbers: Ints
+    ) -> list[int]:
         """Those of pages of one version, catalogue and size that are not proven legal all at once."""
-        head = records.heads[0]
-        digest, k = head["catalogue"].tobytes(), int(head["k"])
         lists = await self._catalogue(digest)
         assert lists is not None
-        call, index = self._call(int(head["knowledge"]), digest, k, lists)
+        call, index = self._call(version, digest, k, lists)
         own = (records.production(index, k) == np.array(call.base)).all(axis=1)
         proven = own & proven_legal(call, records.shown(index, k))
         return [int(number) for number in numbers[~proven]]
@@ -132,7 +132,7 @@ class Legality:
         faults = []
         for known in self._held(record):
             call, index = _call_of(known, lists, record.k)
-            fault = fault_of(call, [index.get(item, -1) for item in record.shown])
+            fault = checked(call, [index.get(item, -1) for item in record.shown]).fault
             if fault is None:
                 return None
             faults.append(fault)
@@ -163,13 +163,13 @@ def _call_of(known: CertificatesAtVersion, lists: Catalogue, k: int) -> tuple[Ch
     return CheckedCall(tuple(index[item] for item in lists[0][:k]), present, certified), index
 
 
-def _alike(records: RecordColumns, numbers: Ints) -> Iterator[Ints]:
+def _alike(records: RecordColumns, numbers: Ints) -> dict[tuple[int, bytes, int], Ints]:
     """Pages of one version, catalogue and size, together."""
-    heads = records.heads[["knowledge", "catalogue", "k"]][numbers]
-    if not len(heads) or (heads == heads[0]).all():
-        yield from [numbers] if len(numbers) else []
-        return
+    columns = [records.field(name)[numbers] for name in ("knowledge", "catalogue", "k")]
+    if len(numbers) and all((column == column[0]).all() for column in columns):
+        version, digest, k = (column[:1].tolist()[0] for column in columns)
+        return {(version, digest, k): numbers}
     together: dict[tuple[int, bytes, int], list[int]] = {}
-    for number, (version, digest, k) in zip(numbers.tolist(), heads.tolist(), strict=True):
-        together.setdefault((version, digest, k), []).append(number)
-    yield from map(np.array, together.values())
+    for number, *key in zip(numbers.tolist(), *(column.tolist() for column in columns), strict=True):
+        together.setdefault((key[0], key[1], key[2]), []).append(number)
+    return {key: np.array(mine) for key, mine in together.items()}

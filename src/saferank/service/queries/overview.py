@@ -65,7 +65,7 @@ class Overview:
             pages=standing.pages,
             served=arm_view(arms["explore"]),
             holdout=arm_view(arms["holdout"]),
-            alarms=standing.alarms,
+            alarms=sum(standing.alarms.values()),
             killed=switch is not None,
             waiting=waiting,
             why=switch.why if switch is not None else "waiting for traffic" if waiting else None,
@@ -90,7 +90,6 @@ class Overview:
         leader, outlook = _outlook(knowledge, lists)
         versions = await versions_of(self._server, context, _LATEST_VERSIONS)
         challenger = None if outlook is None else outlook.challenger
-        illegal = sum(alarm.kind == "illegal_page" for alarm in await self._server.store.alarms(row.id))
         open_pages = await self._server.store.count_pages(row.id, fold.through)
         return ContextView(
             name=row.name,
@@ -124,7 +123,7 @@ class Overview:
             killed=switch_view(switches.switch(tenant, row.id)),
             killed_everywhere=switches.everywhere(tenant),
             settings=switches.settings(row.id),
-            alarms={**fold.alarms, "illegal_page": illegal},
+            alarms=fold.alarms,
         )
 
     async def _newest(self, context: Context) -> tuple[Catalogue, int]:

@@ -18,7 +18,7 @@ from saferank.service.identifiers import last_id
 from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.catalogues import Catalogue, Catalogues
 from saferank.service.knowledge.fold import Fold
-from saferank.service.knowledge.lessons import ClosedPages, issue_time
+from saferank.service.knowledge.lessons import ClosedPages, has_clicks_from, issue_time
 from saferank.service.knowledge.publications import differences, pack, restored
 from saferank.service.protocol.contexts import Contexts, Limits
 from saferank.service.protocol.switches import Switches
@@ -35,8 +35,8 @@ from saferank.store.contract import (
     StoreError,
     VersionRow,
 )
-from saferank.store.page_record import DamagedRecordError, unpacked
 from saferank.store.record_columns import CONTEXT, TENANT
+from saferank.verbs import Ints
 
 # --- what a replay found, as numbers and as sentences ---
 
@@ -94,7 +94,7 @@ class ReplayReport:
 # Replay: all pages folded from the beginning, without snapshots, and compared with everything derived from them
 
 
-_AT_ONCE = 1024
+_AT_ONCE = 2048
 """Pages that are folded in one go."""
 
 _TOGETHER = 32
@@ -142,7 +142,7 @@ async def verify(store: Store, progress: Callable[[int], None] = lambda pages: N
 async def _verified(store: Store, progress: Callable[[int], None], every: int) -> ReplayReport:
     for sentence in await store.damage():
         raise DamagedStoreError(sentence)
-    report, numbers = ReplayReport(), dict[str, NumberedPages]()
+    report, numbers = ReplayReport(), dict[int, NumberedPages]()
     switches, operations, rows = Switches(), await store.operations(0), await store.contexts()
     _check_policies(rows, operations)
     switches.obey(operations)
@@ -185,17 +185,16 @@ async def _compare(store: Store, comparisons: Sequence["_Comparison"], progress:
     for one in comparisons:
         await one.begin()
     by_context = {one.context: one for one in comparisons}
-    waiting: dict[int, list[PageRow]] = {context: [] for context in by_context}
+    waiting: dict[int, list[PageRow]] = defaultdict(list)
     only = comparisons[0] if len(comparisons) == 1 else None
     pages = store.all_pages() if only is None else store.all_pages(only.context, only.after)
-    async for page in pages:
-        rows = waiting.get(page.context)
-        if rows is None or page.impression <= by_context[page.context].after:
-            continue  # of a context that was opened since, or in the snapshot that stands for deleted pages
-        rows.append(page)
-        if len(rows) >= _AT_ONCE:
-            await by_context[page.context].take(rows)
-            waiting[page.context] = []
+    async for some in pages:
+        for page in some:
+            waiting[page.context].append(page)
+        for context in [context for context, rows in waiting.items() if len(rows) >= _AT_ONCE]:
+            rows = waiting.pop(context)
+            if context in by_context:  # otherwise it was opened since
+                await by_context[context].take(rows)
             progress()
     for one in comparisons:
         await one.take(waiting[one.context])
@@ -211,10 +210,10 @@ class NumberedPages:
     first: int = 1 << 62
     last: int = 0
 
-    def add(self, numbers: Sequence[int]) -> None:
+    def add(self, numbers: Ints) -> None:
         """Take in pages with these numbers."""
         self.pages += len(numbers)
-        self.first, self.last = min(self.first, *numbers), max(self.last, *numbers)
+        self.first, self.last = min(self.first, int(numbers.min())), max(self.last, int(numbers.max()))
 
     def missing(self, from_first: bool) -> int:
         """How many are missing; ``from_first``: not counting those before the first that is there."""
@@ -230,7 +229,7 @@ class _Comparison:
         row: ContextRow,
         operations: Sequence[OperationRow],
         report: ReplayReport,
-        numbers: dict[str, NumberedPages],
+        numbers: dict[int, NumberedPages],
         restored_at: int,
         numbered_since: int,
         every: int,
@@ -245,7 +244,7 @@ class _Comparison:
         self._contexts = Contexts(store, Catalogues(), Limits(1))
         self._legality = Legality(every, self._catalogue)
         self._written: list[VersionRow] = []
-        self._marks: list[tuple[Publication, bool]] = []  # what is still to be compared, and whether it is a snapshot
+        self._to_compare: list[tuple[Publication, bool]] = []  # and whether it is a snapshot
         self._is_published = False
         self._fold: Fold
         self.after = b""  # pages with later ids are to be taken
@@ -270,31 +269,33 @@ class _Comparison:
             if newest is not None:
                 self._compare_version(version)
             self._legality.note(version, fold)
-        self._marks = [(mark, True) for mark in snapshots if mark is not begin]
-        self._marks += [(newest, False)] if newest is not None else []
+        self._to_compare = [(snapshot, True) for snapshot in snapshots if snapshot is not begin]
+        self._to_compare += [(newest, False)] if newest is not None else []
         self._is_published = newest is not None
         self.after = b"" if begin is None else last_id(begin.through)
         self._report.contexts += 1
 
     async def take(self, rows: list[PageRow]) -> None:
         """Fold the next pages, and compare versions and publications on the way; open pages are only checked."""
+        if self.after:  # a snapshot stands for deleted pages, and for those that were issued with them
+            rows = [row for row in rows if row.impression > self.after]
         pages = self._checked(rows)
-        while len(pages) and self._marks:
-            through = self._marks[0][0].through
+        while len(pages) and self._to_compare:
+            through = self._to_compare[0][0].through
             end = int(np.searchsorted(pages.issued_at, through, side="right"))
             if end == len(pages):
-                await self._take(pages, min(through, issue_time(pages.rows[-1]) - 1))  # the next may be as old
+                await self._take(pages, min(through, int(pages.issued_at[-1]) - 1))  # the next may be as old
                 return
             await self._take(pages.select(slice(end)), through)
-            self._reach_mark()
+            self._compare_next()
             pages = pages.select(slice(end, None))
         await self._compare_pages(pages)
 
     async def end(self) -> None:
         """All pages were taken: compare what is left."""
-        while self._marks:
-            self._fold.fold((), self._marks[0][0].through)
-            self._reach_mark()
+        while self._to_compare:
+            self._fold.fold((), self._to_compare[0][0].through)
+            self._compare_next()
         count = len(self._written)
         if self._is_published and count != self._fold.version:
             raise self._difference(f"{count} versions are written, the log gives {self._fold.version}")
@@ -302,11 +303,11 @@ class _Comparison:
         self._report.learnt += self._fold.learnt
         self._report.alarms += self._fold.alarms["contradiction"]
 
-    def _reach_mark(self) -> None:
+    def _compare_next(self) -> None:
         """The fold has come to a publication: compare."""
-        mark, is_snapshot = self._marks.pop(0)
-        self._carry_out_to(mark.operation)
-        self._compare_publication(mark, is_snapshot)
+        publication, is_snapshot = self._to_compare.pop(0)
+        self._carry_out_to(publication.operation)
+        self._compare_publication(publication, is_snapshot)
 
     async def _begin(self, snapshots: Sequence[Publication]) -> Publication | None:
         """The snapshot that stands for pages that were deleted, if some were."""
@@ -344,38 +345,28 @@ class _Comparison:
         return pages
 
     def _check_records(self, pages: ClosedPages) -> None:
-        try:
-            pages.records.check()
-        except DamagedRecordError:
-            for row in pages.rows:
-                try:
-                    unpacked(row.record)
-                except DamagedRecordError as problem:
-                    raise self._difference(f"page {row.impression.hex()} is damaged: {problem}") from problem
-            raise
+        for number, fault in pages.records.faults().items():
+            raise self._difference(f"page {pages.row(number).impression.hex()} is damaged: {fault}")
 
     def _check_places(self, pages: ClosedPages) -> None:
         """Every record is in the row and in the context of its page."""
         records, (_, tenant, name, *_) = pages.records, self._row
-        ids = np.frombuffer(b"".join([row.impression for row in pages.rows]), records.heads["impression"].dtype)
-        own = records.has_text(TENANT, tenant) & records.has_text(CONTEXT, name) & (records.heads["impression"] == ids)
+        own = records.has_text(TENANT, tenant) & records.has_text(CONTEXT, name)
+        own &= records.field("impression") == pages.impressions
         for number in np.flatnonzero(~own).tolist():
-            raise self._difference(f"page {pages.rows[number].impression.hex()} is in the place of another page")
+            raise self._difference(f"page {pages.row(number).impression.hex()} is in the place of another page")
 
     def _check_clicks(self, pages: ClosedPages) -> None:
-        for row, k in zip(pages.rows, pages.records.column("k").tolist(), strict=True):
-            if row.clicks >> k:
-                raise self._difference(f"page {row.impression.hex()} has clicks on places that it does not have")
+        for number in np.flatnonzero(has_clicks_from(pages.clicks, pages.records.column("k"))).tolist():
+            name = pages.row(number).impression.hex()
+            raise self._difference(f"page {name} has clicks on places that it does not have")
 
     def _note_numbers(self, pages: ClosedPages) -> None:
-        since = np.flatnonzero(pages.issued_at > self._numbered_since).tolist()
-        by_server: dict[str, list[int]] = defaultdict(list)
-        for number in since:
-            row = pages.rows[number]
-            by_server[row.server].append(row.number)
-        by_server.pop("", None)
-        for server, numbers in by_server.items():
-            self._numbers.setdefault(server, NumberedPages()).add(numbers)
+        numbers = pages.records.column("number")
+        told = np.flatnonzero((pages.issued_at > self._numbered_since) & (numbers > 0))
+        servers = pages.records.field("server")[told].view(np.uint64)
+        for server in np.unique(servers).tolist():
+            self._numbers.setdefault(server, NumberedPages()).add(numbers[told[servers == server]])
 
     async def _take(self, pages: ClosedPages, through: int) -> None:
         self._fold.take(pages, through)
@@ -387,13 +378,13 @@ class _Comparison:
         if versions.max(initial=0) > most:  # the service may have learnt something since the versions were read
             most = max(most, len(await self._store.versions(self._row.id)))
         for number in np.flatnonzero(versions > most).tolist():
-            self._note_foreign(pages.rows[number], int(versions[number]))
+            self._note_foreign(pages.row(number), int(versions[number]))
         explored = pages.select((versions <= most) & (pages.records.column("arm") == EXPLORE))
         if not len(explored):
             return
         fault = await self._legality.first_fault(explored.records)
         if fault is not None:
-            row, version = explored.rows[fault[0]], int(explored.records.heads["knowledge"][fault[0]])
+            row, version = explored.row(fault[0]), int(explored.records.field("knowledge")[fault[0]])
             raise self._difference(f"page {row.impression.hex()} was not legal under version {version}: {fault[1]}")
 
     def _note_foreign(self, row: PageRow, version: int) -> None:

@@ -10,7 +10,7 @@ from typing import get_args, get_type_hints
 from msgspec import structs
 
 from saferank.service.clock import moment
-from saferank.service.knowledge.arms import ARMS, Day
+from saferank.service.knowledge.arms import ARMS, DAY_HOURS, FINE_HOURS, HOUR_MS, Bin, by_day
 from saferank.service.protocol.contexts import terms_of
 from saferank.service.protocol.guard import comparable
 from saferank.service.protocol.server import Server, while_available
@@ -20,14 +20,17 @@ from saferank.service.queries.effect import EffectQueries
 from saferank.service.wire.views import (
     AlarmView,
     ArmView,
+    BinView,
     ContextChangeView,
-    DayView,
     EffectView,
+    ExploringView,
     FeedbackHealthView,
     FunnelView,
     IntervalView,
     MarkerView,
     OverviewView,
+    SafetyView,
+    ServerView,
 )
 from saferank.statistics.decision import NEVER, decision_rule
 from saferank.store.contract import (
@@ -87,29 +90,35 @@ class NewestChanges:
 # every context the undecided pair that is nearest to a decision is known: its lead s in n comparisons, since the
 # present epoch of certificates began (evidence begins again with each). At this pace it is compared N times until the
 # horizon, and its lead will be N s / (n + 2): two comparisons are assumed to be level, so that one lucky click is no
-# lead. If the rule asks for more than that at N, the context is expected to decide nothing. Beyond 4,095 comparisons
-# the lead that is needed is taken to grow like the square root. The horizon is 90 days, but not longer than two epochs.
+# lead. The first time at which the rule asks for no more than that is when it is expected to decide. Beyond 4,095
+# comparisons the lead that is needed is taken to grow like the square root. The horizon is 90 days, but not longer than
+# two epochs: what is expected later is expected never.
 
 
 DAY_MS = 86_400_000
 HORIZON_DAYS = 90
 FEWEST_PAGES = 30
-"""A context with fewer closed pages, or in the first day of an epoch, is not judged."""
+"""A context with fewer closed pages, or in the first hour of an epoch, is not judged; a first day is never too late."""
 
 _TABLE = 4095
+_STEPS = 60
+"""Times until the horizon at which a decision is looked for, each a little later than the one before."""
 
 
-def decides_nothing(row: ContextRow, standing: Standing, now: int) -> bool:
-    """True when the context has decided nothing, and nothing speaks for a decision within the horizon."""
+def days_to_decide(row: ContextRow, standing: Standing, now: int) -> float | None:
+    """Days until the context decides something; infinite: not within the horizon; None: no telling, or it has."""
     terms, race = standing.terms or terms_of(row), standing.race
     lifetime = terms.lifetime_ms
     days = (now - terms.begin_of(standing.epoch)) / DAY_MS
-    if race.decided or days < 1 or standing.pages < FEWEST_PAGES:
-        return False
-    horizon = min(HORIZON_DAYS, 2 * lifetime / DAY_MS) if lifetime else HORIZON_DAYS
-    expected = math.floor(race.comparisons * max(1.0, horizon / days))
-    lead = race.lead / (race.comparisons + 2) * expected
-    return lead < needed_lead(terms.rule, expected)
+    if race.decided or days < 1 / DAY_HOURS or standing.pages < FEWEST_PAGES:
+        return None
+    horizon = max(days, min(HORIZON_DAYS, 2 * lifetime / DAY_MS) if lifetime else HORIZON_DAYS)
+    for step in range(_STEPS + 1):
+        later = days * math.pow(horizon / days, step / _STEPS)
+        expected = math.floor(race.comparisons * later / days)
+        if race.lead / (race.comparisons + 2) * expected >= needed_lead(terms.rule, expected):
+            return later - days
+    return math.inf if days >= 1 else None
 
 
 def needed_lead(rule: str, n: int) -> float:
@@ -196,9 +205,11 @@ def _alarms(today: int) -> str:
 
 
 def _cost(view: OverviewView) -> str:
-    if view.differing_share is None:
+    proven, learning = view.exploring.proven, view.exploring.learning
+    if proven is None or learning is None:
         return ""
-    return f"{_percent(view.differing_share)} of the pages that it chose in the last 7 days differ from production's."
+    shares = f"{_percent(proven)} of its pages because proven and {_percent(learning)} to learn"
+    return f"In the last 7 days it changed {shares}."
 
 
 def _because(why: str | None) -> str:
@@ -253,19 +264,7 @@ class Summary:
     async def _seen(self, tenant: str) -> OverviewView:
         contexts = await self._server.standings.of_tenant(tenant)
         names = {row.id: row.name for row, _ in contexts}
-        changes = await self._changes.newest(contexts, CHANGES)
         alarms = await self._alarms(names)
-        markers = await self._markers(tenant, names)
-        return self._view(tenant, contexts, changes, alarms, markers)
-
-    def _view(
-        self,
-        tenant: str,
-        contexts: Compared,
-        changes: list[ContextChangeView],
-        alarms: list[AlarmView],
-        markers: list[MarkerView],
-    ) -> OverviewView:
         server, now = self._server, self._server.now()
         arms = _arms(contexts)
         pages = sum(arm.pages for arm in arms.values())
@@ -279,35 +278,38 @@ class Summary:
             unknowable=server.settings.unknowable,
             pages=pages,
             served_share=(arms["explore"].pages + arms["repeat"].pages) / pages if pages else None,
-            differing_share=_differing_share(contexts, now),
+            safety=_safety(contexts),
+            exploring=_exploring(contexts, now),
             effect=effect,
-            days=_day_views(comparable(contexts, server.switches), withheld=effect.why_not is not None),
-            markers=markers,
+            bins=_bin_views(comparable(contexts, server.switches), withheld=effect.why_not is not None),
+            markers=await self._markers(tenant, names),
             funnel=self._funnel(contexts, now),
-            changes=changes,
+            changes=await self._changes.newest(contexts, CHANGES),
             feedback=self._feedback(tenant, arms),
             alarms=alarms,
+            servers=await self._servers(),
             killed_everywhere=server.switches.everywhere(tenant),
+            simulated=server.simulated,
         )
         today = sum(alarm.at >= moment(now - DAY_MS) for alarm in alarms)
         return structs.replace(view, sentence=overview_sentence(view, today))
 
     def _funnel(self, contexts: Compared, now: int) -> FunnelView:
         killed = self._server.switches.is_killed
-        stopped = [killed(row.tenant, row.id) for row, _ in contexts]
+        judged = [days_to_decide(*one, now) for one in contexts if not killed(one[0].tenant, one[0].id)]
+        soonest = min((days for days in judged if days is not None), default=math.inf)
+        decided = any(standing.race.decided for _, standing in contexts)
         return FunnelView(
             contexts=len(contexts),
             with_evidence=sum(standing.race.compared > 0 or standing.race.decided > 0 for _, standing in contexts),
             changed_by_clicks=sum(standing.moved > 0 for _, standing in contexts),
-            stopped=sum(stopped),
+            stopped=sum(killed(row.tenant, row.id) for row, _ in contexts),
             waiting=sum(
                 self._server.waits_for_traffic(standing.compared, standing.terms or terms_of(row))
                 for row, standing in contexts
             ),
-            undecided_for_long=sum(
-                not off and decides_nothing(row, standing, now)
-                for (row, standing), off in zip(contexts, stopped, strict=True)
-            ),
+            undecided_for_long=sum(days == math.inf for days in judged),
+            first_decision_days=None if decided or soonest == math.inf else soonest,
         )
 
     def _feedback(self, tenant: str, arms: dict[str, ArmView]) -> FeedbackHealthView:
@@ -321,6 +323,13 @@ class Summary:
             late=reports["late"],
             refused=dict(self._server.refusals.get(tenant, nothing)),
         )
+
+    async def _servers(self) -> list[ServerView]:
+        own, newest = self._server.name, self._server.switches.acknowledged
+        return [
+            ServerView(name=row.server, here=row.server == own, obeys=row.acknowledged >= newest)
+            for row in sorted(await self._server.store.servers())
+        ]
 
     async def _alarms(self, names: dict[int, str]) -> list[AlarmView]:
         rows = [row for row in await self._server.store.newest_alarms(_ALARMS_READ) if row.context in names]
@@ -341,32 +350,44 @@ class Summary:
         ]
 
 
-def _day_views(contexts: Compared, withheld: bool) -> list[DayView]:
-    """Compared pages of all contexts by day, oldest first, with the estimate from all days so far, unless withheld."""
-    so_far, found = Day(), []
-    for number, day in sorted(_days(contexts).items()):
-        so_far.add(day)
-        if day.served[0] or day.holdout[0]:
-            served, holdout = arm_view(day.served), arm_view(day.holdout)
+def _bin_views(contexts: Compared, withheld: bool) -> list[BinView]:
+    """Compared pages of all contexts by hour or day, oldest first, with the estimate so far, unless withheld."""
+    so_far, found = Bin(), []
+    for hour, part in sorted(_bins(contexts).items()):
+        so_far.add(part)
+        if part.served[0] or part.holdout[0]:
+            served, holdout = arm_view(part.served), arm_view(part.holdout)
             lift = None if withheld else so_far.lift
-            found.append(DayView(day=moment(number * DAY_MS)[:10], served=served, holdout=holdout, lift=lift))
+            found.append(BinView(begin=moment(hour * HOUR_MS), served=served, holdout=holdout, lift=lift))
     return found
 
 
-def _days(contexts: Compared) -> dict[int, Day]:
-    sums: dict[int, Day] = {}
-    for _, standing in contexts:
-        for number, day in standing.compared.days.items():
-            sums.setdefault(number, Day()).add(day)
+def _bins(contexts: Compared) -> dict[int, Bin]:
+    """The sums of all contexts by the hour in which a bin begins: hours until there are two days, then days."""
+    found = [one for _, standing in contexts for one in standing.compared.bins.items()]
+    hours = [hour for hour, _ in found]
+    if found and max(hours) - min(hours) >= FINE_HOURS:
+        return {DAY_HOURS * day: part for day, part in by_day(found).items()}
+    sums: dict[int, Bin] = {}
+    for hour, part in found:
+        sums.setdefault(hour, Bin()).add(part)
     return sums
 
 
-def _differing_share(contexts: Compared, now: int) -> float | None:
-    """Of the policy's counted pages of the last days, the share that differs from production's page."""
+def _exploring(contexts: Compared, now: int) -> ExploringView:
     since = now // DAY_MS - RECENT_DAYS
-    recent = [day.chosen for number, day in _days(contexts).items() if number > since]
-    pages = sum(chosen for chosen, _ in recent)
-    return sum(differing for _, differing in recent) / pages if pages else None
+    days = by_day(one for _, standing in contexts for one in standing.compared.bins.items())
+    recent = [day.chosen for number, day in days.items() if number > since]
+    unchanged, proven, learning = map(sum, zip([0, 0, 0], *recent, strict=True))
+    pages = unchanged + proven + learning
+    return ExploringView(*((proven / pages, learning / pages) if pages else (None, None)))
+
+
+def _safety(contexts: Compared) -> SafetyView:
+    shown = sum(standing.checked for _, standing in contexts)
+    over = sum(standing.alarms.get("illegal_page", 0) for _, standing in contexts)
+    worst = max((standing.worst for _, standing in contexts), default=0)
+    return SafetyView(checked=shown + over, over_limit=over, worst_page=worst / 100 if shown else None)
 
 
 def _arms(contexts: Compared) -> dict[str, ArmView]:

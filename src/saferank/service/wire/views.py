@@ -218,18 +218,45 @@ class EffectView(Answer, kw_only=True):
     error: Annotated[float, about("Probability with which each interval may ever fail to cover the truth.")]
     guardrail: GuardrailView | None = None
     why_not: Annotated[str | None, about("Why there is no comparison: without a holdout, say.")] = None
+    promised: Annotated[float, about("Pages of the holdout that the coins promised; far from them is an alarm.")] = 0.0
 
 
-class DayView(Answer):
-    """Pages of one day that were compared: counted, and issued with a holdout share above 0."""
+class BinView(Answer):
+    """Pages of an hour or a UTC day that were compared: counted, and issued with a holdout share above 0."""
 
-    day: Annotated[str, about("UTC, like 2026-03-01.")]
+    begin: Moment
     served: ArmView
     holdout: ArmView
     lift: Annotated[
         float | None,
-        about("clicks_relative's estimate from all days until the end of this one; null while it has none."),
+        about("clicks_relative's estimate from everything until the end of this one; null while it has none."),
     ]
+
+
+class SafetyView(Answer):
+    """The check of every page that the policy chose."""
+
+    checked: Annotated[int, about("Pages of the policy that were shown or refused; closed ones.")]
+    over_limit: Annotated[int, about("Refused: more wrong pairs than allowed. Production's page was shown.")]
+    worst_page: Annotated[
+        float | None,
+        about("Wrong pairs beyond production's that a shown page may have had, at most, as a share of those allowed."),
+    ]
+
+
+class ExploringView(Answer):
+    """What exploring costs: shares of the policy's counted pages of the last 7 days; null without any."""
+
+    proven: Annotated[float | None, about("Not production's page, because certificates prove another one better.")]
+    learning: Annotated[float | None, about("Neither production's nor the proven page: something was tried.")]
+
+
+class ServerView(Answer):
+    """A server that is alive."""
+
+    name: str
+    here: Annotated[bool, about("True for the one that answers.")]
+    obeys: Annotated[bool, about("True when it has obeyed everything that operators have done.")]
 
 
 class MarkerView(Answer, kw_only=True):
@@ -250,6 +277,10 @@ class FunnelView(Answer):
     stopped: Annotated[int, about("On production's ranking by a switch or by the guardrail.")]
     waiting: Annotated[int, about("On production's ranking until there is traffic enough (least_traffic).")]
     undecided_for_long: Annotated[int, about("Will decide nothing within 90 days at this traffic.")]
+    first_decision_days: Annotated[
+        float | None,
+        about("Until some context decides its first pair, about, at this traffic; null: one has, or no telling yet."),
+    ] = None
 
 
 class FeedbackHealthView(Answer):
@@ -290,18 +321,18 @@ class OverviewView(Answer):
     unknowable: Annotated[list[str], about("What cannot be known or prevented as the service is set.")]
     pages: Annotated[int, about("Closed pages of all arms.")]
     served_share: Annotated[float | None, about("Share of closed pages that the policy chose; null without pages.")]
-    differing_share: Annotated[
-        float | None,
-        about("Share of the policy's counted pages of the last 7 days that differ from production's page."),
-    ]
+    safety: SafetyView
+    exploring: ExploringView
     effect: EffectView
-    days: Annotated[list[DayView], about("Oldest first.")]
+    bins: Annotated[list[BinView], about("Oldest first: by the hour until there are two days, then by the day.")]
     markers: Annotated[list[MarkerView], about("Oldest first.")]
     funnel: FunnelView
     changes: Annotated[list[ContextChangeView], about("The newest that clicks decided, newest first.")]
     feedback: FeedbackHealthView
     alarms: Annotated[list[AlarmView], about("Newest first.")]
+    servers: list[ServerView]
     killed_everywhere: SwitchView
+    simulated: Annotated[str | None, about("Of a demo: what is simulated, in a sentence.")] = None
 
 
 class ClickBoundsView(Answer):

@@ -30,8 +30,6 @@ CREATE TABLE page (
     context INTEGER NOT NULL,
     closes_at INTEGER NOT NULL,
     record BLOB NOT NULL,
-    server TEXT NOT NULL,
-    number INTEGER NOT NULL,
     clicks BLOB NOT NULL,
     events INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;

@@ -98,28 +98,28 @@ CROSS JOIN delivery AS d ON d.impression = k.column1 AND d.event_id = k.column2
 INSERT INTO delivery (impression, event_id, digest, at) VALUES (?)
 
 -- name: add_page
-INSERT INTO page (impression, context, closes_at, record, server, number, clicks, events) VALUES (?)
+INSERT INTO page (impression, context, closes_at, record, clicks, events) VALUES (?)
 ON CONFLICT (impression) DO UPDATE SET clicks = excluded.clicks, events = excluded.events
 
 -- name: add_waiting
 INSERT OR IGNORE INTO waiting (context, closes_at) VALUES (?)
 
 -- name: page
-SELECT impression, context, closes_at, record, server, number, clicks FROM page WHERE impression = ?
+SELECT impression, context, closes_at, record, clicks FROM page WHERE impression = ?
 
 -- name: pages_between
-SELECT impression, context, closes_at, record, server, number, clicks FROM page
+SELECT impression, context, closes_at, record, clicks FROM page
 WHERE context = ? AND impression >= ? AND impression < ? ORDER BY impression
 
 -- name: count_pages
 SELECT COUNT(*) FROM page WHERE context = ? AND impression >= ?
 
 -- name: pages_after
-SELECT impression, context, closes_at, record, server, number, clicks FROM page
+SELECT impression, context, closes_at, record, clicks FROM page
 WHERE impression > ? ORDER BY impression LIMIT ?
 
 -- name: pages_of_context_after
-SELECT impression, context, closes_at, record, server, number, clicks FROM page
+SELECT impression, context, closes_at, record, clicks FROM page
 WHERE context = ? AND impression > ? ORDER BY impression LIMIT ?
 
 -- --- closing and publishing ---
@@ -170,7 +170,7 @@ ORDER BY id
 INSERT OR IGNORE INTO snapshot (context, number, through, operation, body)
 SELECT context, number, through, operation, body FROM publication WHERE context = ?
 
--- name: marks
+-- name: snapshot_heads
 SELECT number, through, operation FROM snapshot WHERE context = ? ORDER BY number
 
 -- name: newer_operation
@@ -249,7 +249,7 @@ SELECT id, tenant, name, terms, opened_at, closed_through, pruned_through FROM c
 SELECT digest, body FROM catalogue ORDER BY digest
 
 -- name: copy_page
-SELECT impression, context, closes_at, record, server, number, clicks FROM page ORDER BY impression
+SELECT impression, context, closes_at, record, clicks FROM page ORDER BY impression
 
 -- name: copy_delivery
 SELECT impression, event_id, digest, at FROM delivery ORDER BY impression, event_id
@@ -286,7 +286,7 @@ INSERT INTO context (id, tenant, name, terms, opened_at, closed_through, pruned_
 INSERT INTO catalogue (digest, body) VALUES (?)
 
 -- name: put_page
-INSERT INTO page (impression, context, closes_at, record, server, number, clicks) VALUES (?)
+INSERT INTO page (impression, context, closes_at, record, clicks) VALUES (?)
 
 -- name: put_delivery
 INSERT INTO delivery (impression, event_id, digest, at) VALUES (?)

@@ -20,12 +20,12 @@ from saferank.store.contract import (
     Group,
     Heartbeat,
     Lease,
-    Mark,
     OperationKind,
     OperationRow,
     PageRow,
     Publication,
     ServerRow,
+    Snapshot,
     StaleLeaseError,
     StoreError,
     StoreUnavailableError,
@@ -112,8 +112,7 @@ class SqliteStore(SqlStore):
         if lock is not None:
             lock.release(clean=whole)
 
-    def _page(self, *row: Any) -> PageRow:
-        return PageRow._make((*row[:-1], clicks_of(row[-1])))
+    _clicks = staticmethod(clicks_of)
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._readers is None:
@@ -246,28 +245,35 @@ class SqliteStore(SqlStore):
 
     @_writing
     def prune(
-        self, on: sqlite3.Connection, lease: Lease, context: int, mark: Mark, before: int, seen: int, most: int
+        self,
+        on: sqlite3.Connection,
+        lease: Lease,
+        context: int,
+        snapshot: Snapshot,
+        before: int,
+        seen: int,
+        most: int,
     ) -> int:
         self._fence(on, lease, context)
         if on.execute(self._sql["newer_operation"], (context, seen)).fetchone()[0]:
             return 0
-        self._stand_for(on, context, mark)
+        self._stand_for(on, context, snapshot)
         return on.execute(self._sql["forget_pages"], (context, first_id(before), most)).rowcount
 
     @_writing
     def delete_pages(
-        self, on: sqlite3.Connection, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes]
+        self, on: sqlite3.Connection, lease: Lease, context: int, snapshot: Snapshot, impressions: Sequence[bytes]
     ) -> Deleted:
         self._fence(on, lease, context)
-        self._stand_for(on, context, mark)
-        rows = [(impression, context, first_id(mark.through + 1)) for impression in impressions]
+        self._stand_for(on, context, snapshot)
+        rows = [(impression, context, first_id(snapshot.through + 1)) for impression in impressions]
         gone = [row[:1] for row in rows if on.execute(self._sql["delete_page"], row).rowcount]
         return Deleted(len(gone), len(select_in(on, self._sql["delete_events_in"], gone)))
 
-    def _stand_for(self, on: sqlite3.Connection, context: int, mark: Mark) -> None:
+    def _stand_for(self, on: sqlite3.Connection, context: int, snapshot: Snapshot) -> None:
         """From now on the log of a context begins with a snapshot."""
-        on.execute(self._sql["set_pruned"], {"through": mark.through, "context": context})
-        on.execute(self._sql["forget_snapshots"], (context, mark.number))
+        on.execute(self._sql["set_pruned"], {"through": snapshot.through, "context": context})
+        on.execute(self._sql["forget_snapshots"], (context, snapshot.number))
 
     @_writing
     def prune_events(self, on: sqlite3.Connection, before: int, most: int) -> int:
@@ -317,7 +323,7 @@ class SqliteStore(SqlStore):
                 cursor, found = connection.execute(self._sql[f"copy_{table}"]), True
                 while found:
                     rows = cursor.fetchmany(CHUNK)
-                    yield Chunk(table, [self._page(*row) for row in rows] if table == "page" else rows)
+                    yield Chunk(table, [(*row[:-1], clicks_of(row[-1])) for row in rows] if table == "page" else rows)
                     found = len(rows) == CHUNK
 
     async def fill(self, chunks: AsyncIterable[Chunk]) -> None:

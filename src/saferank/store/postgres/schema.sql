@@ -38,8 +38,6 @@ CREATE TABLE saferank.page (
     context integer NOT NULL,
     closes_at bigint NOT NULL,
     record bytea NOT NULL,
-    server text NOT NULL,
-    number bigint NOT NULL,
     clicks bit(128) NOT NULL,
     events integer NOT NULL DEFAULT 0
 ) WITH (fillfactor = 80);
@@ -155,8 +153,8 @@ END $$;
 -- either there when the closing reads, or late. Event ids and then pages are locked in the order of their keys: two
 -- groups cannot deadlock. The first `reports` rows are reports.
 CREATE FUNCTION saferank.write_group(
-    reports integer, impressions bytea[], contexts integer[], ends bigint[], records bytea[], servers text[],
-    numbers bigint[], clicked bit(128)[], event_ids text[], digests bytea[],
+    reports integer, impressions bytea[], contexts integer[], ends bigint[], records bytea[], clicked bit(128)[],
+    event_ids text[], digests bytea[],
     OUT outcomes integer[], OUT now_ms bigint, OUT left_out integer, OUT missing integer
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -211,8 +209,8 @@ BEGIN
         END IF;
     END LOOP;
     FOR r IN
-        SELECT u.*, c.closed_through FROM unnest(impressions, contexts, ends, records, servers, numbers, clicked)
-            WITH ORDINALITY AS u(impression, context, closes_at, record, server, number, clicks, place)
+        SELECT u.*, c.closed_through FROM unnest(impressions, contexts, ends, records, clicked)
+            WITH ORDINALITY AS u(impression, context, closes_at, record, clicks, place)
         JOIN saferank.context c ON c.id = u.context ORDER BY u.impression, u.place
     LOOP
         CONTINUE WHEN r.place <= reports AND outcomes[r.place] > accepted;
@@ -221,8 +219,8 @@ BEGIN
             CONTINUE;
         END IF;
         ids := CASE WHEN r.place <= reports AND outcomes[r.place] = accepted THEN 1 ELSE 0 END;
-        INSERT INTO saferank.page (impression, context, closes_at, record, server, number, clicks, events)
-        VALUES (r.impression, r.context, r.closes_at, r.record, r.server, r.number, r.clicks, ids)
+        INSERT INTO saferank.page (impression, context, closes_at, record, clicks, events)
+        VALUES (r.impression, r.context, r.closes_at, r.record, r.clicks, ids)
         ON CONFLICT DO NOTHING;
         changed := FOUND;
         IF NOT changed THEN

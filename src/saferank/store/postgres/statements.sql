@@ -80,26 +80,25 @@ ON CONFLICT (digest) DO UPDATE SET used_at = excluded.used_at WHERE c.used_at < 
 
 -- name: write_group
 SELECT outcomes, now_ms, left_out, missing FROM saferank.write_group(
-    %s, %b::bytea[], %s::integer[], %s::bigint[], %b::bytea[], %s::text[], %s::bigint[],
-    %s::text[]::bit(128)[], %s::text[], %b::bytea[])
+    %s, %b::bytea[], %s::integer[], %s::bigint[], %b::bytea[], %s::text[]::bit(128)[], %s::text[], %b::bytea[])
 
 -- name: page
-SELECT impression, context, closes_at, record, server, number, clicks::text
+SELECT impression, context, closes_at, record, clicks::text
 FROM saferank.page WHERE impression = %b
 
 -- name: pages_between
-SELECT impression, context, closes_at, record, server, number, clicks::text
+SELECT impression, context, closes_at, record, clicks::text
 FROM saferank.page WHERE context = %s AND impression >= %b AND impression < %b ORDER BY impression
 
 -- name: count_pages
 SELECT count(*) FROM saferank.page WHERE context = %s AND impression >= %b
 
 -- name: pages_after
-SELECT impression, context, closes_at, record, server, number, clicks::text
+SELECT impression, context, closes_at, record, clicks::text
 FROM saferank.page WHERE impression > %b ORDER BY impression LIMIT %s
 
 -- name: pages_of_context_after
-SELECT impression, context, closes_at, record, server, number, clicks::text
+SELECT impression, context, closes_at, record, clicks::text
 FROM saferank.page WHERE context = %s AND impression > %b ORDER BY impression LIMIT %s
 
 -- --- closing and publishing ---
@@ -143,7 +142,7 @@ INSERT INTO saferank.snapshot (context, number, through, operation, body)
 SELECT context, number, through, operation, body FROM saferank.publication WHERE context = %s
 ON CONFLICT DO NOTHING
 
--- name: marks
+-- name: snapshot_heads
 SELECT number, through, operation FROM saferank.snapshot WHERE context = %s ORDER BY number
 
 -- name: newer_operation
@@ -238,7 +237,7 @@ SELECT id, tenant, name, terms, opened_at, closed_through, pruned_through FROM s
 SELECT digest, body FROM saferank.catalogue ORDER BY digest
 
 -- name: copy_page
-SELECT impression, context, closes_at, record, server, number, clicks::text
+SELECT impression, context, closes_at, record, clicks::text
 FROM saferank.page ORDER BY impression
 
 -- name: copy_delivery
@@ -283,9 +282,8 @@ VALUES (%s, %s, %s, %s, %s, %s, %s)
 INSERT INTO saferank.catalogue (digest, body) VALUES (%b, %b)
 
 -- name: put_pages
-INSERT INTO saferank.page (impression, context, closes_at, record, server, number, clicks)
-SELECT * FROM unnest(%b::bytea[], %s::integer[], %s::bigint[], %b::bytea[], %s::text[], %s::bigint[],
-                     %s::text[]::bit(128)[])
+INSERT INTO saferank.page (impression, context, closes_at, record, clicks)
+SELECT * FROM unnest(%b::bytea[], %s::integer[], %s::bigint[], %b::bytea[], %s::text[]::bit(128)[])
 
 -- name: put_delivery
 INSERT INTO saferank.delivery (impression, event_id, digest, at) VALUES (%b, %s, %b, %s)

@@ -14,13 +14,12 @@ from saferank.store.contract import (
     Group,
     Heartbeat,
     Lease,
-    Mark,
     OperationKind,
     OperationRow,
     Outcome,
-    PageRow,
     Publication,
     ServerRow,
+    Snapshot,
     StaleLeaseError,
     VersionRow,
     Written,
@@ -84,8 +83,7 @@ class PostgresStore(SqlStore):
         sql = self._sql[statement]
         return (await self._connections.run(lambda on: on.execute(sql, facts or arguments))).rowcount
 
-    def _page(self, *row: Any) -> PageRow:
-        return PageRow._make((*row[:-1], clicks_of(row[-1])))
+    _clicks = staticmethod(clicks_of)
 
     # --- servers, time, leases ---
 
@@ -192,30 +190,30 @@ class PostgresStore(SqlStore):
 
     @_in_transaction
     async def prune(
-        self, on: Connection, lease: Lease, context: int, mark: Mark, before: int, seen: int, most: int
+        self, on: Connection, lease: Lease, context: int, snapshot: Snapshot, before: int, seen: int, most: int
     ) -> int:
         await self._fence(on, lease, context)
         await on.execute(self._sql["hold_operations"])  # who adds one afterwards sees what is deleted here
         if await (await on.execute(self._sql["newer_operation"], (context, seen))).fetchone():
             return 0
-        await self._stand_for(on, context, mark)
+        await self._stand_for(on, context, snapshot)
         return (await on.execute(self._sql["forget_pages"], (context, first_id(before), most))).rowcount
 
     @_in_transaction
     async def delete_pages(
-        self, on: Connection, lease: Lease, context: int, mark: Mark, impressions: Sequence[bytes]
+        self, on: Connection, lease: Lease, context: int, snapshot: Snapshot, impressions: Sequence[bytes]
     ) -> Deleted:
         await self._fence(on, lease, context)
-        await self._stand_for(on, context, mark)
-        facts = (context, first_id(mark.through + 1), list(impressions))
+        await self._stand_for(on, context, snapshot)
+        facts = (context, first_id(snapshot.through + 1), list(impressions))
         gone = await (await on.execute(self._sql["delete_pages"], facts)).fetchall()
         events = await on.execute(self._sql["delete_events"], ([row[0] for row in gone],))
         return Deleted(len(gone), events.rowcount)
 
-    async def _stand_for(self, on: Connection, context: int, mark: Mark) -> None:
+    async def _stand_for(self, on: Connection, context: int, snapshot: Snapshot) -> None:
         """From now on the log of a context begins with a snapshot."""
-        await on.execute(self._sql["set_pruned"], {"through": mark.through, "context": context})
-        await on.execute(self._sql["forget_snapshots"], (context, mark.number))
+        await on.execute(self._sql["set_pruned"], {"through": snapshot.through, "context": context})
+        await on.execute(self._sql["forget_snapshots"], (context, snapshot.number))
 
     async def prune_events(self, before: int, most: int) -> int:
         return await self._do("forget_events", before, most)

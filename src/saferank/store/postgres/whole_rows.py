@@ -29,11 +29,9 @@ def group_columns(group: Group) -> list[Any]:
 
 def page_columns(pages: Sequence[PageRow]) -> list[Any]:
     """The columns of pages."""
-    impressions, contexts, ends, records, servers, numbers, clicks = columns(pages, 7)
-    return [
-        impressions, as_array(contexts), as_array(ends), records, _texts(servers), as_array(numbers),
-        _texts([f"x{value:0{_DIGITS}x}" for value in clicks]),
-    ]  # fmt: skip
+    impressions, contexts, ends, records, clicks = columns(pages, 5)
+    bits = _texts([f"x{value:0{_DIGITS}x}" for value in clicks])
+    return [impressions, as_array(contexts), as_array(ends), records, bits]
 
 
 def as_array(values: Sequence[int]) -> str:

@@ -1,6 +1,7 @@
 """saferank.js in a real browser with a real service behind it, and the route of its beacon."""
 
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -143,6 +144,32 @@ def test_a_page_can_report_by_itself(shop: Shop) -> None:
     assert shop.page.evaluate("token => saferank.report(token, ['a', 'b'])", token) is True
     assert shop.page.evaluate("token => saferank.report(token + 'x', ['a'])", token) is False
     assert sorted(shop.clicks()) == ["a", "b"]
+
+
+def test_in_a_bundle_it_reports_once_it_is_connected(shop: Shop, origin: Origin) -> None:
+    tag = f'<script src="{shop.address}/saferank.js" data-key="shop-feedback" defer></script>'
+    assert tag in origin.html
+    bundle = SCRIPT.read_text(encoding="utf-8").replace("</script>", "")
+    origin.html = origin.html.replace(tag, f"<script>{bundle}</script>")
+    shop.page.goto(shop.url)
+    shop.page.locator("#inner").click()
+    assert shop.page.evaluate("token => saferank.report(token, ['a'])", shop.pages[0]["token"]) is False
+    assert shop.reports == []
+    with shop.page.expect_response("**/v1/feedback"):
+        shop.page.evaluate("at => saferank.connect(at + '/', 'shop-feedback')", shop.address)
+    shop.page.locator("#inner").click()
+    shop.until(["b"])
+
+
+def test_the_package_for_bundles_is_the_script_that_is_served() -> None:
+    folder = Path(__file__).parents[4] / "clients" / "js"
+    package = json.loads((folder / "package.json").read_text(encoding="utf-8"))
+    assert (folder / package["main"]).read_bytes() == SCRIPT.read_bytes()
+    assert all((folder / file).is_file() for file in (*package["files"], package["types"]))
+    assert package["version"] == saferank.__version__
+    offered = re.search(r"window.saferank = {(.*)}", SCRIPT.read_text(encoding="utf-8"))
+    typed = re.findall(r"^  (\w+)\(", (folder / package["types"]).read_text(encoding="utf-8"), re.MULTILINE)
+    assert offered is not None and [name.strip() for name in offered[1].split(",")] == typed
 
 
 def test_the_script_is_small_and_needs_nothing() -> None:

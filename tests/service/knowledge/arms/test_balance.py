@@ -11,9 +11,9 @@ from saferank.service.knowledge.arms import (
     DAY_MS,
     HOLDOUT,
     Balance,
+    Bin,
     ComparedArms,
-    CountedPage,
-    Day,
+    CountedPages,
     summed,
     waits_for_traffic,
 )
@@ -23,8 +23,8 @@ from tests.service.engine_harness import T, house, run
 
 def ever_off(holdout: "np.ndarray[tuple[int], np.dtype[np.bool_]]", share: float) -> bool:
     compared = ComparedArms(1)
-    pages = [CountedPage(1 + number, not held_out, share, 0) for number, held_out in enumerate(holdout.tolist())]
-    told = compared.count(pages)
+    size, nothing = len(holdout), np.zeros(len(holdout), np.int64)
+    told = compared.count(CountedPages(1 + np.arange(size), ~holdout, np.full(size, share), nothing, holdout, nothing))
     assert (told is not None) == compared.was_off
     return compared.was_off
 
@@ -71,18 +71,18 @@ def test_an_imbalance_raises_one_alarm_and_withholds_the_effect(tmp_path: Path) 
             for view in (await h.engine.effect(T, "c"), await h.engine.effect(T, None)):
                 assert view.clicks is None and view.clicks_relative is None and view.clicked_pages is None
                 assert "are in the holdout and the coins promised" in str(view.why_not)
-            assert {day.lift for day in (await h.engine.overview(T)).days} == {None}
+            assert {day.lift for day in (await h.engine.overview(T)).bins} == {None}
             await h.restart()
             assert (await h.engine.effect(T, "c")).clicks is None
 
     run(test())
 
 
-def days_of(*clicked: int) -> dict[int, Day]:
-    return {100 + number: Day(clicked=count) for number, count in enumerate(clicked) if count}
+def days_of(*clicked: int) -> dict[int, Bin]:
+    return {100 + number: Bin(clicked=count) for number, count in enumerate(clicked) if count}
 
 
-def waits(days: dict[int, Day], today: int, least: float = 100.0, lifetime: int = 14 * DAY_MS) -> bool:
+def waits(days: dict[int, Bin], today: int, least: float = 100.0, lifetime: int = 14 * DAY_MS) -> bool:
     return waits_for_traffic(days, today, lifetime, least)
 
 
@@ -92,9 +92,9 @@ def test_a_context_waits_for_traffic_with_a_band_between_on_and_off() -> None:
     assert not waits(busy, 103) and not waits(busy, 110)
     off = next(day for day in range(110, 400) if waits(busy, day))
     assert 165 < off < 175  # the projection falls by half in 19 days, from about 420 to 50
-    again = {**busy, off: Day(clicked=40)}
+    again = {**busy, off: Bin(clicked=40)}
     assert waits(again, off + 1)  # above half, but not above the whole
-    assert not waits({**again, off + 1: Day(clicked=80)}, off + 2)
+    assert not waits({**again, off + 1: Bin(clicked=80)}, off + 2)
     assert waits(days_of(*[3] * 300), 400) and not waits(days_of(*[8] * 300), 400)
     assert waits({}, 100, lifetime=0) and not waits(days_of(1), 101, lifetime=0)
 

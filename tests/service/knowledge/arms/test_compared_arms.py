@@ -6,21 +6,26 @@ the fold's own rules decide everything.
 
 import json
 import random
+from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import pytest
 
 from saferank.service.knowledge.arms import (
     DAY_MS,
     EXPLORE,
     HOLDOUT,
+    LEARNING,
+    MOST_BINS,
     MOST_CLICKS,
-    MOST_DAYS,
     OFF,
     REPEAT,
     SHADOW,
+    UNCHANGED,
+    Bin,
     ComparedArms,
-    CountedPage,
-    Day,
+    CountedPages,
     compared_arms,
 )
 from saferank.service.knowledge.fold import Fold
@@ -29,7 +34,8 @@ from saferank.service.knowledge.lessons import ClosedPages
 from saferank.service.knowledge.publications import pack, restored
 from saferank.statistics.effect import ArmComparison, difference, merged, new_comparison, relative_difference, with_page
 from saferank.store.contract import PageRow, Publication
-from saferank.store.page_record import PageRecord, unpacked
+from saferank.store.page_record import PageRecord
+from saferank.store.record_columns import unpacked
 
 WINDOW, START = 1000, 1_000_000
 ITEMS = ("a", "b", "c")
@@ -55,7 +61,7 @@ def page(at: int, arm: int, visitor: bytes, clicks: int = 0, share: float = 0.2,
         arm=arm, knowledge=1, round=0, window_ms=WINDOW, k=3, visitor=visitor, catalogue=bytes(16), coins=bytes(32),
         row=(), instead=base, share=share if explored or arm == HOLDOUT else 0.0,
     )  # fmt: skip
-    return PageRow(record.impression, 1, at + WINDOW, record.packed(), "s", 1, clicks)
+    return PageRow(record.impression, 1, at + WINDOW, record.packed(), clicks)
 
 
 def tallied(fold: Fold) -> list[int]:
@@ -99,7 +105,7 @@ def test_pages_without_a_share_are_counted_and_not_compared() -> None:
     fold.fold([page(START, EXPLORE, b"", 1, share=0.0)], START)
     assert tallied(fold)[EXPLORE] == 1
     assert clicks_of(fold) == ArmComparison()
-    assert fold.compared.days == {0: Day(chosen=[1, 0], clicked=1)}
+    assert fold.compared.days == {0: Bin(chosen=[1, 0, 0], clicked=1)}
 
 
 def test_a_page_that_failed_its_check_counts_as_served() -> None:
@@ -132,24 +138,49 @@ def test_the_comparison_goes_into_publications_exactly() -> None:
     assert compared_arms(json.loads(json.dumps(fold.compared.facts()))).facts() == fold.compared.facts()
 
 
+def counted(pages: Sequence[tuple[Any, ...]]) -> CountedPages:
+    """Pages (issued_at, served, share, clicks), and how the policy changed them if it chose them."""
+    columns: list[Any] = [np.array(column) for column in zip(*(page[:4] for page in pages), strict=True)]
+    chosen = np.array([len(page) > 4 for page in pages])
+    columns += [chosen, np.array([page[4] if len(page) > 4 else UNCHANGED for page in pages])]
+    return CountedPages(*columns)
+
+
 def test_clicks_beyond_the_bound_are_left_out() -> None:
     assert [ComparedArms.of_page_size(k).most for k in (1, 3, 10, 60)] == [1, 3, MOST_CLICKS, MOST_CLICKS]
     compared = ComparedArms.of_page_size(3)
-    compared.count([CountedPage(START, True, 0.1, 7)])  # a page of ten items in a context that was opened with three
+    compared.count(counted([(START, True, 0.1, 7)]))  # a page of ten items in a context that was opened with three
     assert compared.now[0].served.total == 3 and compared.days[0].served == [1, 1, 3]
 
 
 def test_the_newest_days_are_kept_and_the_oldest_of_them_holds_all_before() -> None:
     compared = ComparedArms(1)
-    for day in range(MOST_DAYS + 5):
-        compared.count([CountedPage(day * DAY_MS + 1, day % 3 > 0, 0.3, day % 2, differs=True)])
-    assert (min(compared.days), len(compared.days)) == (5, MOST_DAYS)
-    assert compared.days[5].chosen == [6, 6]
+    for day in range(MOST_BINS + 5):
+        compared.count(counted([(day * DAY_MS + 1, day % 3 > 0, 0.3, day % 2, LEARNING)]))
+    assert (min(compared.days), len(compared.days)) == (5, MOST_BINS)
+    assert compared.days[5].chosen == [0, 0, 6]
     assert all_days(compared).lift == pytest.approx(relative_difference(compared.now[0]).estimate)
 
 
-def all_days(*compared: ComparedArms) -> Day:
-    total = Day()
+def test_pages_are_summed_by_the_hour_for_two_days_and_then_by_the_day() -> None:
+    """The bins follow from the times of the pages alone, however the fold cuts them."""
+    hour, first = DAY_MS // 24, 10 * DAY_MS + 5 * DAY_MS // 24
+    times = [first + number * hour // 2 for number in range(2 * 24 * 5)]
+    whole, parts = ComparedArms(1), ComparedArms(1)
+    for compared, size in ((whole, 1000), (parts, 7)):
+        for begin in range(0, len(times), size):
+            chunk = np.array(times[begin : begin + size])
+            for key in compared.hours_of(chunk).tolist():
+                compared.count_clicked(key * hour, 1)
+    assert whole.facts() == parts.facts()
+    fine = [key for key in whole.bins if key < first // hour + 48]
+    assert len(fine) == 48 and {whole.bins[key].clicked for key in fine[1:43]} == {2}
+    assert sorted(set(whole.bins) - set(fine)) == [24 * day for day in (13, 14, 15)]
+    assert [part.clicked for part in whole.days.values()] == [38, 48, 48, 48, 48, 10]
+
+
+def all_days(*compared: ComparedArms) -> Bin:
+    total = Bin()
     for arms in compared:
         for day in arms.days.values():
             total.add(day)
@@ -164,11 +195,11 @@ def test_pages_from_before_there_was_a_holdout_are_not_in_the_sums_of_days() -> 
         share, chance = (0.0, 0.6) if day < 10 else (0.1, 0.3)
         for number in range(500):
             served, clicks = dice.random() >= share, int(dice.random() < chance)
-            compared.count([CountedPage(day * DAY_MS + number + 1, served, share, clicks)])
+            compared.count(counted([(day * DAY_MS + number + 1, served, share, clicks)]))
     found = relative_difference(compared.now[0], 0.05, 10)
     lift = all_days(compared).lift
     assert lift is not None and lift == pytest.approx(found.estimate) and abs(lift) < 0.2
-    assert compared.days[3] == Day() and sum(compared.days[15].served[:1] + compared.days[15].holdout[:1]) == 500
+    assert compared.days[3] == Bin() and sum(compared.days[15].served[:1] + compared.days[15].holdout[:1]) == 500
 
 
 def test_days_and_contexts_with_other_shares_and_clicks_do_not_mix() -> None:
@@ -177,7 +208,7 @@ def test_days_and_contexts_with_other_shares_and_clicks_do_not_mix() -> None:
     for number in range(8000):
         for compared, share, chance in ((many, 0.5, 0.8), (few, 0.1, 0.4)):
             served, clicks = dice.random() >= share, int(dice.random() < chance)
-            compared.count([CountedPage(DAY_MS + number, served, share, clicks)])
+            compared.count(counted([(DAY_MS + number, served, share, clicks)]))
     total = all_days(many, few)
     plain = total.served[2] / total.served[0] / (total.holdout[2] / total.holdout[0]) - 1
     assert plain < -0.2 and total.lift is not None and abs(total.lift) < 0.05
@@ -188,23 +219,23 @@ def test_days_and_contexts_with_other_shares_and_clicks_do_not_mix() -> None:
 def test_the_days_begin_again_with_the_comparison_of_the_tenant() -> None:
     compared = ComparedArms(1)
     for number in range(40):
-        compared.count([CountedPage(START + number, number % 4 > 0, 0.25, number % 2, differs=False)])
+        compared.count(counted([(START + number, number % 4 > 0, 0.25, number % 2, UNCHANGED)]))
     before = all_days(compared)
     compared.restart(START + 50, whole=False)
     assert all_days(compared) == before
     compared.restart(START + 60, whole=True)
-    assert all_days(compared) == Day(chosen=[40, 0]), "what exploring costs has not begun again"
+    assert all_days(compared) == Bin(chosen=[40, 0, 0]), "what exploring costs has not begun again"
 
 
 def test_a_restart_of_a_context_keeps_its_part_of_the_tenants_comparison() -> None:
     compared = ComparedArms(1)
     for number in range(40):
-        compared.count([CountedPage(START + number, number % 4 > 0, 0.25, number % 2)])
+        compared.count(counted([(START + number, number % 4 > 0, 0.25, number % 2)]))
     before = compared.whole
     compared.restart(START + 50, whole=False)
-    compared.count([CountedPage(START + 50, True, 0.25, 1)])  # issued before the restart: in neither
+    compared.count(counted([(START + 50, True, 0.25, 1)]))  # issued before the restart: in neither
     assert compared.now[0].served.pages == 0 and compared.whole == before
-    compared.count([CountedPage(START + 51, True, 0.25, 1)])
+    compared.count(counted([(START + 51, True, 0.25, 1)]))
     assert compared.now[0].served.pages == 1 and compared.whole[0].served.pages == 31
     compared.restart(START + 60, whole=True)
     assert compared.whole == (ArmComparison(), ArmComparison())
@@ -239,18 +270,17 @@ def test_a_published_fold_goes_on_comparing() -> None:
 def test_pages_in_a_row_are_folded_as_one_by_one_to_the_last_digit() -> None:
     dice = random.Random(8)
     pages = [
-        CountedPage(START + number, dice.random() > 0.2, dice.choice([0.1, 0.2, 0.5]), dice.randrange(5), None)
-        for number in range(400)
+        (START + number, dice.random() > 0.2, dice.choice([0.1, 0.2, 0.5]), dice.randrange(5)) for number in range(400)
     ]
     clicks, clicked = new_comparison(), new_comparison()
-    for page in pages:
-        clicks = with_page(clicks, served=page.served, outcome=min(page.clicks, 3), share=page.share, most=3)
-        clicked = with_page(clicked, served=page.served, outcome=min(page.clicks, 1), share=page.share)
+    for _, served, share, found in pages:
+        clicks = with_page(clicks, served=served, outcome=min(found, 3), share=share, most=3)
+        clicked = with_page(clicked, served=served, outcome=min(found, 1), share=share)
     facts = []
     for size in (1, 7, 400):
         compared = ComparedArms(3)
         for first in range(0, 400, size):
-            compared.count(pages[first : first + size])
+            compared.count(counted(pages[first : first + size]))
         assert compared.now == (clicks, clicked)
         facts.append(compared.facts())
     assert facts[0] == facts[1] == facts[2]

@@ -12,14 +12,18 @@ from saferank.store.page_record import Law, PageRecord
 from tests.service.knowledge.test_fold import ITEMS, START, WINDOW, opened
 
 
-def shadow_page(shown: str, chosen: str, clicks: int, at: int = START) -> PageRow:
+def shadow_record(shown: str, chosen: str, at: int = START) -> PageRecord:
     places = len(chosen)
-    record = PageRecord(
+    return PageRecord(
         impression=at.to_bytes(6, "big") + bytes(10), tenant="t", context="c", policy="kl-ucb-br", form="", arm=SHADOW,
         knowledge=1, round=1, window_ms=WINDOW, k=len(shown), visitor=b"", catalogue=bytes(16), coins=bytes(32),
         row=tuple(chosen), instead=tuple(shown), law=Law(bytes(range(places)), bytes(range(1, places + 1))),
     )  # fmt: skip
-    return PageRow(record.impression, 1, at + WINDOW, record.packed(), "s", 1, clicks)
+
+
+def shadow_page(shown: str, chosen: str, clicks: int, at: int = START) -> PageRow:
+    record = shadow_record(shown, chosen, at)
+    return PageRow(record.impression, 1, at + WINDOW, record.packed(), clicks)
 
 
 @pytest.mark.parametrize(
@@ -43,12 +47,12 @@ def shadow_page(shown: str, chosen: str, clicks: int, at: int = START) -> PageRo
     ],
 )  # fmt: skip
 def test_a_page(shown: str, chosen: str, clicks: int, expected: ShadowCounts) -> None:
-    assert with_shadow_page(ShadowCounts(), shadow_page(shown, chosen, clicks)) == expected
-    assert with_shadow_page(expected, shadow_page(shown, chosen, clicks)) == total((expected, expected))
+    assert with_shadow_page(ShadowCounts(), shadow_record(shown, chosen), clicks) == expected
+    assert with_shadow_page(expected, shadow_record(shown, chosen), clicks) == total((expected, expected))
 
 
 def test_a_page_without_the_choice_is_not_counted() -> None:
-    assert with_shadow_page(ShadowCounts(), shadow_page("abc", "", 0b1)) == ShadowCounts()
+    assert with_shadow_page(ShadowCounts(), shadow_record("abc", ""), 0b1) == ShadowCounts()
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from saferank.service.knowledge.lessons import Laid, Lesson, Lessons, as_pages
-from saferank.service.knowledge.visitors import OrderWatch, chance_of_order
+from saferank.service.knowledge.visitors import OrderWatch, chances_of_orders
 from saferank.store.page_record import PageRecord
 from tests.store.laws import drawn_law
 
@@ -102,8 +102,9 @@ def test_the_chance_of_an_order_is_that_of_the_draw() -> None:
         other = list(row)
         other[upper], other[lower] = other[lower], other[upper]
         here, there = chance(list(row)), chance(other)
-        row_of_page = int(np.flatnonzero(pages.operation)[0])
-        assert chance_of_order(pages, row_of_page, upper, lower) == pytest.approx(here / (here + there))
+        row_of_page = np.flatnonzero(pages.operation)[:1]
+        (found,) = chances_of_orders(pages, row_of_page, np.array([upper]), np.array([lower]))
+        assert found == pytest.approx(here / (here + there))
 
 
 def test_a_page_is_looked_at_below_its_first_click_only() -> None:

@@ -70,7 +70,7 @@ def recorded(at: int, visitor: bytes, row: tuple[str, ...], clicks: int, **facts
         knowledge=1, round=round_at(at), window_ms=WINDOW, k=2, visitor=visitor, catalogue=bytes(16), coins=bytes(32),
         row=row, law=Law(bytes(places), bytes([places] * places)), base=("a", "b"),
     )._replace(**facts)  # type: ignore[arg-type]  # fmt: skip
-    return PageRow(impression, 1, at + WINDOW, record.packed(), "s", 1, clicks)
+    return PageRow(impression, 1, at + WINDOW, record.packed(), clicks)
 
 
 def opened(rule: str = "paper:1e-5", lifetime_ms: int = 0, **terms: int) -> Fold:

@@ -8,11 +8,13 @@ from saferank.service.queries.summary import overview_sentence
 from saferank.service.wire.views import (
     ArmView,
     EffectView,
+    ExploringView,
     FeedbackHealthView,
     FunnelView,
     GuardrailView,
     IntervalView,
     OverviewView,
+    SafetyView,
     SwitchView,
     TrafficView,
 )
@@ -29,7 +31,9 @@ def effect(low: float | None = None, high: float | None = None, **more: Any) -> 
 def said(effect_view: EffectView, alarms: int = 0, **more: Any) -> str:
     facts: dict[str, Any] = {
         "sentence": "", "now": "2026-03-01T12:00:00.000Z", "mode": "live", "policy": "safe-draw", "pages": 10_000,
-        "served_share": 0.9, "differing_share": 0.312, "effect": effect_view, "days": [], "markers": [],
+        "served_share": 0.9, "exploring": ExploringView(proven=0.12, learning=0.312),
+        "safety": SafetyView(checked=9000, over_limit=0, worst_page=0.5), "servers": [],
+        "effect": effect_view, "bins": [], "markers": [],
         "funnel": FunnelView(
             contexts=0, with_evidence=0, changed_by_clicks=0, stopped=0, waiting=0, undecided_for_long=0
         ),
@@ -44,7 +48,7 @@ def test_the_whole_sentence() -> None:
     assert said(effect(0.012, 0.091)) == (
         "90 % of 10,000 pages were chosen by safe-draw. Its pages got 0.420 clicks a page against 0.400 in the "
         "holdout: better (+5.0 %; at every look between +1.2 % and +9.1 %). No alarm in the last 24 hours. "
-        "31.2 % of the pages that it chose in the last 7 days differ from production's."
+        "In the last 7 days it changed 12 % of its pages because proven and 31.2 % to learn."
     )
 
 
@@ -63,7 +67,7 @@ def test_an_interval_is_told_with_its_verdict(low: float, high: float | None, ve
 def test_why_nothing_can_be_said() -> None:
     assert "cannot be said: there is no holdout." in said(effect(why_not="there is no holdout"))
     assert "too few pages have been counted" in said(effect())
-    assert said(effect(), served_share=None, pages=0, differing_share=None) == (
+    assert said(effect(), served_share=None, pages=0, exploring=ExploringView(proven=None, learning=None)) == (
         "No page has been closed yet, so nothing can be said. No alarm in the last 24 hours."
     )
 

@@ -52,11 +52,16 @@ def test_the_numbers_of_all_contexts_of_a_tenant(tmp_path: Path) -> None:
             assert view.served_share == pytest.approx(1 - view.effect.holdout.pages / 63)
             assert 0 < view.effect.holdout.pages == sum(c.holdout.pages for c in listed.values())
             assert view.effect == await h.engine.effect(T, None) and view.effect.clicks is not None
-            (day,) = view.days
-            assert day.served == view.effect.served and day.holdout == view.effect.holdout
+            (part,) = view.bins
+            assert part.served == view.effect.served and part.holdout == view.effect.holdout
             assert view.effect.clicks_relative is not None
-            assert day.lift == pytest.approx(view.effect.clicks_relative.estimate)
-            assert view.differing_share is not None and 0 < view.differing_share < 1
+            assert part.lift == pytest.approx(view.effect.clicks_relative.estimate)
+            assert view.exploring.learning is not None and 0 < view.exploring.learning < 1
+            assert view.exploring.proven == 0, "nothing was certified"
+            assert view.safety.checked == view.effect.served.pages and view.safety.over_limit == 0
+            assert view.safety.worst_page is not None and 0 < view.safety.worst_page <= 1
+            assert [(server.here, server.obeys) for server in view.servers] == [(True, True)]
+            assert view.effect.promised == pytest.approx(0.4 * 63)
             assert list(listed) == ["busy", "only open", "quiet"]
             assert (listed["busy"].pages, listed["only open"].pages, listed["only open"].leader) == (60, 0, BASE[:3])
             funnel = view.funnel
@@ -71,22 +76,22 @@ def test_what_exploring_costs_is_that_of_the_last_days(tmp_path: Path) -> None:
     async def test() -> None:
         async with house(tmp_path) as h:
             await visits(h, "c", 40, "a")
-            first = (await looked(h)).differing_share
+            first = (await looked(h)).exploring.learning
             assert first is not None and first > 0
             await h.later(4 * DAY)
             await h.engine.beat()
             await visits(h, "d", 40)
-            both, total = (await looked(h)).differing_share, [0, 0]
+            both, total = (await looked(h)).exploring.learning, [0, 0, 0]
             for name in ("c", "d"):  # the lease ran out meanwhile, and with it what was held under it
                 for day in (await h.server.known_context(T, name)).fold.compared.days.values():
-                    total = [total[0] + day.chosen[0], total[1] + day.chosen[1]]
-            assert total[0] == 80 and both == total[1] / 80
+                    total = [one + other for one, other in zip(total, day.chosen, strict=True)]
+            assert sum(total) == 80 and both == total[2] / 80
             await h.later(4 * DAY)
             (only,) = h.fold("d").compared.days.values()
-            assert (await looked(h)).differing_share == only.chosen[1] / 40
+            assert (await looked(h)).exploring.learning == only.chosen[2] / 40
             await h.later(7 * DAY)
             view = await looked(h)
-            assert view.differing_share is None and "differ from production" not in view.sentence
+            assert view.exploring.learning is None and "to learn" not in view.sentence
 
     run(test())
 

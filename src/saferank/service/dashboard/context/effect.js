@@ -1,7 +1,7 @@
 // Clicks of served pages beside the holdout. The interval comes from the service and holds at every look; without one
 // there are counts, and no verdict.
 
-import { count, h, percent, perPage, relative, signed, signedPercent, svg } from "../dom.js";
+import { count, h, percent, perPage, relative, signed, svg } from "../dom.js";
 
 const NAMES = {
   explore: "Served, counted",
@@ -31,7 +31,7 @@ function verdict(effect) {
 
 const certainty = ({ error }) => h("span", { class: "soft small" }, ` The interval misses the truth at any look with probability ${percent(error, 0)} at most.`);
 
-export function ruler(interval, words = signedPercent) {
+export function ruler(interval, words = relative) {
   if (!interval || interval.estimate === null || interval.high === null) return null;
   const reach = Math.max(0.05, 1.15 * Math.abs(interval.low), 1.15 * Math.abs(interval.high));
   const x = (value) => `${Math.max(0, Math.min(100, 50 + (50 * value) / reach)).toFixed(2)}%`;

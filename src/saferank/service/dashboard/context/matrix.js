@@ -25,7 +25,7 @@ function indexed(pairs) {
   return table;
 }
 
-// The leader first, then the challenger, then whoever was compared most; those who are gone are left out.
+// The leader first, then the challenger, then the items compared most; those that are gone are left out.
 function cast({ leader, pairs, challenger, base_ranking: base, candidates }) {
   const here = new Set([...base, ...candidates]);
   const met = new Map();

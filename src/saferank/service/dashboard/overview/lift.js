@@ -1,11 +1,12 @@
-// Clicks a page of served pages relative to the holdout, all days so far together, with what was switched meanwhile.
+// Clicks a page of served pages relative to the holdout, everything so far together, with what was switched meanwhile.
 // The line is an estimate. Only the bar at its end is an interval, and that one is valid at every look.
 
-import { count, h, id, moment, perPage, plural, relative, signedPercent, svg } from "../dom.js";
+import { DAY, count, h, id, moment, perPage, plural, relative, signedPercent, svg } from "../dom.js";
 
 const HEIGHT = 220;
 const EDGE = { left: 58, right: 26, top: 26, bottom: 26 };
-const DAY = 86_400_000;
+const HOUR = DAY / 24;
+const [LEAST, MOST] = [-0.5, 1]; // digits of differences beyond a factor of two say nothing, and the picture ends there
 const MARKS = {
   kill: ["■", "switched off"],
   unkill: ["●", "switched on"],
@@ -13,25 +14,30 @@ const MARKS = {
   guardrail: ["■", "stopped by the guardrail"],
   reset: ["○", "begun again"],
   settings: ["⚙", "settings changed"],
+  traffic: ["◔", "share of visitors changed"],
   release: ["◆", "another release"],
   alarm: ["⚠", "alarm"],
 };
 
-// The service's estimate by day, from everything compared until the end of that day: that of the interval, so contexts
-// and days with other shares or other clicks do not mix. Days on which nothing can be said have none.
-export function lifts(days) {
+// The service's estimate by hour or day, from everything compared until its end: that of the interval, so contexts and
+// days with other shares or other clicks do not mix. Bins in which nothing can be said have none.
+export function lifts(bins) {
+  const size = binSize(bins);
   let pages = 0;
-  return days.flatMap(({ day, served, holdout, lift }) => {
+  return bins.flatMap(({ begin, served, holdout, lift }) => {
     pages += served.pages + holdout.pages;
-    return lift === null ? [] : [{ at: Date.parse(`${day}T00:00:00Z`) + DAY / 2, day, lift, pages }];
+    return lift === null ? [] : [{ at: Date.parse(begin) + size / 2, lift, pages }];
   });
 }
 
+// The service sends hours until there are two days.
+const binSize = (bins) => (bins.length && Date.parse(bins.at(-1).begin) - Date.parse(bins[0].begin) >= 2 * DAY ? DAY : HOUR);
+
 export function drawLift(view, width) {
-  const points = lifts(view.days);
+  const points = lifts(view.bins);
   const interval = view.effect.why_not ? null : view.effect.clicks_relative;
   if (view.effect.why_not && !view.effect.holdout.pages) return noHoldout(view.effect.why_not);
-  const picture = points.length > 1 ? chart(points, interval, view.markers, Math.max(260, width)) : oneDay(view, interval);
+  const picture = points.length > 1 ? chart(points, binSize(view.bins), interval, view.markers, Math.max(260, width)) : oneDay(view, interval);
   return [picture, drawMarks(view.markers)];
 }
 
@@ -49,31 +55,33 @@ function oneDay(view, interval) {
     h("tbody", {}, [["Served", served], ["Holdout", holdout]].map(([name, arm]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "number" }, count(arm.pages)), h("td", { class: "number" }, count(arm.clicks)), h("td", { class: "number" }, perPage(arm))))),
   );
   const words = why ? `No interval: ${why}.` : !interval || interval.estimate === null ? "Too few pages to tell a difference." : `Difference ${relative(interval.estimate)}, at every look ${interval.high === null ? `above ${relative(interval.low)}` : `between ${relative(interval.low)} and ${relative(interval.high)}`}.`;
-  return [rows, h("p", { class: "small" }, words), h("p", { class: "soft small" }, "The picture over time begins with the second day.")];
+  return [rows, h("p", { class: "small" }, words), h("p", { class: "soft small" }, "The picture over time begins with the second hour.")];
 }
 
 // --- the picture ---
 
-function chart(points, interval, markers, width) {
-  const ends = interval && interval.estimate !== null ? [interval.low, interval.high ?? interval.estimate] : [];
+function chart(points, size, interval, markers, width) {
+  const ends = interval && interval.estimate !== null ? [interval.low, interval.high ?? interval.estimate].map(within) : [];
   const scale = scales(points, ends, width);
   const line = points.map(({ at, lift }, i) => `${i ? "L" : "M"}${scale.x(at).toFixed(1)} ${scale.y(lift).toFixed(1)}`).join("");
   const last = points.at(-1);
-  const said = `After ${plural(points.length, "day")} clicks a page of served pages against the holdout: ${relative(last.lift)}.`;
+  const said = `After ${plural(points.length, size === DAY ? "day" : "hour")} clicks a page of served pages against the holdout: ${relative(last.lift)}.`;
   return h("figure", {}, svg(
     "svg",
     { class: "chart", width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": said },
     scale.ticks.map((tick) => grid(tick, scale, width)),
-    days(points, scale),
-    shownMarks(markers, points).map((mark) => markLine(mark, scale)),
+    times(points, size, scale),
+    shownMarks(markers, points, size).map((mark) => markLine(mark, scale)),
     svg("path", { class: "lift-line", d: line }),
-    points.length <= 31 ? points.map(({ at, lift, day, pages }) => svg("circle", { class: "lift-point", cx: scale.x(at), cy: scale.y(lift), r: 2.5 }, svg("title", {}, `${day}: ${relative(lift)}, ${plural(pages, "page")} so far`))) : null,
+    points.length <= 48 ? points.map(({ at, lift, pages }) => svg("circle", { class: "lift-point", cx: scale.x(at), cy: scale.y(lift), r: 2.5 }, svg("title", {}, `${timeName(at, size)}: ${relative(lift)}, ${plural(pages, "page")} so far`))) : null,
     ends.length ? whisker(interval, scale, width) : null,
-  ), h("figcaption", { class: "soft small" }, "All days so far together. ", ends.length ? "The bar at the end is the interval that holds at every look." : ""));
+  ), h("figcaption", { class: "soft small" }, "Everything so far together. ", ends.length ? "The bar at the end is the interval that holds at every look." : ""));
 }
 
+const within = (lift) => Math.max(LEAST, Math.min(MOST, lift));
+
 function scales(points, ends, width) {
-  const values = [0, ...points.map(({ lift }) => lift), ...ends];
+  const values = [0, ...points.map(({ lift }) => within(lift)), ...ends];
   const top = Math.max(...values), low = Math.min(...values);
   const step = niceStep((top - low || 0.02) / 4);
   const from = Math.floor(low / step) * step, to = Math.max(from + step, Math.ceil(top / step) * step);
@@ -82,7 +90,7 @@ function scales(points, ends, width) {
   for (let tick = from; tick <= to + step / 2; tick += step) ticks.push(Math.abs(tick) < step / 2 ? 0 : tick);
   return {
     x: (at) => EDGE.left + ((at - first) / (last - first || 1)) * (width - EDGE.left - EDGE.right),
-    y: (lift) => EDGE.top + ((to - lift) / (to - from)) * (HEIGHT - EDGE.top - EDGE.bottom),
+    y: (lift) => EDGE.top + ((to - within(lift)) / (to - from)) * (HEIGHT - EDGE.top - EDGE.bottom),
     ticks,
     digits: step < 0.01 ? 1 : 0,
     right: width - EDGE.right,
@@ -95,18 +103,22 @@ function niceStep(rough) {
 }
 
 function grid(tick, { y, digits }, width) {
-  const words = tick === 0 ? "0 %" : signedPercent(tick, digits);
+  const words = tick === 0 ? "0 %" : tick >= MOST ? "twice" : tick <= LEAST ? "half" : signedPercent(tick, digits);
   return [svg("line", { class: tick === 0 ? "zero" : "grid", x1: EDGE.left, x2: width - EDGE.right + 14, y1: y(tick), y2: y(tick) }), svg("text", { class: "tick", x: EDGE.left - 8, y: y(tick) + 4, "text-anchor": "end" }, words)];
 }
 
-function days(points, { x }) {
+function times(points, size, { x }) {
   const shown = points.length > 2 ? [points[0], points[Math.floor((points.length - 1) / 2)], points.at(-1)] : points;
-  return shown.map((point, i) => svg("text", { class: "tick", x: x(point.at), y: HEIGHT - 6, "text-anchor": i === 0 ? "start" : i === shown.length - 1 ? "end" : "middle" }, dayName(point.at)));
+  return shown.map((point, i) => svg("text", { class: "tick", x: x(point.at), y: HEIGHT - 6, "text-anchor": i === 0 ? "start" : i === shown.length - 1 ? "end" : "middle" }, timeName(point.at, size)));
 }
 
-const dayName = (at) => new Date(at).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+// The day, or the hour, of a bin; all times of the picture are UTC.
+function timeName(at, size) {
+  const date = new Date(at - size / 2);
+  return size === DAY ? date.toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" }) : date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
+}
 
-const shownMarks = (markers, points) => markers.filter(({ at }) => Date.parse(at) >= points[0].at - DAY / 2 && Date.parse(at) <= points.at(-1).at + DAY / 2);
+const shownMarks = (markers, points, size) => markers.filter(({ at }) => Date.parse(at) >= points[0].at - size / 2 && Date.parse(at) <= points.at(-1).at + size / 2);
 
 function markLine({ at, kind, text, context }, { x, right }) {
   const place = Math.max(EDGE.left, Math.min(right, x(Date.parse(at))));

@@ -1,23 +1,23 @@
 // The first screen: one sentence, then the numbers behind it.
 
 import { alarmWords } from "../alarms.js";
-import { at, badge, contextLink, count, h, moment, percent, plural, refill, say } from "../dom.js";
+import { DAY, at, badge, contextLink, count, h, id, moment, percent, plural, refill, say } from "../dom.js";
 import { drawFeedback } from "./feedback.js";
 import { drawFunnel } from "./funnel.js";
 import { drawLift } from "./lift.js";
 import { verdict, verdicts } from "./verdicts.js";
 
-const DAY = 86_400_000;
 const SHOWN = 6;
 
 export function drawOverview(view) {
-  refill(at("hero-state"), [view.mode, view.killed_everywhere.on, view.policy, view.traffic.share], () => [badge({ mode: view.mode, killed: view.killed_everywhere.on }), ` ${view.policy}, all contexts${view.traffic.share < 1 ? `, for ${percent(view.traffic.share)} of visitors` : ""}`]);
+  refill(at("hero-state"), [view.mode, view.killed_everywhere.on, view.policy, view.traffic.share], () => [badge({ mode: view.mode, killed: view.killed_everywhere.on }), ` ${view.policy}, all contexts, for ${percent(view.traffic.share, 0)} of visitors`]);
   say(at("sentence"), view.sentence);
-  refill(at("alarms"), [view.effect.guardrail?.stopped, recent(view), view.unknowable], () => banners(view));
+  refill(at("alarms"), [view.effect.guardrail?.stopped, recent(view), view.unknowable, view.simulated], () => banners(view));
   const found = verdicts(view);
   refill(at("totals"), found, () => found.map(verdict));
   const width = Math.round(at("lift").clientWidth);
-  refill(at("lift"), [view.days, view.effect, view.markers, width], () => drawLift(view, width));
+  refill(at("lift"), [view.bins, view.effect, view.markers, width], () => drawLift(view, width));
+  refill(at("servers"), view.servers, () => drawServers(view.servers));
   refill(at("funnel"), view.funnel, () => drawFunnel(view.funnel));
   refill(at("changes"), [view.changes, view.changes.length ? null : steps(view)], () => drawChanges(view));
   refill(at("feedback"), [view.feedback, view.alarms], () => drawFeedback(view));
@@ -31,6 +31,7 @@ function banners(view) {
   const { guardrail } = view.effect;
   const kinds = Map.groupBy ? Map.groupBy(recent(view), ({ kind }) => kind) : new Map();
   return [
+    view.simulated ? h("div", { class: "banner info" }, view.simulated) : null,
     ...view.unknowable.map((sentence) => h("div", { class: "banner warning" }, `${sentence[0].toUpperCase()}${sentence.slice(1)}.`)),
     guardrail?.stopped ? h("div", { class: "banner alarm" }, h("strong", {}, "■ Stopped by the guardrail"), guardrail.stopped_at ? [" at ", moment(guardrail.stopped_at)] : "", `: served pages lost more than ${percent(guardrail.drop, 0)} against the holdout. Production's own ranking is served until somebody switches it on again.`) : null,
     ...[...kinds].map(([kind, found]) =>
@@ -48,8 +49,13 @@ const steps = ({ funnel, feedback, unknowable }) => [
   [!unknowable.some((text) => text.includes("holdout_share")), "Some pages are held out, to compare with"],
   [!unknowable.length, "The guardrail is armed"],
   [funnel.with_evidence > 0, "Pairs of items are being compared"],
-  [false, "A pair is decided: its comparisons leave no reasonable doubt, after some dozens of clicks on one of the two"],
+  [false, `A pair is decided: ${expected(funnel.first_decision_days)}`],
 ];
+
+function expected(days) {
+  if (days === null) return "how long that takes cannot be said before some dozens of clicks have come";
+  return days < 1 ? "expected within a day" : `expected in about ${plural(Math.round(days), "day")}`;
+}
 
 function drawChanges(view) {
   const { changes } = view;
@@ -58,6 +64,13 @@ function drawChanges(view) {
     h("li", {}, h("div", { class: "entry-head" }, contextLink(context, { class: "strong", "data-key": `change-${context}-${change.version}` }), h("span", { class: "soft small" }, moment(change.at))), h("p", { class: "small" }, reason(change))));
   const more = changes.length - SHOWN;
   return [h("ol", { class: "news" }, rows), more > 0 ? h("p", { class: "soft small" }, `and ${count(more)} more lately`) : null];
+}
+
+// --- servers ---
+
+function drawServers(servers) {
+  return h("ul", { class: "plain small" }, servers.map(({ name, here, obeys }) =>
+    h("li", {}, h("span", { class: obeys ? "fine" : "soft", "aria-hidden": "true" }, obeys ? "✓ " : "○ "), id(name), obeys ? "" : " has not obeyed the last switch yet", here ? h("span", { class: "soft" }, " (answers here)") : "")));
 }
 
 function reason({ evidence, leader }) {

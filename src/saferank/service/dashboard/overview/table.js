@@ -1,4 +1,4 @@
-// The table of contexts: sorted, filtered, at most so many rows, one stop for the keyboard (arrows move inside).
+// The table of contexts: sorted, filtered, a maximum of rows, one stop for the keyboard (arrows move inside).
 // Rows are kept and their cells changed in place. The order changes when it is asked for, not while numbers tick.
 
 import { at, contextLink, count, h, moment, perPage, plural, say, state } from "../dom.js";

@@ -1,7 +1,9 @@
 // Three questions, each with a word, a number and a bar: is it safe, is it better, was it worth it?
 
 import { ruler } from "../context/effect.js";
-import { count, h, percent, perPage, relative, signed, signedPercent } from "../dom.js";
+import { DAY, count, h, percent, perPage, plural, relative, signed } from "../dom.js";
+
+const SHORTEST = 0.25; // days after which clicks a day are told
 
 export const verdicts = (view) => [safe(view), better(view.effect), worthIt(view)];
 
@@ -12,16 +14,14 @@ export const verdict = ({ name, word, tone, number, more, bar }) =>
     h("dd", { class: "bar-place" }, !bar ? null : bar.interval ? ruler(bar.interval, bar.words) : h("span", { class: "evidence", "aria-hidden": "true" }, h("span", { "--share": `${100 * bar.share}%` }))),
     more.map((line) => h("dd", { class: "more" }, line)));
 
-function safe({ effect: { guardrail }, pages, served_share: share, alarms }) {
-  const checked = Math.round(pages * (share ?? 0));
-  const refused = alarms.filter(({ kind }) => kind === "illegal_page").length;
-  const word = guardrail?.stopped ? "Stopped" : refused ? "Look at the alarms" : !checked ? "Nothing shown yet" : guardrail ? "Safe" : "Checked, unguarded";
+function safe({ effect: { guardrail }, safety: { checked, over_limit: over, worst_page: worst } }) {
+  const word = guardrail?.stopped ? "Stopped" : over ? "Look at the alarms" : !checked ? "Nothing shown yet" : guardrail ? "Safe" : "Checked, unguarded";
   const evidence = guardrail ? Math.max(0, Math.min(1, guardrail.log_evidence / guardrail.needed)) : 0;
   return {
-    name: "Safe", word, tone: guardrail?.stopped || refused ? "down" : checked && guardrail ? "up" : "",
-    number: `${count(checked)} pages checked`, bar: guardrail ? { share: evidence } : null,
+    name: "Safe", word, tone: guardrail?.stopped || over ? "down" : checked && guardrail ? "up" : "",
+    number: `${count(checked)} pages checked`, bar: worst === null ? null : { share: worst },
     more: [
-      `${refused ? `${count(refused)} of the newest alarms are pages that failed their check: production's was shown instead` : "no page among the newest alarms"}; ${count(pages)} pages have closed`,
+      `${count(over)} over the limit${over ? ": production's page was shown instead" : ""}; ${worst === null ? "no page was shown yet" : `the worst page used at most ${percent(worst, 0)} of what is allowed`}`,
       !guardrail ? "the guardrail is off" : guardrail.stopped ? `served pages lost more than ${percent(guardrail.drop, 0)}` : `guardrail armed at a loss of ${percent(guardrail.drop, 0)}: ${percent(evidence, 0)} of the evidence that would stop it`,
     ],
   };
@@ -31,24 +31,25 @@ const toneOf = ({ low, high }) => (low > 0 ? "up" : high !== null && high < 0 ? 
 const WORDS = { up: "Better", down: "Worse", "": "Not known yet" };
 
 function better(effect) {
-  const rates = `${perPage(effect.served)} clicks a page against ${perPage(effect.holdout)} in the holdout`;
+  const rates = `${perPage(effect.served)} clicks a page against ${perPage(effect.holdout)} in the holdout (${plural(effect.holdout.pages, "page")}, of ${count(Math.round(effect.promised))} promised by the coins)`;
   const interval = effect.clicks_relative ?? effect.clicks;
   if (effect.why_not) return { name: "Better", word: "Cannot be said", tone: "", number: "–", more: [effect.holdout.pages ? `${rates}; withheld: the arms are out of balance` : effect.why_not.includes("holdout_share") ? "there is no holdout" : "nothing was counted yet"] };
   if (!interval || interval.estimate === null) return { name: "Better", word: "Not known yet", tone: "", number: "–", more: [`${rates}; too few pages`] };
   const tone = toneOf(interval), words = effect.clicks_relative ? relative : (x) => signed(x, 3);
   return {
-    name: "Better", word: WORDS[tone], tone, number: words(interval.estimate), bar: { interval, words: effect.clicks_relative ? signedPercent : words },
+    name: "Better", word: WORDS[tone], tone, number: words(interval.estimate), bar: { interval, words },
     more: [`${interval.high === null ? `above ${words(interval.low)}` : `${words(interval.low)} to ${words(interval.high)}`}, valid at every look`, rates],
   };
 }
 
-function worthIt({ effect, days, differing_share: differing }) {
-  const exploring = differing === null ? "no page has been counted in the last 7 days" : `exploring: ${percent(differing)} of its pages of the last 7 days differ from production's`;
+function worthIt({ effect, bins, now, exploring: { proven, learning } }) {
+  const exploring = proven === null ? "the policy chose no page in the last 7 days" : `in 7 days ${percent(proven)} of its pages changed because proven, ${percent(learning)} to learn`;
   const found = effect.why_not ? null : effect.clicks;
   if (!found || found.estimate === null) return { name: "Worth it", word: "Not known yet", tone: "", number: "–", more: [exploring] };
   const { pages } = effect.served, words = (x) => `${x < 0 ? "−" : "+"}${count(Math.abs(Math.round(x)))}`;
   const interval = { low: found.low * pages, estimate: found.estimate * pages, high: found.high === null ? null : found.high * pages };
-  const tone = toneOf(interval), daily = days.length > 1 ? `about ${words(interval.estimate / days.length)} a day; ` : "";
+  const days = bins.length ? (Date.parse(now) - Date.parse(bins[0].begin)) / DAY : 0;
+  const tone = toneOf(interval), daily = days > SHORTEST ? `about ${words(interval.estimate / days)} a day; ` : "";
   return {
     name: "Worth it", word: { up: "Yes", down: "No", "": "Not known yet" }[tone], tone,
     number: `${words(interval.estimate)} clicks so far`, bar: { interval, words },

@@ -3,7 +3,7 @@
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from saferank.service.http.endpoint import Endpoints, Reply, Request
+from saferank.service.http.endpoints import Endpoints, Reply, Request
 from saferank.service.wire.calls import CallBody, FeedbackAnswer, FeedbackCall, Id, PageItems, Token, check_distinct
 from saferank.service.wire.decoding import decoded
 from saferank.service.wire.problems import Problem

@@ -1,13 +1,13 @@
 /* saferank.js: reports impressions and clicks of ranked lists. See docs/engineers/browser.md.
  *   <script src="https://SERVICE/saferank.js" data-key="FEEDBACK KEY" defer></script>
  *   <ol data-saferank-token="TOKEN"><li data-saferank-item="ITEM">...</li></ol>
+ * In a bundle: saferank.connect("https://SERVICE/", "FEEDBACK KEY");
  */
 (() => {
   "use strict";
-  const me = document.currentScript;
-  const home = new URL(".", me.src).href;
-  const key = me.dataset.key;
+  const tag = document.currentScript;
   const sent = new Set();
+  let home, key;
 
   const beacon = (body) => {
     const to = home + "v1/beacon" + (key ? "?key=" + encodeURIComponent(key) : "");
@@ -17,7 +17,7 @@
   /* Report once that `items` of the page with this token were clicked; none: that the page was seen. */
   const report = (token, items = []) => {
     const mark = JSON.stringify([token, items]);
-    if (!token || sent.has(mark)) return Promise.resolve(false);
+    if (!home || !token || sent.has(mark)) return Promise.resolve(false);
     sent.add(mark);
     const body = { token, clicks: items };
     const headers = { "Content-Type": "application/json" };
@@ -50,7 +50,14 @@
   };
   addEventListener("click", clicked, true);
   addEventListener("auxclick", clicked, true);
-  if (document.readyState === "loading") addEventListener("DOMContentLoaded", () => watch());
-  else watch();
-  window.saferank = { report, watch };
+
+  /* Say where the service is, and report the lists of the page. The script's own tag says it without a call. */
+  const connect = (service, feedbackKey) => {
+    home = new URL(".", service).href;
+    key = feedbackKey;
+    if (document.readyState === "loading") addEventListener("DOMContentLoaded", () => watch());
+    else watch();
+  };
+  window.saferank = { connect, report, watch };
+  if (tag && new URL(tag.src, location).pathname.endsWith("/saferank.js")) connect(tag.src, tag.dataset.key);
 })();

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
 
-from saferank.service.http.endpoint import Endpoints, Request
-from saferank.service.http.endpoints import check_items, largest_body
+from saferank.service.http.endpoints import Endpoints, Request, check_items, largest_body
 from saferank.service.wire.calls import (
     LARGEST_BATCH,
     MOST_POSITIONS,
