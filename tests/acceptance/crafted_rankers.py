@@ -22,7 +22,7 @@ from saferank.saved_state import from_bytes, to_bytes
 PATIENCE = 30.0
 """Seconds for one case; what is compiled for the first time takes longest."""
 
-PLANS = ("state.plan.", "state.possible.", "state.race.", "state.renewal.")
+PLANS = ("state.plan.", "state.possible.", "state.renewal.")
 """Of safe-draw: not checked, since they are to be derived from the evidence instead of saved."""
 
 _EXTREMES = (-1, 0, 1, 2, 7, 63, 64, 1 << 20, (1 << 31) - 1, 1 << 40, 1 << 62, -(1 << 31), -(1 << 62))

@@ -71,7 +71,6 @@ class LargeState(NamedTuple):
     limit: Ints  # [2] floor(L - K/2) and L, the number of present items
     reference: Reference
     appeal: Appeal
-    next: Ints  # [1] all items before this one in candidate order were shown or are absent
     plan: SlotPlan
     trust: Trust
     duels: Bets
@@ -95,7 +94,6 @@ def arranged(state: Any, base: Items, present: Flags) -> LargeState:
         limit=np.array([whole_allowance(here, n_positions), here], np.int64),
         reference=new_reference(base, n_items, len(duels.closure.item)),
         appeal=appeal_for(appeal, others_in_order(base, present, order), n_items),
-        next=np.zeros(1, np.int64),
         plan=new_slot_plan(n_positions),
         trust=trust_with_more(state.trust, n_items),
         duels=duels,

@@ -150,7 +150,7 @@ def _add_untried(state: Any, defender: int) -> None:
     ``next`` remembers from where on to look: all items before it were shown or are absent.
     """
     exposure, leading, found = state.appeal.exposure, True, 0
-    for number in range(state.next[0], len(state.order)):
+    for number in range(state.plan.next[0], len(state.order)):
         item = state.order[number]
         if exposure[item] == 0.0 and state.present[item]:
             leading = False  # an item of R too, which may leave R before it is shown
@@ -160,7 +160,7 @@ def _add_untried(state: Any, defender: int) -> None:
                 if found == RACERS:
                     break
         elif leading:
-            state.next[0] = number + 1
+            state.plan.next[0] = number + 1
 
 
 @kernel
@@ -227,6 +227,7 @@ class SlotPlan(NamedTuple):
     slot: Ints  # [1] the highest place that the slot may have
     defender: Ints  # [1] d, or NOBODY
     threshold: Floats  # [1] th(d)
+    next: Ints  # [1] all items before this one in candidate order were shown or are absent
     contenders: Ints  # [1] how many
     contender: Ints  # [CONTENDERS] those who may race, the most hopeful first
     hope: Floats  # [CONTENDERS]
@@ -248,7 +249,7 @@ class SlotPlan(NamedTuple):
 
 def new_slot_plan(n_positions: int) -> SlotPlan:
     """A plan for no page."""
-    slot, contenders, members, price = np.zeros((4, 1), np.int64)
+    slot, following, contenders, members, price = np.zeros((5, 1), np.int64)
     page, seat, drawn = np.zeros((3, n_positions), np.int64)
     hope, shape, rate, chance, draw = np.zeros((5, CONTENDERS))
     return SlotPlan(
@@ -259,6 +260,7 @@ def new_slot_plan(n_positions: int) -> SlotPlan:
         slot=slot,
         defender=np.full(1, NOBODY, np.int64),
         threshold=np.zeros(1),
+        next=following,
         contenders=contenders,
         contender=np.zeros(CONTENDERS, np.int64),
         hope=hope,
