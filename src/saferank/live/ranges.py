@@ -364,6 +364,7 @@ FIELDS: dict[str, Callable[[NDArray[Any], Sizes], Holds]] = {
     "open": lambda array, n: _within(array, 0, 1),
     "unsettled": lambda array, n: _within(array, 0, 2),
     "moved_in": _counts,
+    "next": lambda array, n: _within(array, 0, n.n_items),
     "n_eligible": lambda array, n: _within(array, 0, n.n_items),
     "examined": _counts,
     "clicked": _counts,
