@@ -18,7 +18,7 @@ import numpy as np
 
 from saferank.policies import Setup, register
 from saferank.randomness import Words
-from saferank.verbs import Impression, Ints, Items, choose, implements, learn
+from saferank.verbs import Call, Impression, Ints, Items, choose, implements, learn
 from tilt import first_item
 
 
@@ -33,9 +33,8 @@ class TiltedState(NamedTuple):
 
 
 @implements(choose, Tilted)
-def _choose(policy: Tilted, state: TiltedState, rng: Words, impression: Impression) -> None:
-    state.round[0] += 1
-    impression.round[0], impression.places[0] = state.round[0], len(state.leader)
+def _choose(policy: Tilted, state: TiltedState, plan: Call, rng: Words, impression: Impression) -> None:
+    impression.places[0] = len(state.leader)
     for place in range(len(state.leader)):
         impression.ranking[place] = state.leader[(place + first_item()) % len(state.leader)]
         impression.start[place], impression.end[place] = place, place + 1
@@ -52,7 +51,7 @@ def _start(setup: Setup):
     return Tilted(0), TiltedState(zero(), zero(), np.arange(setup.n_positions, dtype=np.uint32))
 
 
-register("tilted", Tilted, start=_start, leader=lambda state: state.leader.astype(np.int64))
+register("tilted", Tilted, start=_start, leader=lambda state, plan: state.leader.astype(np.int64))
 """
 HELPER = "from saferank.verbs import kernel\n\n\n@kernel\ndef first_item():\n    return {item}\n"
 

@@ -29,16 +29,15 @@ class State(NamedTuple):
 
 
 @implements(choose, Backwards)
-def _choose(policy, state, rng, impression):
-    state.round[0] += 1
-    impression.round[0], impression.places[0] = state.round[0], policy.n_positions
+def _choose(policy, evidence, plan, rng, impression):
+    impression.places[0] = policy.n_positions
     for place in range(policy.n_positions):
         impression.ranking[place] = policy.n_positions - 1 - place
         impression.start[place], impression.end[place] = place, place + 1
 
 
 @implements(learn, Backwards)
-def _learn(policy, state, impression, clicks):
+def _learn(policy, evidence, impression, clicks):
     pass
 
 
@@ -46,7 +45,7 @@ def _start(setup):
     return Backwards(setup.n_positions), State(np.zeros(1, np.int64), np.arange(setup.n_positions))
 
 
-register("backwards", Backwards, start=_start, leader=lambda state: state.leader)
+register("backwards", Backwards, start=_start, leader=lambda evidence, plan: evidence.leader)
 '''
 
 

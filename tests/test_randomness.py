@@ -105,7 +105,7 @@ def test_streams_are_fixed_by_seed_and_key_and_differ_otherwise() -> None:
 
 ZERO_COINS = """
 import numpy as np
-from saferank.live.learner import Learner
+from saferank import Ranker
 from saferank.randomness import below
 from saferank.verbs import NOBODY
 assert below(np.zeros(4, np.uint64), 3) in (0, 1, 2)
@@ -116,11 +116,12 @@ for policy, n_items, lifetime in (
     items = [str(number) for number in range(n_items)]
     rule = "paper:0.3" if policy == "top-rank" else "anytime:0.3"
     options = {"rule": rule, "lifetime": lifetime, "examination": (1.0, 0.8, 0.6)}
-    learner = Learner(policy, original=items[:3], candidates=items[3:], **options)
+    ranker = Ranker(policy, original=items[:3], candidates=items[3:], **options)
     for number in range(60):
-        page = learner.issue(np.zeros(4, np.uint64))
-        assert len(set(page.shown.tolist())) == 3
-        learner.learn(page, np.array([0, 0, 1]))
+        ranker._rng[:] = 0
+        page = ranker.rank()
+        assert len(set(page.items)) == 3
+        ranker.feedback(page, page.items[2:])
 print("done")
 """
 

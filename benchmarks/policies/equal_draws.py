@@ -21,11 +21,24 @@ from saferank.click_models.cm import CM
 from saferank.click_models.dcm import DCM
 from saferank.click_models.pbm import PBM
 from saferank.click_models.ubm import UBM
-from saferank.policies import Setup, advance, has_room, make_room, policy_kind
+from saferank.policies import Setup, make_room, policy_kind
 from saferank.randomness import Words, stream
 from saferank.safety.worst_case import MOST_SEATS
 from saferank.statistics.decision import decision_rule
-from saferank.verbs import Floats, Impression, Ints, choose, click, learn, new_impression
+from saferank.verbs import (
+    Floats,
+    Impression,
+    Ints,
+    advance,
+    choose,
+    click,
+    follow,
+    freeze,
+    has_room,
+    learn,
+    new_impression,
+    renew,
+)
 
 MODELS = ("pbm", "cm", "dcm", "ubm")
 LEVELS = (0.05, 0.01, 1e-3)
@@ -110,16 +123,21 @@ def _click_as(users: Users, model: int, scene: Scene) -> None:
 
 
 @kernel
-def play(policy: Any, state: Any, users: Users, model: int, scene: Scene, pages: int, even: bool) -> int:
-    """Play so many pages, or fewer if the state has no room for more; returns how many were left."""
-    while pages > 0 and has_room(policy, state):
-        advance(policy, state)
-        choose(policy, state, scene.policy_rng, scene.page)
+def play(policy: Any, evidence: Any, plan: Any, users: Users, model: int, scene: Scene, pages: int, even: bool) -> int:
+    """Play so many pages, or fewer if there is no room for more; returns how many were left."""
+    page = scene.page
+    while pages > 0 and has_room(policy, evidence, len(page.ranking)):
+        if advance(policy, evidence, page.round[0]):
+            renew(policy, evidence, plan, page.round[0])
+        page.round[0] += 1
+        choose(policy, evidence, plan, scene.policy_rng, page)
         _click_as(users, model, scene)
+        freeze(policy, evidence, plan, page, scene.clicks)
         if even:
             for place in range(scene.page.places[0]):
                 scene.page.weight[place] = 1.0
-        learn(policy, state, scene.page, scene.clicks)
+        learn(policy, evidence, page, scene.clicks)
+        follow(policy, evidence, plan, page, scene.clicks, page.round[0])
         pages -= 1
     return pages
 
@@ -128,18 +146,25 @@ def certificates_of_run(world: World, model: str, terms: Terms, seed: int, loop:
     """The pairs that were certified by their own bets, in a run of its own."""
     n_items, kind = len(world.attraction), policy_kind("safe-draw")
     setup = Setup(n_items, world.n_positions, decision_rule(terms.rule), lifetime=terms.lifetime, trust=terms.trust)
-    policy, state = kind.start(replace(setup, n_items=n_items - terms.late))
+    began = replace(setup, n_items=n_items - terms.late)
+    policy, evidence = kind.start(began)
+    plan = kind.plan_for(policy, evidence, began.first_call())
     rngs = stream(seed, "policy", model), stream(seed, "users", model)
-    scene = Scene(new_impression(world.n_positions, kind.places(setup)), np.zeros(world.n_positions, np.int64), *rngs)
+    scene = Scene(
+        new_impression(world.n_positions, kind.places(n_items, world.n_positions)),
+        np.zeros(world.n_positions, np.int64),
+        *rngs,
+    )
     users = users_of(world)
     for half in (world.pages // 2, world.pages - world.pages // 2):
         left = half
         while left > 0:
-            policy, state = make_room(kind, setup, policy, state)
-            left = loop(policy, state, users, MODELS.index(model), scene, left, terms.even)
-        if terms.late and kind.regroup is not None:
-            state = kind.regroup(policy, state, np.ones(n_items, np.bool_))
-    kept = state.duels.certificates
+            policy, evidence = make_room(kind, setup, policy, evidence, len(scene.page.ranking))
+            left = loop(policy, evidence, plan, users, MODELS.index(model), scene, left, terms.even)
+        if terms.late and kind.with_items is not None:
+            evidence = kind.with_items(evidence, n_items)
+            plan = kind.plan_for(policy, evidence, setup.first_call(), int(scene.page.round[0]))
+    kept = evidence.duels.certificates
     better, worse, given = kept.better, kept.worse, kept.given
     return set(zip(better[: given[0]].tolist(), worse[: given[0]].tolist(), strict=True))
 

@@ -19,7 +19,7 @@ import numpy as np
 from equal_draws import SURPRISE, table
 
 from saferank.live.learner import Learner
-from saferank.live.replay import LEARNT, Pages, new_pages
+from saferank.live.replay import Pages, new_desk, new_pages
 from saferank.verbs import NOBODY, Flags
 
 INFORMATIVE = 10_000
@@ -68,8 +68,7 @@ def in_windows(visits: Visits, delay: int, window: int) -> Visits:
 
 def as_pages(visits: Visits) -> Pages:
     """The pages as a log that a learner folds."""
-    pages = new_pages(len(visits.swapped), 2)
-    pages.operation[:] = LEARNT
+    pages = new_pages(len(visits.swapped), 2, 3)
     pages.places[:], pages.end[:, :2], pages.challenger[:] = 2, 2, NOBODY
     pages.round[:] = 2 * np.arange(1, len(visits.swapped) + 1)  # the first two places are a pair in even rounds
     pages.ranking[:, 0], pages.ranking[:, 1] = visits.swapped, ~visits.swapped
@@ -81,9 +80,9 @@ def as_pages(visits: Visits) -> Pages:
 def decided(visits: Visits, rule: str) -> bool:
     """True when a learner declares the pair decided at any time, in either direction."""
     learner = Learner("kl-ucb-br", original=["first", "second"], rule=rule, horizon=INFORMATIVE)
-    pages, done = as_pages(visits), 0
+    pages, desk, done = as_pages(visits), new_desk(2, 3), 0
     while done < len(visits.swapped) and not learner.certificates():
-        done = learner.fold(pages, done)
+        done = learner.fold(pages, desk, done)
     return bool(learner.certificates())
 
 

@@ -25,15 +25,16 @@ ATTRACTION = 0.2
 def certified_pairs(model: CM | PBM, n_items: int, alpha: float, pages: int, seed: int) -> tuple[int, int]:
     """Pairs that were certified, and pairs that were bet on."""
     kind, setup = policy_kind("safe-draw"), Setup(n_items, POSITIONS, decision_rule(f"anytime:{alpha}"))
-    policy, state = kind.start(setup)
+    policy, evidence = kind.start(setup)
+    plan = kind.empty_plan(policy, evidence, setup.first_call())
     judge = judge_of(model.attraction, np.arange(POSITIONS, dtype=np.uint32))
     world, tally = World(model, 0.0, judge, 1.0), new_tally(np.zeros(0, np.int64))
-    page, clicks = new_impression(POSITIONS, kind.places(setup)), np.zeros(POSITIONS, np.int64)
+    page, clicks = new_impression(POSITIONS, kind.places(n_items, POSITIONS)), np.zeros(POSITIONS, np.int64)
     rngs = stream(seed, "policy"), stream(seed, "users"), stream(seed, "users")
     while tally.rounds[0] < pages:
-        policy, state = make_room(kind, setup, policy, state)
-        play(policy, state, world, Table(page, clicks, state.duels.certificates, *rngs), tally, pages)
-    return int(state.duels.certificates.given[0]), int(state.duels.used[0]) - 1
+        policy, evidence = make_room(kind, setup, policy, evidence, len(page.ranking))
+        play(policy, evidence, plan, world, Table(page, clicks, evidence.duels.certificates, *rngs), tally, pages)
+    return int(evidence.duels.certificates.given[0]), int(evidence.duels.pairs.used[0]) - 1
 
 
 def main() -> None:

@@ -16,16 +16,17 @@ import argparse
 import functools
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from saferank.click_models.pbm import PBM
 from saferank.instances import Instance
-from saferank.policies import Setup, policy_kind
-from saferank.policies.registry import register_variant
+from saferank.policies import policy_kind
+from saferank.policies.registry import VARIANTS
 from saferank.simulation.experiment import Cell, Plan, cells_of, run
-from saferank.verbs import Floats, Items, expected_clicks
+from saferank.verbs import Call, Floats, Items, expected_clicks
 
 SPREAD, MEAN, NOISE, DECAY = 0.6, 0.2, 0.5, 0.7
 DEVELOPMENT, HELD_OUT = 7, 8
@@ -45,13 +46,14 @@ def register_orders() -> list[str]:
     """Let safe-draw be played with every order; returns the names, production's order first."""
     kind = policy_kind("safe-draw")
 
-    def started(order: str, setup: Setup) -> tuple[Any, Any]:
-        policy, state = kind.start(setup)
-        base, candidates = np.split(np.arange(setup.n_items, dtype=np.uint32), [setup.n_positions])
-        assert kind.reorder is not None
-        return policy, kind.reorder(policy, state, np.append(base, ORDERS[order](candidates)))
+    def planned(order: str, policy: Any, evidence: Any, call: Call) -> Any:
+        assert kind.plan is not None
+        return kind.plan(policy, evidence, call._replace(candidates=ORDERS[order](call.candidates).copy()))
 
-    return [kind.name, *(register_variant(kind, name, functools.partial(started, name)).name for name in ORDERS)]
+    for name in ORDERS:
+        variant = replace(kind, name=f"{kind.name}:{name}", plan=functools.partial(planned, name))
+        VARIANTS[variant.name] = variant
+    return [kind.name, *(f"{kind.name}:{name}" for name in ORDERS)]
 
 
 def planted_world(number: int, n_items: int, seed: int = DEVELOPMENT, n_positions: int = 10) -> Instance:

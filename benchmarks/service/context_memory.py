@@ -1,7 +1,7 @@
 """Memory of what the service knows of many contexts: ``python benchmarks/service/context_memory.py``.
 
 Every context has 40 items of which a page shows 10, and has learnt from some pages. What is counted: the arrays of the
-policy's state, which are nearly all of it, and the growth of the whole process.
+evidence, which are nearly all of it, and the growth of the whole process.
 """
 
 import argparse
@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from saferank.live.learner import Learner
+from saferank.live.replay import IF_OUTDATED, drawing, new_desk
 from saferank.policies import policy_kind
 from saferank.randomness import stream
 from saferank.saved_state import bytes_in_use
@@ -32,7 +33,7 @@ def main() -> None:
         size, before = (names, options.positions, options.pages, options.lifetime), _resident()
         known = [_learnt(policy, *size, seed) for seed in range(options.contexts)]
         gc.collect()
-        arrays = sum(bytes_in_use(learner.state) for learner in known) / len(known)
+        arrays = sum(bytes_in_use(learner.evidence) for learner in known) / len(known)
         process = (_resident() - before) / len(known)
         print(f"{policy}: {arrays / 1e3:.1f} KB of arrays, {process / 1e3:.1f} KB of the process a context")
         del known
@@ -41,9 +42,13 @@ def main() -> None:
 def _learnt(policy: str, names: list[str], k: int, pages: int, lifetime: int, seed: int) -> Learner:
     rule = policy_kind(policy).default_rule("1e-3")
     learner = Learner(policy, original=names[:k], candidates=names[k:], rule=rule, lifetime=lifetime)
-    rng, users = stream(seed, "policy"), np.random.default_rng(seed)
-    for _ in range(pages):
-        learner.learn(learner.issue(rng), (users.random(k) < 0.2).astype(np.int64))
+    call, users = learner.call(names[:k], names[k:]), np.random.default_rng(seed)
+    plan, desk = learner.plan(call, 0), new_desk(k, learner.places(call))
+    desk.words[:] = stream(seed, "policy")
+    for number in range(pages):
+        desk.issued[:] = number, IF_OUTDATED
+        drawing(learner.policy, learner.evidence, plan, desk)()
+        learner.learn(desk.impression, (users.random(k) < 0.2).astype(np.int64))
     return learner
 
 

@@ -8,7 +8,7 @@
 # # Add a policy and compare it
 #
 # *First-swap* exchanges the first two items on every other page and keeps the order that was clicked more. A policy is
-# a tuple of hyper-parameters, a tuple of arrays, and two verbs.
+# a tuple of hyper-parameters, evidence and plan as tuples of arrays, and a few verbs.
 
 # %%
 from typing import NamedTuple
@@ -16,54 +16,70 @@ from typing import NamedTuple
 import numpy as np
 
 from saferank.policies import Presentation, register
-from saferank.verbs import choose, implements, learn
+from saferank.verbs import choose, follow, implements, learn, renew
 
 
 class FirstSwap(NamedTuple):
     lead: int  # by how many clicks the second item must lead
 
 
-class FirstSwapState(NamedTuple):
-    round: np.ndarray  # [1] pages issued
-    leader: np.ndarray  # the best ranking so far
+class FirstSwapEvidence(NamedTuple):
     clicks: np.ndarray  # [L] by item
+
+
+class FirstSwapPlan(NamedTuple):
+    base: np.ndarray  # production's ranking
+    leader: np.ndarray  # the best ranking so far
 
 
 # %%
 @implements(choose, FirstSwap)
-def _choose(policy, state, rng, impression):
-    state.round[0] += 1
-    impression.round[0], impression.places[0] = state.round[0], len(state.leader)
-    for place in range(len(state.leader)):
-        impression.ranking[place] = state.leader[place]
+def _choose(policy, evidence, plan, rng, impression):
+    leader = plan.leader
+    impression.places[0] = len(leader)
+    for place in range(len(leader)):
+        impression.ranking[place] = leader[place]
         impression.start[place], impression.end[place] = place, place + 1
-    if state.round[0] % 2 == 0 and len(state.leader) > 1:
-        impression.ranking[0], impression.ranking[1] = state.leader[1], state.leader[0]
+    if impression.round[0] % 2 == 0 and len(leader) > 1:
+        impression.ranking[0], impression.ranking[1] = leader[1], leader[0]
 
 
 @implements(learn, FirstSwap)
-def _learn(policy, state, impression, clicks):
-    if len(state.leader) == 1:
-        return
-    for place in range(2):
-        state.clicks[impression.ranking[place]] += clicks[place]
-    first, second = state.leader[0], state.leader[1]
-    if state.clicks[second] - state.clicks[first] >= policy.lead:
-        state.leader[0], state.leader[1] = second, first
+def _learn(policy, evidence, impression, clicks):
+    for place in range(min(2, len(clicks))):
+        evidence.clicks[impression.ranking[place]] += clicks[place]
+
+
+@implements(renew, FirstSwap)
+def _renew(policy, evidence, plan, issued):
+    for place in range(len(plan.base)):
+        plan.leader[place] = plan.base[place]
+    if len(plan.base) > 1:
+        first, second = plan.base[0], plan.base[1]
+        if evidence.clicks[second] - evidence.clicks[first] >= policy.lead:
+            plan.leader[0], plan.leader[1] = second, first
+
+
+@implements(follow, FirstSwap)
+def _follow(policy, evidence, plan, impression, clicks, issued):
+    _renew(policy, evidence, plan, issued)
 
 
 # %%
 def start(setup):
-    ranking = np.arange(setup.n_positions, dtype=np.uint32)
-    state = FirstSwapState(np.zeros(1, np.int64), ranking, np.zeros(setup.n_items, np.int64))
-    return FirstSwap(lead=30), state
+    return FirstSwap(lead=30), FirstSwapEvidence(np.zeros(setup.n_items, np.int64))
+
+
+def plan(policy, evidence, call):
+    return FirstSwapPlan(call.base, call.base.copy())
 
 
 mine = register(
     "first-swap",
     FirstSwap,
     start=start,
-    leader=lambda state: state.leader.astype(np.int64),
+    plan=plan,
+    leader=lambda evidence, plan: plan.leader.astype(np.int64),
     shown_as=Presentation("FirstSwap"),
 )
 

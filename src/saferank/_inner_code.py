@@ -43,11 +43,12 @@ class KernelLibrary(JITCodeLibrary):
     def add_linking_library(self, library: Any) -> None:
         """Take in a library that the kernel calls, and what that one calls.
 
-        A library stands behind one that calls it: LLVM leaves out what nobody has asked for yet.
+        A library stands behind all that call it: LLVM leaves out what nobody has asked for yet. So what was taken in
+        before, and is called by this one too, goes to the end.
         """
         if isinstance(library, KernelLibrary) and not library._finalized:
-            known = set(self._linking_libraries)
-            self._linking_libraries += [each for each in (library, *library._linking_libraries) if each not in known]
+            taken = dict.fromkeys((library, *library._linking_libraries))
+            self._linking_libraries = [each for each in self._linking_libraries if each not in taken] + list(taken)
         else:
             super().add_linking_library(library)
 

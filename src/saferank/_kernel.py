@@ -347,8 +347,8 @@ _CAUSES = (
     (r"Untyped global name '(\w+)'.*<class 'function'>", r"\1() is a plain Python function. Helpers are decorated with "
      "@kernel of saferank.verbs"),
     (r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'", r"\2.\1 is not known to compiled code"),
-    (r"Cannot modify readonly array", "it writes a global array. Give the state an array for it: nothing may be "
-     "remembered outside the state"),
+    (r"Cannot modify readonly array", "it writes a global array. Give the evidence or the plan an array for it: "
+     "nothing may be remembered outside of them"),
 )  # fmt: skip
 """What numba says about frequent mistakes, and what to do about them."""
 
@@ -367,7 +367,7 @@ def why_not_compiled(problem: Exception) -> str:
     reason = next((line for line in lines if "No implementation" in line or "NRT required" in line), lines[-1])
     return (
         f"{reason}{where}. Kernels make no new arrays: no np.zeros, no a + b, no a[:] = b between arrays; write loops "
-        "over arrays of the state. With NUMBA_DISABLE_JIT=1 the same code runs in a debugger."
+        "over arrays of evidence and plan. With NUMBA_DISABLE_JIT=1 the same code runs in a debugger."
     )
 
 

@@ -1,19 +1,17 @@
-"""Arrays of a state in one block of memory, and kernels that are bound to their arrays.
+"""Arrays of evidence and plans in one block of memory, and kernels that are bound to their arrays.
 
-A state is nested tuples of some sixty small arrays. Three things are done to all of them at once:
+Evidence and plans are nested tuples of some sixty small arrays. Two things are done to all of them at once:
 
 * ``in_one_block`` moves them side by side. Numpy takes small arrays from where the last were freed: two threads would
   write to the same cache lines, and the processor would pass these to and fro. (Measured: two threads of BubbleRank 1.3
   times as fast as one before, 1.9 after.)
-* ``Scratch`` is a block in which work is done again and again from the same beginning: one copy of the block puts
-  everything back. All scratches of arrays with the same shapes share the memory: work in one of them at a time.
 * ``bound`` makes a call of a kernel with fixed arguments. A call from Python unpacks every array: 75 microseconds, of
   which 10 are work. A bound kernel finds the addresses of its arrays in a table, from which it takes its arguments
   (``unpacked``), and is called with nothing else.
 
       @kernel
-      def _carry_out_from(kinds, table):
-          policy, state, pages, desk = unpacked(kinds, table)
+      def _draw_from(kinds, table):
+          policy, evidence, plan, desk = unpacked(kinds, table)
           ...
 
   Arguments are arrays in C order, numbers, and tuples of those. Only a view of memory is taken: whoever is bound keeps
@@ -25,7 +23,7 @@ import hashlib
 import struct
 import weakref
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from llvmlite import ir
@@ -91,9 +89,6 @@ class _Block:
         return with_arrays(parts, lambda _: next(free))
 
 
-_shared_block = functools.lru_cache(maxsize=64)(_Block)
-
-
 def _kinds_of(parts: tuple[Any, ...]) -> tuple[ArrayKind, ...]:
     return tuple([(array.shape, array.dtype) for array in arrays_of(parts)])
 
@@ -101,19 +96,6 @@ def _kinds_of(parts: tuple[Any, ...]) -> tuple[ArrayKind, ...]:
 def in_one_block(parts: T) -> T:
     """The same tuples of arrays, nested as they are, with copies of the arrays side by side in one block."""
     return _Block(_kinds_of(parts)).filled(parts)
-
-
-class Scratch(Generic[T]):
-    """Copies of arrays to work on, again and again from the same beginning: call ``restore`` before."""
-
-    def __init__(self, parts: T) -> None:
-        self._block = _shared_block(_kinds_of(parts))
-        self.parts = self._block.filled(parts)
-        self._begin: NDArray[np.uint8] = self._block.bytes.copy()
-
-    def restore(self) -> None:
-        """Everything is as it was at first."""
-        self._block.bytes[:] = self._begin
 
 
 # --- kernels with fixed arguments ---

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAGIC = b"SAFERANK"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _TYPES = ("int64", "uint32", "uint64", "float64", "bool", "uint8")
 
@@ -61,6 +61,17 @@ def flatten(state: Any, path: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
             yield from flatten(part, f"{path}{name}.")
         else:
             yield f"{path}{name}", part
+
+
+def below(path: str, arrays: Arrays) -> Arrays:
+    """The arrays whose names begin with this path, by the rest of their names."""
+    return {name.removeprefix(f"{path}."): array for name, array in arrays.items() if name.startswith(f"{path}.")}
+
+
+def check_shape(name: Any, model: Any) -> None:
+    """SavedStateError unless arrays were saved as this kind of NamedTuple."""
+    if name != type(model).__name__:
+        raise SavedStateError(f"it was saved as {name}, and this saferank reads {type(model).__name__}")
 
 
 def rebuild(model: Any, arrays: Arrays, path: str = "") -> Any:

@@ -37,38 +37,35 @@ class Mine(NamedTuple):
     lead: int
 
 
-class MineState(NamedTuple):
-    round: Ints
+class MineEvidence(NamedTuple):
     leader: Items
     clicks: Ints
     share: Floats
 
 
 @implements(choose, Mine)
-def _choose(policy, state, rng, impression):
-    state.round[0] += 1
-    impression.round[0], impression.places[0] = state.round[0], len(state.leader)
-    for place in range(len(state.leader)):
-        impression.ranking[place] = state.leader[place]
+def _choose(policy, evidence, plan, rng, impression):
+    impression.places[0] = len(evidence.leader)
+    for place in range(len(evidence.leader)):
+        impression.ranking[place] = evidence.leader[place]
         impression.start[place], impression.end[place] = place, place + 1
-    other = below(rng, len(state.leader))
+    other = below(rng, len(evidence.leader))
     impression.ranking[0], impression.ranking[other] = impression.ranking[other], impression.ranking[0]
 
 
 @implements(learn, Mine)
-def _learn(policy, state, impression, clicks):
+def _learn(policy, evidence, impression, clicks):
     for place in range(len(clicks)):
-        state.clicks[impression.ranking[place]] += clicks[place]
-    state.share[0] = state.clicks[0] / (1.0 + state.clicks.sum())
+        evidence.clicks[impression.ranking[place]] += clicks[place]
+    evidence.share[0] = evidence.clicks[0] / (1.0 + evidence.clicks.sum())
 
 
 def _start(setup):
     leader = np.arange(setup.n_positions, dtype=np.uint32)
-    state = MineState(np.zeros(1, np.int64), leader, np.zeros(setup.n_items, np.int64), np.zeros(1))
-    return Mine(lead=3), state
+    return Mine(lead=3), MineEvidence(leader, np.zeros(setup.n_items, np.int64), np.zeros(1))
 
 
-register("mine", Mine, start=_start, leader=lambda state: state.leader)
+register("mine", Mine, start=_start, leader=lambda evidence, plan: evidence.leader)
 """
 
 MODEL = """
@@ -105,8 +102,8 @@ register("mine", Mine)
 """
 
 SWAP = "    impression.ranking[0], impression.ranking[other] = impression.ranking[other], impression.ranking[0]\n"
-DRAW = "    other = below(rng, len(state.leader))\n"
-REGISTER = 'register("mine", Mine, start=_start, leader=lambda state: state.leader'
+DRAW = "    other = below(rng, len(evidence.leader))\n"
+REGISTER = 'register("mine", Mine, start=_start, leader=lambda evidence, plan: evidence.leader'
 STATE = "leader, np.zeros(setup.n_items, np.int64), np.zeros(1))"
 
 
@@ -119,46 +116,46 @@ class Mistake(NamedTuple):
 
 POLICY_MISTAKES = {
     "shows_an_item_twice": Mistake(
-        {SWAP: "    impression.ranking[0] = state.leader[other]\n"},
+        {SWAP: "    impression.ranking[0] = evidence.leader[other]\n"},
         ("shows an item twice", "A page needs different items"),
     ),
     "writes_behind_the_page": Mistake(
-        {SWAP: "    for hidden in range(len(state.leader), len(state.leader) + 2):\n"
-               "        impression.ranking[hidden] = state.clicks.argmin()  # FAULT\n"},
+        {SWAP: "    for hidden in range(len(evidence.leader), len(evidence.leader) + 2):\n"
+               "        impression.ranking[hidden] = evidence.clicks.argmin()  # FAULT\n"},
         ("IndexError", "A page has room for 4 places", "registered with compares_all=True"),
     ),
     "shows_too_few_items": Mistake(
-        {"= state.round[0], len(state.leader)\n": "= state.round[0], len(state.leader) - 1\n"},
+        {"impression.places[0] = len(evidence.leader)\n": "impression.places[0] = len(evidence.leader) - 1\n"},
         ("uses 2 places for 3 positions", "at least the number of positions"),
     ),
     "forgets_to_learn": Mistake(
         {"@implements(learn, Mine)\n": ""},
         ("learn() is not implemented for Mine", "@implements(learn, Mine)"),
     ),
-    "has_no_round": Mistake(
-        {"    round: Ints\n": "    pages: Ints\n", "    state.round[0] += 1\n": "    state.pages[0] += 1\n"},
-        ("has no field round", "np.zeros(1, np.int64)"),
+    "numbers_its_pages": Mistake(
+        {DRAW: DRAW + "    impression.round[0] = 7\n"},
+        ("numbers page 1 as 7", "the caller gives pages their numbers"),
     ),
     "counts_in_floats": Mistake(
         {STATE: "leader, np.zeros(setup.n_items), np.zeros(1))"},
-        ("state.clicks of mine is declared as an array of int64", "the dtype np.int64"),
+        ("evidence.clicks of mine is declared as an array of int64", "the dtype np.int64"),
     ),
     "keeps_a_list": Mistake(
         {STATE: "leader, [0] * setup.n_items, np.zeros(1))"},
-        ("state.clicks of mine cannot be saved", "fields are arrays of numbers"),
+        ("evidence.clicks of mine cannot be saved", "fields are arrays of numbers"),
     ),
     "draws_from_numpy": Mistake(
-        {DRAW: "    other = np.random.randint(len(state.leader))\n"},
-        ("choose() of mine does something else for a copy of the same state", "Draw from rng alone"),
+        {DRAW: "    other = np.random.randint(len(evidence.leader))\n"},
+        ("choose() of mine draws another page for the same evidence", "Draw from rng alone"),
     ),
     "draws_from_random": Mistake(
-        {DRAW: "    other = random.randrange(len(state.leader))\n", "from typing": "import random\nfrom typing"},
-        ("choose() of mine does something else for a copy of the same state", "Draw from rng alone"),
+        {DRAW: "    other = random.randrange(len(evidence.leader))\n", "from typing": "import random\nfrom typing"},
+        ("choose() of mine draws another page for the same evidence", "Draw from rng alone"),
     ),
     "looks_at_a_fast_clock": Mistake(
-        {DRAW: "    other = time.perf_counter_ns() // 64 % len(state.leader)\n",
+        {DRAW: "    other = time.perf_counter_ns() // 64 % len(evidence.leader)\n",
          "from typing": "import time\nfrom typing"},
-        ("choose() of mine does something else for a copy of the same state", "Draw from rng alone"),
+        ("choose() of mine draws another page for the same evidence", "Draw from rng alone"),
     ),
     "starts_by_chance": Mistake(
         {"    leader = np.arange(setup.n_positions, dtype=np.uint32)\n":
@@ -166,46 +163,38 @@ POLICY_MISTAKES = {
         ("plays other pages when it is started again", "Let start() make new arrays each time"),
     ),
     "chooses_by_a_global_array": Mistake(
-        {DRAW: "    PAGES[0] += 1\n    other = PAGES[0] % len(state.leader)\n",
+        {DRAW: "    PAGES[0] += 1\n    other = PAGES[0] % len(evidence.leader)\n",
          "class Mine(": "PAGES = np.zeros(1, np.int64)\n\n\nclass Mine("},
-        ("choose() of mine does something else for a copy", "remember nothing outside the state"),
+        ("choose() of mine draws another page", "let no draw read what another one wrote"),
     ),
     "learns_while_choosing": Mistake(
-        {SWAP: SWAP + "    state.clicks[impression.ranking[0]] -= 1\n"},
-        ("choose() of mine changes state.clicks", "Change it in learn()"),
+        {SWAP: SWAP + "    evidence.clicks[impression.ranking[0]] -= 1\n"},
+        ("choose() of mine changes evidence.clicks", "Only learn() may"),
     ),
     "learns_from_hidden_items": Mistake(
-        {"range(len(clicks)):\n        state.clicks[impression.ranking[place]] += clicks[place]\n":
-            "range(len(clicks) + 1):\n        state.clicks[impression.ranking[place]] += clicks[place]  # FAULT\n"},
+        {"range(len(clicks)):\n        evidence.clicks[impression.ranking[place]] += clicks[place]\n":
+            "range(len(clicks) + 1):\n        evidence.clicks[impression.ranking[place]] += clicks[place]  # FAULT\n"},
         ("learn() of mine fails", "the click of a hidden place is 0"),
     ),
     "divides_by_zero": Mistake(
-        {"state.clicks[0] / (1.0 + state.clicks.sum())": "np.float64(state.clicks[0]) / state.clicks.sum()"},
-        ("leaves NaN in state.share", "Test for zero before you divide"),
+        {"evidence.clicks[0] / (1.0 + evidence.clicks.sum())":
+            "np.float64(evidence.clicks[0]) / evidence.clicks.sum()"},
+        ("leaves NaN in share", "Test for zero before you divide"),
     ),
     "takes_a_known_name": Mistake(
-        {REGISTER + ")": 'register("kl-ucb-br", Mine, start=_start, leader=lambda state: state.leader)  # FAULT'},
+        {REGISTER + ")": REGISTER.replace('"mine"', '"kl-ucb-br"') + ")  # FAULT"},
         ("the name is taken by a policy of saferank.policies.kl_ucb_br", "choose another one"),
     ),
     "fails_on_short_pages": Mistake(
-        {SWAP: "    impression.ranking[0], impression.ranking[1] = state.leader[1], state.leader[0]  # FAULT\n"},
+        {SWAP: "    impression.ranking[0], impression.ranking[1] = evidence.leader[1], evidence.leader[0]  # FAULT\n"},
         ("fails with n_items=6, n_positions=1", "Compiled code would read or write beyond"),
     ),
     "shares_its_state": Mistake(
         {STATE: "leader, CLICKS, np.zeros(1))", "class Mine(": "CLICKS = np.zeros(6, np.int64)\n\n\nclass Mine("},
-        ("gives every state the same array as state.clicks", "make new arrays each time"),
-    ),
-    "reads_its_last_page": Mistake(
-        {"    share: Floats\n": "    share: Floats\n    last: Items\n",
-         SWAP: SWAP + "    for place in range(len(state.leader)):\n"
-                      "        state.last[place] = impression.ranking[place]\n",
-         "state.clicks[impression.ranking[place]] +=": "state.clicks[state.last[place]] +=",
-         STATE: STATE[:-1] + ", leader.copy())",
-         REGISTER: REGISTER + ', caches=("last",)'},
-        ("gives another state.clicks, state.share when choose() was", "from the impression"),
+        ("gives every run the same array as clicks", "Make new arrays each time"),
     ),
     "writes_into_the_page": Mistake(
-        {"    state.share[0] =": "    impression.ranking[0] = state.leader[0]\n    state.share[0] ="},
+        {"    evidence.share[0] =": "    impression.ranking[0] = evidence.leader[0]\n    evidence.share[0] ="},
         ("writes into the impression", "Copy what you need"),
     ),
     "leads_with_too_few": Mistake(
@@ -213,7 +202,7 @@ POLICY_MISTAKES = {
         ("leader() of mine returns [0]", "at least 3 different items"),
     ),
     "promises_too_much": Mistake(
-        {"= state.leader[place]\n": "= state.leader[len(state.leader) - 1 - place]\n", SWAP: "",
+        {"= evidence.leader[place]\n": "= evidence.leader[len(evidence.leader) - 1 - place]\n", SWAP: "",
          REGISTER: REGISTER + ", safe=True"},
         ("is registered with safe=True, but shows [5, 4, 3, 2, 1, 0]", "or register it without safe=True"),
     ),
@@ -226,31 +215,31 @@ POLICY_MISTAKES = {
     ),
     "misspells_a_part": Mistake(
         {REGISTER + ")": REGISTER + ", certify=True)  # FAULT"},
-        ("a policy has no part 'certify'", "known ones: start, leader, certifies"),
+        ("a policy has no part 'certify'", "known ones: start, leader, plan"),
     ),
 }  # fmt: skip
 COMPILED_MISTAKES = {
     "calls_a_plain_function": Mistake(
-        {DRAW: "    other = _next(rng, state.leader)\n",
+        {DRAW: "    other = _next(rng, evidence.leader)\n",
          "@implements(choose": "def _next(rng, leader):\n    return below(rng, len(leader))\n\n\n@implements(choose"},
         ("choose() of mine does not compile", "_next() is a plain Python function", "decorated with @kernel"),
     ),
     "looks_at_the_clock": Mistake(
-        {DRAW: "    other = below(rng, len(state.leader)) if time.time() % 86400 < 43200 else 0\n",
+        {DRAW: "    other = below(rng, len(evidence.leader)) if time.time() % 86400 < 43200 else 0\n",
          "from typing": "import time\nfrom typing"},
         ("choose() of mine does not compile", "time.time is not known to compiled code"),
     ),
     "makes_an_array": Mistake(
-        {DRAW: DRAW + "    order = np.argsort(state.clicks)\n    impression.challenger[0] = order[0]\n"},
+        {DRAW: DRAW + "    order = np.argsort(evidence.clicks)\n    impression.challenger[0] = order[0]\n"},
         ("choose() of mine does not compile", "Kernels make no new arrays"),
     ),
     "writes_a_global_array": Mistake(
         {DRAW: DRAW + "    PAGES[0] += 1\n", "class Mine(": "PAGES = np.zeros(1, np.int64)\n\n\nclass Mine("},
-        ("choose() of mine does not compile", "writes a global array", "Give the state an array"),
+        ("choose() of mine does not compile", "writes a global array", "Give the evidence or the plan an array"),
     ),
     "wraps_around": Mistake(
-        {SWAP: "    first = state.leader[0]\n    if len(state.leader) > 1 and first - 1 > 5:\n"
-               "        impression.ranking[0], impression.ranking[1] = state.leader[1], first\n"},
+        {SWAP: "    first = evidence.leader[0]\n    if len(evidence.leader) > 1 and first - 1 > 5:\n"
+               "        impression.ranking[0], impression.ranking[1] = evidence.leader[1], first\n"},
         ("does something else compiled than interpreted, on page 1", "convert with int()"),
     ),
 }  # fmt: skip

@@ -28,10 +28,9 @@ class CountingState(NamedTuple):
 
 
 @implements(choose, Counting)
-def _choose(policy, state, rng, impression):
-    state.round[0] += 1
+def _choose(policy, state, plan, rng, impression):
     best = sorted(range(len(impression.shown)), key=lambda item: -state.clicked[item])
-    impression.round[0], impression.places[0] = state.round[0], len(best)
+    impression.places[0] = len(best)
     for place, item in enumerate(best):
         impression.ranking[place], impression.start[place], impression.end[place] = item, place, place + 1
 
@@ -45,7 +44,7 @@ def start(setup):
     return Counting("eager"), CountingState(np.zeros(1, np.int64), Counter(range(setup.n_positions)))
 
 
-def leader(state):
+def leader(state, plan):
     return sorted(state.clicked, key=lambda item: -state.clicked[item])
 
 

@@ -12,17 +12,16 @@ import pytest
 
 from saferank._kernel import JIT, implements, kernel
 from saferank.checks import ContractError, check_policy
-from saferank.policies import POLICIES, PolicyKind, Setup, has_room
+from saferank.policies import POLICIES, PolicyKind, Setup
 from saferank.policies.registry import given_rule
 from saferank.randomness import Words
 from saferank.statistics.duels import Duels, new_duels
-from saferank.verbs import Floats, Impression, Ints, Items, choose, learn
+from saferank.verbs import Call, Floats, Impression, Ints, Items, choose, has_room, learn
 
 Start = Callable[[Setup], tuple[Any, Any]]
 
 
 class State(NamedTuple):
-    round: Ints
     ranking: Items
     memory: Ints
     duels: Duels
@@ -33,10 +32,10 @@ class State(NamedTuple):
 def sound_state(setup: Setup) -> State:
     ranking = np.arange(setup.n_positions, dtype=np.uint32)
     memory, seen = np.zeros(2, np.int64), np.zeros(1, np.int64)
-    return State(np.zeros(1, np.int64), ranking, memory, new_duels(setup.n_items), seen, np.zeros(1))
+    return State(ranking, memory, new_duels(setup.n_items), seen, np.zeros(1))
 
 
-def leader_of(state: Any) -> Ints:
+def leader_of(state: Any, plan: Any) -> Ints:
     return state.ranking.astype(np.int64)  # type: ignore[no-any-return]
 
 
@@ -54,7 +53,7 @@ def broken(
     choosing: Callable[[Any, State, Impression], None] = no_fault_in_choosing,
     learning: Callable[[Any, State, Impression, Ints], None] = no_fault_in_learning,
     start: Callable[[Setup, type], tuple[Any, Any]] | None = None,
-    leader: Callable[[Any], Ints] = leader_of,
+    leader: Callable[[Any, Any], Ints] = leader_of,
     **promises: Any,
 ) -> PolicyKind:
     """A policy of a type of its own that differs from a sound one in what is given."""
@@ -63,9 +62,8 @@ def broken(
     spoil_page, spoil_state = kernel(choosing), kernel(learning)
 
     @implements(choose, policy)
-    def _choose(policy: Any, state: State, rng: Words, impression: Impression) -> None:
-        state.round[0] += 1
-        impression.round[0], impression.places[0] = state.round[0], len(state.ranking)
+    def _choose(policy: Any, state: State, plan: Call, rng: Words, impression: Impression) -> None:
+        impression.places[0] = len(state.ranking)
         for place in range(len(state.ranking)):
             impression.ranking[place] = state.ranking[place]
             impression.start[place], impression.end[place] = place, place + 1
@@ -116,13 +114,8 @@ def let_a_group_reach_beyond(policy: Any, state: State, impression: Impression) 
     impression.end[len(impression.shown) - 1] += 1
 
 
-def forget_to_count(policy: Any, state: State, impression: Impression) -> None:
+def count_by_itself(policy: Any, state: State, impression: Impression) -> None:
     impression.round[0] = 1
-
-
-def forget_that_it_counted(policy: Any, state: State, impression: Impression) -> None:
-    state.round[0] = 0
-    impression.round[0] = state.memory[0] = state.memory[0] + 1
 
 
 def write_behind(policy: Any, state: State, impression: Impression) -> None:
@@ -134,7 +127,7 @@ def invent_a_challenger(policy: Any, state: State, impression: Impression) -> No
 
 
 def keep_the_challenger(policy: Any, state: State, impression: Impression) -> None:
-    if state.round[0] == 1:
+    if impression.round[0] == 1:
         impression.challenger[0] = 0
 
 
@@ -213,23 +206,8 @@ def divide_by_nothing(policy: Any, state: State, impression: Impression, clicks:
     state.share[0] = float("nan") if clicks.sum() == 0 else 1.0
 
 
-def alternate_by_its_notes(policy: Any, state: State, impression: Impression) -> None:
-    state.memory[0] = 1 - state.memory[0]
-    if state.memory[0] == 0 and len(state.ranking) > 1:
-        impression.ranking[0], impression.ranking[1] = impression.ranking[1], impression.ranking[0]
-
-
 def note_in_choosing(policy: Any, state: State, impression: Impression) -> None:
-    state.memory[0] = state.round[0]
-
-
-def learn_what_was_noted(policy: Any, state: State, impression: Impression, clicks: Ints) -> None:
-    state.seen[0] += state.memory[0]
-
-
-def refuse_late_answers(policy: Any, state: State, impression: Impression, clicks: Ints) -> None:
-    if impression.round[0] != state.round[0]:
-        raise ValueError("too late")
+    state.memory[0] = impression.round[0]
 
 
 def start_with_shared_memory(setup: Setup, policy: type) -> tuple[Any, Any]:
@@ -252,7 +230,7 @@ def swap_when_odd(policy: Any, state: State, impression: Impression) -> None:
 
 def start_with_one_array_twice(setup: Setup, policy: type) -> tuple[Any, Any]:
     state = sound_state(setup)
-    return policy(np.zeros(1)), state._replace(round=state.memory[:1])
+    return policy(np.zeros(1)), state._replace(seen=state.memory[:1])
 
 
 def start_with_a_word(setup: Setup, policy: type) -> tuple[Any, Any]:
@@ -277,7 +255,7 @@ def start_without_state(setup: Setup, policy: type) -> tuple[Any, Any]:
 
 
 class LooseState(NamedTuple):
-    round: Any
+    numbers: Any
     ranking: Any
 
 
@@ -297,10 +275,6 @@ def start_badly(setup: Setup, policy: type) -> tuple[Any, Any]:
     return policy(np.zeros(1) / (1 // 0)), sound_state(setup)
 
 
-def start_with_many_rounds(setup: Setup, policy: type) -> tuple[Any, Any]:
-    return policy(np.zeros(1)), sound_state(setup)._replace(round=np.zeros(2, np.int64))
-
-
 def start_another_policy(setup: Setup, policy: type) -> tuple[Any, Any]:
     return POLICIES["original"].start(setup)
 
@@ -309,10 +283,18 @@ def without_room() -> PolicyKind:
     kind = broken()
 
     @implements(has_room, kind.policy)
-    def _has_room(policy: Any, state: State) -> bool:
+    def _has_room(policy: Any, state: State, places: int) -> bool:
         return False
 
     return kind
+
+
+class Foreign(NamedTuple):
+    ranking: Items
+
+
+def count_seen(policy: Any, state: State, impression: Impression, clicks: Ints) -> None:
+    state.seen[0] += 1
 
 
 BROKEN = [
@@ -324,57 +306,53 @@ BROKEN = [
     (broken(leave_a_place_without_group), r"no proper group at place 0: start is \[0, 1, 2\] and end \[0, 2, 3\]"),
     (broken(tear_a_group), r"no proper group at place 0: start is \[0, 1, 2\] and end \[2, 2, 3\]"),
     (broken(let_a_group_reach_beyond), "no proper group at place 2"),
-    (broken(forget_to_count), "numbers page 2 as 1; impression.round must count"),
-    (broken(forget_that_it_counted), r"says round 0 on page 1; choose\(\) must count it"),
+    (broken(count_by_itself), "numbers page 2 as 1; the caller gives pages their numbers"),
     (broken(write_behind), "out of bounds.* A page has room for 4 places"),
     (broken(invent_a_challenger), "names -2 as the challenger, which is neither an item below 6 nor NOBODY"),
     (broken(keep_the_challenger), "on a new page.* write every entry of the page each time"),
-    (broken(count_a_win_too_early), r"changes the duels. Only learn\(\) may"),
-    (broken(move_the_leader), r"changes the leader. Only learn\(\) may"),
-    (broken(choose_by_other_coins), r"test_policy.py:\d+: .* does something else for a copy .* Draw from rng alone"),
-    (broken(choose_by_a_global), "does something else for a copy .* remember nothing outside the state"),
+    (broken(count_a_win_too_early), r"changes evidence.duels. Only learn\(\) may"),
+    (broken(move_the_leader), r"changes evidence.ranking. Only learn\(\) may"),
+    (broken(choose_by_other_coins), r"test_policy.py:\d+: .* draws another page .* Draw from rng alone"),
+    (broken(choose_by_a_global), "draws another page for the same evidence, plan and generator"),
     (broken(change_the_policy), r"choose\(\) of broken changes the policy"),
     (broken(refuse_short_pages), r"choose\(\) of broken fails with n_items=6, n_positions=1, .* ValueError: too short"),
     (broken(refuse_single_items), r"choose\(\) of broken fails with n_items=1, n_positions=1, .* too few"),
-    (broken(grow_tired, start=start_with_shared_memory), "gives every state the same array as state.memory"),
+    (broken(start=start_with_shared_memory), "gives every run the same array as memory"),
     (broken(swap_when_odd, start=start_by_counting), "plays other pages when it is started again"),
     (broken(learning=write_into_the_page), r"learn\(\) of broken writes into the impression"),
     (broken(learning=write_into_the_clicks), "writes into the clicks"),
     (broken(learning=learn_into_the_policy), r"learn\(\) of broken changes the policy"),
     (broken(learning=count_every_page), "changes the duels after a page without clicks"),
     (broken(learning=learn_by_coins), "does something else for a copy .* Use no randomness"),
-    (broken(learning=learn_a_global), "does something else for a copy of the same state, page and clicks"),
+    (broken(learning=learn_a_global), "does something else for a copy of the same evidence, page and clicks"),
     (broken(learning=learn_behind_the_page), r"read only the first impression.places\[0\] places of the page"),
-    (broken(learning=divide_by_nothing), r"learn\(\) of broken leaves NaN in state.share"),
-    (broken(note_in_choosing), r"choose\(\) of broken changes state.memory, which a replay .* caches=\('memory',\)"),
-    (broken(note_in_choosing, learn_what_was_noted, caches=("memory",)), "gives another state.seen .* may come late"),
-    (
-        broken(
-            alternate_by_its_notes, caches=("memory",), regroup=lambda *parts: parts[1], rebuild=lambda *parts: parts[1]
-        ),
-        "shows another page from a state that only learnt, as after a restart: it reads .* state.memory",
-    ),
-    (broken(caches=("mind",)), r"registered with caches=\['mind'\], but its state has no such field"),
-    (broken(learning=refuse_late_answers), r"learn\(\) of broken fails .* ValueError: too late"),
-    (broken(start=start_with_one_array_twice), "give every field of the state an array of its own"),
+    (broken(learning=divide_by_nothing), r"learn\(\) of broken leaves NaN in share"),
+    (broken(note_in_choosing), r"choose\(\) of broken changes evidence.memory. Only learn\(\) may"),
+    (broken(learning=count_seen, start=start_with_one_array_twice), "give every field an array of its own"),
     (broken(start=start_with_a_word), "policy.numbers of broken is nothing to compute with"),
-    (broken(start=start_with_a_list), "state.memory of broken cannot be saved"),
-    (broken(start=start_with_a_number), "state.memory of broken cannot be saved"),
-    (broken(start=start_with_words_below), "state.duels.certified of broken cannot be saved"),
-    (broken(start=start_without_state), "state of broken cannot be saved"),
-    (broken(start=start_with_short_numbers), "The state of broken is saved but not loaded: .* int16"),
+    (broken(start=start_with_a_list), "evidence.memory of broken cannot be saved"),
+    (broken(start=start_with_a_number), "evidence.memory of broken cannot be saved"),
+    (broken(start=start_with_words_below), "evidence.duels.certified of broken cannot be saved"),
+    (broken(start=start_without_state), "evidence of broken cannot be saved"),
+    (broken(start=start_with_short_numbers), "The evidence of broken is saved but not loaded: .* int16"),
     (
         broken(start=start_with_floats),
-        "state.memory of broken is declared as an array of int64, .* makes one of float64",
+        "evidence.memory of broken is declared as an array of int64, .* makes one of float64",
     ),
     (broken(start=start_nothing), r"start\(\) of broken returns NoneType; it must return two"),
     (broken(start=start_badly), r"test_policy.py:\d+: start\(\) of broken fails with n_items=6.* ZeroDivisionError"),
-    (broken(leader=lambda state: state.nothing), r"leader\(\) of broken fails: AttributeError"),
-    (broken(start=start_with_many_rounds), "has no field round, an array of one number"),
+    (broken(leader=lambda state, plan: state.nothing), r"leader\(\) of broken fails: AttributeError"),
+    (broken(plan=lambda policy, evidence, call: Foreign(call.base)), "has no field base with the call's own"),
     (broken(start=start_another_policy), "returns a policy of type Original, but it is registered for Broken"),
-    (broken(leader=lambda state: state.ranking[:1]), r"leader\(\) of broken returns \[0\]; .* at least 3 different"),
-    (broken(leader=lambda state: state.ranking + 4), r"returns \[4, 5, 6\], but the items are 0 to 5"),
-    (broken(rule=given_rule), "registered with a rule, but has no policy.lead_needed, state.learned, state.horizon"),
+    (
+        broken(leader=lambda state, plan: state.ranking[:1]),
+        r"leader\(\) of broken returns \[0\]; .* at least 3 different",
+    ),
+    (broken(leader=lambda state, plan: state.ranking + 4), r"returns \[4, 5, 6\], but the items are 0 to 5"),
+    (
+        broken(rule=given_rule),
+        "has no policy.lead_needed, evidence.learned, evidence.horizon",
+    ),
     (without_room(), r"has_room\(\) of broken is false although make_room\(\) has just been called"),
 ]
 
@@ -414,7 +392,7 @@ def test_missing_verbs_are_named() -> None:
 def test_certificates_must_be_there_when_they_are_promised() -> None:
     original = POLICIES["original"]
     kind = PolicyKind("original", original.policy, original.start, original.leader, certifies=True)
-    with pytest.raises(ContractError, match="its state has no duels with certificates"):
+    with pytest.raises(ContractError, match="its evidence has no duels with certificates"):
         check_policy(kind)
 
 

@@ -85,16 +85,16 @@ def same_page(ranker: Any, slow: Any, page: Any) -> Any:
 
 
 def same_certificates(ranker: Any, slow: Any) -> None:
-    kept = ranker._learner.state.duels.certificates
+    kept = ranker._learner.evidence.duels.certificates
     given = int(kept.given[0])
     pairs = list(zip(kept.better[:given].tolist(), kept.worse[:given].tolist(), strict=True))
     assert pairs == [(better, worse) for better, worse, _ in slow.certificates]
-    if ranker._learner.state.duels.kinds[0] > 1:  # with a lifetime
+    if ranker._learner.evidence.duels.kinds[0] > 1:  # with a lifetime
         assert kept.expires[:given].tolist() == [expires for _, _, expires in slow.certificates]
 
 
 def same_evidence(ranker: Any, slow: Any) -> None:
-    bets = ranker._learner.state.duels
+    bets = ranker._learner.evidence.duels
     for i, j in list(slow.I):
         row = row_of(bets, i, j)
         assert (bets.lead[row], bets.information[row]) == (slow.S[i, j], slow.I[i, j])
@@ -133,7 +133,7 @@ def row_of_trace(n_items: int, n_positions: int, lifetime: int | None) -> str:
         ranker.feedback(page, [max(page.items)])
         if number < 5:
             first.append(" ".join(map(str, page.items)))
-    given, words = ranker._learner.state.duels.certificates.given[0], ranker._rng.tolist()
+    given, words = ranker._learner.evidence.duels.certificates.given[0], ranker._rng.tolist()
     leader = " ".join(map(str, ranker.leader))
     pages, name = "; ".join(first), "none" if lifetime is None else str(lifetime)
     return f"| {n_items}, {n_positions} | {name} | {pages} | {given} | {leader} | {words[0]:016x} |"

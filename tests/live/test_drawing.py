@@ -26,14 +26,14 @@ def trained(pages: int = 300, lifetime: int | None = None, more: int = 0) -> Ran
 
 
 def certified(ranker: Ranker) -> set[tuple[int, int]]:
-    kept = ranker._learner.state.duels.certificates
+    kept = ranker._learner.evidence.duels.certificates
     size = int(kept.given[0])
     return set(zip(kept.better[:size].tolist(), kept.worse[:size].tolist(), strict=True))
 
 
 def test_the_evidence_is_the_mean_capital_of_the_bets() -> None:
     ranker = trained()
-    index, bets = ranker._learner.index, ranker._learner.state.duels
+    index, bets = ranker._learner.index, ranker._learner.evidence.duels
     for pair in ranker.explain().pairs:
         i, j = index[pair.upper], index[pair.lower]
         capital = bets.capital[2 * row_of(bets, i, j) + int(i > j)]

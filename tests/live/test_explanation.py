@@ -72,7 +72,7 @@ def test_it_reads_well_for_every_policy(policy: str) -> None:
 def test_top_rank_tells_blocks_not_the_lead_of_the_moment() -> None:
     """Items in different blocks are never compared again: their order is settled, whatever (s, n) says."""
     ranker = trained("top-rank")
-    blocks = ranker._learner.state.blocks
+    blocks = ranker._plan.blocks
     for pair in ranker.explain().pairs:
         upper, lower = (ranker._learner.index[item] for item in (pair.upper, pair.lower))
         ends = {int(item): int(end) for item, end in zip(blocks.order, blocks.end, strict=True)}

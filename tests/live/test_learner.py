@@ -1,4 +1,4 @@
-"""The live state under ranker and service: replay equals life, production's ranking may change, bytes are exact."""
+"""Evidence under ranker and service: a fold of pages, plans for any call, exact bytes."""
 
 import random
 from typing import Any
@@ -6,209 +6,156 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saferank.live.learner import ContradictionError, Learner
-from saferank.live.replay import ISSUED, LEARNT, Pages, new_pages
+from saferank.live.explanation import decided
+from saferank.live.learner import Learner
+from saferank.live.replay import new_desk, new_pages, put_in
 from saferank.policies import POLICIES
 from saferank.randomness import stream
-from saferank.verbs import Impression, Ints
-from tests.live.frozen_pages import FrozenPage, frozen, thaw
+from saferank.verbs import Impression, Ints, choose, freeze, new_impression
 from tests.reference.decision import paper_decides
 
-REPLAYABLE = sorted(name for name, kind in POLICIES.items() if kind.rebuild is not None and kind.worst is None)
-"""Policies whose state is the same whether pages were chosen on it or only counted; those with plans keep the plans."""
+SERVABLE = sorted(name for name, kind in POLICIES.items() if not kind.missing_to_be_served())
+BUBBLES = ["bubble-rank", "kl-ucb-br"]
 APPEAL = {"a": 0.15, "b": 0.3, "c": 0.2, "d": 0.5, "x": 0.6, "y": 0.05, "z": 0.7, "new": 0.8}
 
-
-def a_learner(policy: str = "kl-ucb-br", rule: str = "paper:0.2") -> Learner:
-    options: Any = {"rule": rule, "examination": (1.0, 0.8, 0.6)}
-    return Learner(policy, original=["a", "b", "c"], candidates=["x", "y"], **options)
+Page = tuple[Impression, Ints]
 
 
-def clicks_on(page: FrozenPage, n_positions: int, chance: random.Random) -> Ints:
-    return np.array([chance.random() < APPEAL[str(item)] for item in page.row[:n_positions]], np.int64)
+def a_learner(policy: str = "kl-ucb-br", rule: str = "0.2", candidates: str = "xy") -> Learner:
+    named = f"{POLICIES[policy].rules[0]}:{rule}"
+    return Learner(policy, original=["a", "b", "c"], candidates=list(candidates), rule=named)
 
 
-def live(learner: Learner, pages: int, seed: int, outstanding: int = 3) -> list[tuple[int, FrozenPage, Ints]]:
-    """Play with several pages out; returns the log of operations."""
-    chance, rng = random.Random(seed), stream(seed, "coins")
-    log: list[tuple[int, FrozenPage, Ints]] = []
-    waiting: list[tuple[Impression, FrozenPage]] = []
-    for _ in range(pages):
-        impression = learner.issue(rng)
-        page = frozen(learner, impression)
-        log.append((ISSUED, page, np.zeros(learner.n_positions, np.int64)))
-        waiting.append((impression, page))
-        while len(waiting) > outstanding:
-            impression, page = waiting.pop(chance.randrange(len(waiting)))
-            clicks = clicks_on(page, learner.n_positions, chance)
-            if clicks.any():
-                learner.learn(impression, clicks)
-                log.append((LEARNT, page, clicks))
+def page_of(learner: Learner, base: str, others: str, number: int, rng: Any) -> Impression:
+    """A page of a plan that is made for it."""
+    call = learner.call(base, others)
+    plan, page = learner.plan(call, number - 1), new_impression(len(base), learner.places(call))
+    page.round[0] = number
+    choose(learner.policy, learner.evidence, plan, rng, page)
+    freeze(learner.policy, learner.evidence, plan, page, np.ones(len(base), np.int64))
+    return page
+
+
+def live(learner: Learner, pages: int, seed: int, base: str = "abc", others: str = "xy") -> list[Page]:
+    """Visitors who click by appeal; returns what was learnt."""
+    chance, rng, log = random.Random(seed), stream(seed, "coins"), []
+    for number in range(1, pages + 1):
+        page = page_of(learner, base, others, number, rng)
+        clicks = np.array([chance.random() < APPEAL[str(item)] for item in learner.names(page.shown)], np.int64)
+        learner.learn(page, clicks)
+        log.append((page, clicks))
     return log
 
 
-def as_pages(learner: Learner, log: list[tuple[int, FrozenPage, Ints]]) -> Pages:
-    pages = new_pages(len(log), learner.n_positions)
-    for number, (operation, page, clicks) in enumerate(log):
-        impression = thaw(learner, page)
-        places = len(page.row)
-        pages.operation[number], pages.places[number], pages.round[number] = operation, places, page.round
-        pages.ranking[number, :places] = impression.ranking[:places]
-        pages.start[number, :places] = impression.start[:places]
-        pages.end[number, :places] = impression.end[:places]
-        pages.challenger[number], pages.clicks[number] = impression.challenger[0], clicks
-    return pages
+def leader(learner: Learner, base: str, others: str) -> str:
+    plan = learner.plan(learner.call(base, others), 0)
+    return "".join(map(str, learner.names(learner.kind.leader(learner.evidence, plan)[: len(base)])))
 
 
-@pytest.mark.parametrize("policy", REPLAYABLE)
-@pytest.mark.parametrize("outstanding", [0, 3, 20])
-def test_replay_equals_life(policy: str, outstanding: int) -> None:
-    """One page at a time, and folded by the compiled loop: the same bytes, and the same pages from there on."""
-    lived, slow, fast = (a_learner(policy) for _ in range(3))
-    log = live(lived, 1500, outstanding, outstanding)
-    for operation, page, clicks in log:
-        if operation == ISSUED:
-            slow.count_issued()
-        else:
-            slow.learn(thaw(slow, page), clicks)
-    pages, done, stops = as_pages(fast, log), 0, []
+@pytest.mark.parametrize("policy", SERVABLE)
+def test_evidence_is_a_fold_of_pages(policy: str) -> None:
+    """One page at a time, and all in one compiled call that stops after certificates: the same bytes."""
+    lived, folded = a_learner(policy), a_learner(policy)
+    log = live(lived, 400, 1)
+    places, stops, done = len(log[0][0].ranking), 0, 0
+    pages, one = new_pages(len(log), 3, places), new_pages(1, 3, places)
+    for number, (page, clicks) in enumerate(log):
+        put_in(one, page, clicks)
+        for name in one._fields:
+            getattr(pages, name)[number] = getattr(one, name)[0]
+    desk = new_desk(3, places)
     while done < len(log):
-        done = fast.fold(pages, done)
-        stops.append(fast.leader())
-    assert slow.canonical() == lived.canonical() == fast.canonical()
-    assert lived.leader() != ("a", "b", "c")
-    assert len(stops) > 2
-    for rng_seed in range(3):
-        again = [frozen(learner, learner.issue(stream(rng_seed, "more"))) for learner in (lived, slow, fast)]
-        assert again[0] == again[1] == again[2]
+        done = folded.fold(pages, desk, done)
+        stops += 1
+    assert folded.save() == lived.save()
+    assert stops > 2 and len(lived.certificates()) >= stops - 1
+    assert leader(lived, "abc", "xy") != "abc"
 
 
-@pytest.mark.check  # compiles the kernels of large catalogues
-@pytest.mark.parametrize("policy", REPLAYABLE)
-def test_replay_of_a_large_catalogue(policy: str) -> None:
-    """More than 256 items: duels in a hash table, which grows while the log is folded."""
-    items = [f"i{number}" for number in range(700)]
-    appeal = dict(zip(items, np.linspace(0.9, 0.1, 700), strict=True))
-    learners = [Learner(policy, original=items[:5], candidates=items[5:], rule="paper:0.2") for _ in range(2)]
-    chance, rng, log = random.Random(1), stream(1, "coins"), []
-    for _ in range(6000):
-        page = frozen(learners[0], learners[0].issue(rng))
-        log.append((ISSUED, page, np.zeros(5, np.int64)))
-        clicks = np.array([chance.random() < appeal[str(item)] for item in page.row[:5]], np.int64)
-        learners[0].learn(thaw(learners[0], page), clicks)
-        log.append((LEARNT, page, clicks))
-    pages, done = as_pages(learners[1], log), 0
-    while done < len(log):
-        done = learners[1].fold(pages, done)
-    assert learners[0].canonical() == learners[1].canonical()
-
-
-@pytest.mark.parametrize("policy", REPLAYABLE)
+@pytest.mark.parametrize("policy", SERVABLE)
 def test_saved_and_loaded(policy: str) -> None:
     learner = a_learner(policy)
-    live(learner, 300, 2)
-    learner.rebase(["b", "d", "a", "x"], ["new"])
-    live(learner, 300, 3)
+    live(learner, 150, 2)
+    learner.know(["new", "d"])
+    live(learner, 150, 3, "bda", "x")
     loaded = Learner.load(learner.save())
-    assert loaded.canonical() == learner.canonical()
-    assert loaded.base == learner.base
-    assert live(learner, 300, 4)[-1][1] == live(loaded, 300, 4)[-1][1]
-    assert loaded.canonical() == learner.canonical()
+    assert loaded.save() == learner.save()
+    assert [page.shown.tolist() for page, _ in live(learner, 100, 4)] == [
+        page.shown.tolist() for page, _ in live(loaded, 100, 4)
+    ]
+    assert loaded.save() == learner.save()
 
 
 def convinced(learner: Learner, better: str, worse: str, wins: int = 40) -> None:
     """Let one item surely beat another."""
-    others = [str(item) for item in learner.present_items() if item not in (better, worse)]
-    row = (better, worse, *others)[: learner.n_positions]
-    page = FrozenPage(row, (2, *range(3, learner.n_positions + 1)), None, 1)
-    clicks = np.array([1] + [0] * (learner.n_positions - 1), np.int64)
+    page = new_impression(3, 4)
+    third = next(item for item in learner.items if item not in (better, worse))
+    page.round[0], page.places[0] = 1, 3
+    page.ranking[:3] = [learner.index[item] for item in (better, worse, third)]
+    page.start[:3], page.end[:3] = (0, 0, 2), (2, 2, 3)
     for _ in range(wins):
-        learner.learn(thaw(learner, page), clicks)
+        learner.learn(page, np.array([1, 0, 0]))
 
 
-def wrong_pairs(ranking: list[str], truth: list[str]) -> int:
+def wrong_pairs(ranking: str, truth: str) -> int:
     """V of docs/algorithms/safety.md for items all of which are in ``truth``, best first."""
     place = {item: ranking.index(item) if item in ranking else len(ranking) for item in truth}
     return sum(place[worse] < place[better] for number, better in enumerate(truth) for worse in truth[number + 1 :])
 
 
-@pytest.mark.parametrize("policy", REPLAYABLE)
+@pytest.mark.parametrize("policy", BUBBLES)
 def test_another_base_ranking_is_improved_by_certified_swaps_only(policy: str) -> None:
-    learner = a_learner(policy, rule="paper:0.01")
+    learner = a_learner(policy, "0.01")
     convinced(learner, "b", "a")
     convinced(learner, "x", "c")
-    learner.rebase(["b", "a", "c", "y"], ["x"])
-    assert learner.leader() == ("b", "a", "x")
-    learner.rebase(["a", "c", "b"], ["x", "y"])
-    assert learner.leader() == ("b", "x", "a")  # b and a, x and c change places: with or without a lifetime
-    learner.rebase(["c", "a", "b"], ["x", "y"])
-    assert learner.leader() == ("x", "b", "a")
+    assert leader(learner, "bac", "yx") == "bax"
+    assert leader(learner, "acb", "xy") == "bxa"  # b and a, x and c change places
+    assert leader(learner, "cab", "xy") == "xba"
+    assert leader(learner, "ac", "xyb") == "bx"  # pages of two are made from the same evidence
 
 
-@pytest.mark.parametrize("policy", REPLAYABLE)
+@pytest.mark.parametrize("policy", BUBBLES)
 def test_the_leader_is_never_worse_than_the_base_it_was_given(policy: str) -> None:
     """Certificates that are all right, bases in any order: V(leader) <= V(base), and strictly after a swap."""
-    chance, truth = random.Random(3), list("abcdxyz")
-    learner = Learner(policy, original=truth[:3], candidates=truth[3:], rule="paper:0.01")
-    moved = 0
+    chance, truth, moved = random.Random(3), "abcdxyz", 0
+    learner = Learner(policy, original=list("abc"), candidates=list("dxyz"), rule="paper:0.01")
     for _ in range(60):
         i, j = sorted(chance.sample(range(7), 2))
         convinced(learner, truth[i], truth[j], wins=25)
-        order = chance.sample(truth, 7)
-        learner.rebase(order[:5], order[5:])
-        leader = [str(item) for item in learner.leader()]
-        assert wrong_pairs(leader, truth) <= wrong_pairs(order[:3], truth) - (leader != order[:3])
-        moved += leader != order[:3]
+        order = "".join(chance.sample(truth, 7))
+        found = leader(learner, order[:3], order[3:])
+        assert wrong_pairs(found, truth) <= wrong_pairs(order[:3], truth) - (found != order[:3])
+        moved += found != order[:3]
     assert moved > 20
 
 
-@pytest.mark.parametrize("policy", REPLAYABLE)
-def test_items_that_disappear_are_never_shown_and_keep_their_statistics(policy: str) -> None:
+@pytest.mark.parametrize("policy", SERVABLE)
+def test_items_that_are_not_in_the_call_are_never_shown_and_keep_their_statistics(policy: str) -> None:
     learner = a_learner(policy)
-    live(learner, 400, 1)
+    live(learner, 300, 1)
     known = learner.duel("a", "b")
-    learner.rebase(["b", "c", "d"], ["new"])
+    assert known[1] > 0
+    learner.know(["d", "new"])
     rng = stream(1, "pages")
-    for _ in range(50):
-        assert set(frozen(learner, learner.issue(rng)).row) <= {"b", "c", "d", "new"}
-    learner.rebase(["a", "b", "c"], ["x", "y"])
+    for number in range(301, 340):
+        page = page_of(learner, "bcd", ["new"], number, rng)  # type: ignore[arg-type]
+        assert set(learner.names(page.ranking[: page.places[0]])) <= {"b", "c", "d", "new"}
     assert learner.duel("a", "b") == known
-    assert set(learner.present_items()) == {"a", "b", "c", "x", "y"}
 
 
-def test_a_candidate_more_does_not_disturb_the_leader() -> None:
-    learner = a_learner()
-    live(learner, 800, 1)
-    leader = learner.leader()
-    assert leader != ("a", "b", "c")
-    learner.rebase(["a", "b", "c"], ["x", "y", "z"])
-    assert learner.leader() == leader
-    assert learner.issue(stream(1, "p")).challenger[0] == learner.index["z"]  # new ones have index 1
-
-
-@pytest.mark.parametrize("policy", REPLAYABLE)
-def test_a_leader_that_would_turn_for_ever_is_refused(policy: str) -> None:
-    single = Learner(policy, original=["d"], candidates=["a", "b", "c"], rule="paper:0.01")
-    for better, worse in ("ab", "bc", "ca", "ad"):
-        page = FrozenPage((better, worse), (2,), worse, 1)
-        for _ in range(40):
-            single.learn(thaw(single, page), np.ones(1, np.int64))
-    with pytest.raises(ContradictionError, match="contradict"):
-        single.rebase(["b"], ["a", "c", "d"])
-    assert set(single.present_items()) == set("abcd")
+@pytest.mark.parametrize("policy", BUBBLES)
+def test_decisions_that_contradict_each_other_leave_the_base_ranking(policy: str) -> None:
+    learner = a_learner(policy, "0.01")
+    for better, worse in ("ab", "bc", "ca"):
+        convinced(learner, better, worse)
+    assert leader(learner, "cab", "xy") == "cab"
 
 
 def test_certificates_and_decisions_agree_with_the_rule() -> None:
-    learner = a_learner(rule="paper:0.01")
+    learner = a_learner(rule="0.01")
     convinced(learner, "b", "c", wins=30)
     s, n = learner.duel("b", "c")
     assert (s, n) == (30, 30)
-    assert learner.decided("b", "c") == paper_decides(s, n, 0.01)
+    plan = learner.plan(learner.call("abc", "xy"), 0)
+    assert decided(learner, plan, learner.index["b"], learner.index["c"]) == paper_decides(s, n, 0.01)
     assert [(c.better, c.worse) for c in learner.certificates()] == [("b", "c")]
-
-
-@pytest.mark.parametrize("policy", sorted(name for name, kind in POLICIES.items() if kind.rebuild is None))
-@pytest.mark.parametrize("call", [lambda x: x.rebase(["a"], []), lambda x: x.count_issued()])
-def test_policies_that_cannot_be_replayed_say_so(policy: str, call: Any) -> None:
-    with pytest.raises(ValueError, match="has no rebuild"):
-        call(a_learner(policy))

@@ -10,7 +10,7 @@ from saferank.live.learner import Learner
 from saferank.live.ranges import FIELDS, RULES, Sizes
 from saferank.policies import POLICIES
 from saferank.saved_state import from_bytes, to_bytes
-from tests.acceptance.crafted_rankers import PLANS, forms
+from tests.acceptance.crafted_rankers import forms
 
 
 def learner_of(form: dict[str, Any]) -> Learner:
@@ -34,36 +34,38 @@ def without_rule(record: Any, n: Sizes, path: str) -> list[str]:
 @pytest.mark.parametrize("form", forms(), ids=str)
 def test_every_array_of_whole_numbers_has_a_rule(form: dict[str, Any]) -> None:
     learner = learner_of(form)
-    sizes = Sizes(form["n"], 3, learner.present, 0)
-    missing = [name for name in without_rule(learner.state, sizes, "") if not f"state.{name}".startswith(PLANS)]
-    assert not missing
+    sizes = Sizes(form["n"], 3, np.ones(form["n"], np.bool_), 0)
+    plan = learner.plan(learner.call(range(3), range(3, form["n"])), 0)
+    assert not without_rule(learner.evidence, sizes, "")
+    assert learner.kind.plan_is_derived or not without_rule(plan, sizes, "")
 
 
 @pytest.mark.parametrize(
     ("policy", "name", "number"),
     [
-        ("bubble-rank", "n_eligible", -1),
-        ("kl-ucb-br", "leaders.current", 300),
-        ("kl-ucb-br", "duels.pairs.wins", 99),
-        ("kl-ucb-br", "duels.certificates.first", 1),
-        ("top-rank", "blocks.end", 0),
-        ("batch-rank", "seats", 1),
-        ("safe-draw", "duels.kinds", 4),
-        ("safe-draw", "order", 0),
-        ("safe-draw", "seat", 6),
+        ("bubble-rank", "plan.n_eligible", -1),
+        ("kl-ucb-br", "plan.leaders.current", 300),
+        ("kl-ucb-br", "evidence.duels.pairs.wins", -1),
+        ("kl-ucb-br", "evidence.duels.certificates.first", 1),
+        ("top-rank", "plan.blocks.end", 0),
+        ("batch-rank", "plan.seats", 1),
+        ("safe-draw", "evidence.duels.kinds", 4),
+        ("safe-draw", "evidence.trust.came", 7),
     ],
 )
 def test_a_number_that_cannot_be_is_named(policy: str, name: str, number: int) -> None:
     facts, arrays = from_bytes(Ranker(policy, original=range(3), candidates=range(3, 6)).save())
-    arrays[f"state.{name}"].reshape(-1)[:] = number
-    with pytest.raises(SavedStateError, match=rf"{name} of the saved state holds a number that it cannot have"):
+    arrays[name].reshape(-1)[:] = number
+    with pytest.raises(
+        SavedStateError, match=rf"{name.partition('.')[2]} of the saved state holds a number that it cannot have"
+    ):
         Ranker.load(to_bytes(facts, arrays))
 
 
 def test_what_is_certain_does_not_contradict_itself() -> None:
     """A circle in the closure would send the derivation of a leader round in it for good."""
     facts, arrays = from_bytes(Ranker("safe-draw", original=range(3), candidates=range(3, 30)).save())
-    closure = {name: arrays[f"state.duels.closure.{name}"] for name in ("number", "item", "worse", "size")}
+    closure = {name: arrays[f"evidence.duels.closure.{name}"] for name in ("number", "item", "worse", "size")}
     closure["number"][:2], closure["item"][:2], closure["size"][:] = [0, 1], [0, 1], 2
     closure["worse"][0] = 0b10
     Ranker.load(to_bytes(facts, arrays))

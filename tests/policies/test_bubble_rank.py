@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from saferank.policies import POLICIES, PolicyKind, Setup, make_room, policy_kind
+from saferank.policies import POLICIES, PolicyKind, Setup, policy_kind
 from saferank.policies.bubble_rank import ALL_CANDIDATES, SHOWN_ONLY
 from saferank.randomness import stream
 from saferank.statistics.decision import decision_rule
-from saferank.verbs import choose, learn, new_impression
+from tests.policies.at_work import AtWork
 from tests.reference import decision as literal
 from tests.reference.policies import BubbleRank
 from tests.reference.randomness import Xoshiro
@@ -34,20 +34,19 @@ def played(
 ) -> tuple[int, list[int]]:
     """Play both side by side on the same coins; in how many rounds a surely beaten item challenged, and the leader."""
     setup = Setup(*size, decision_rule("paper:0.3"))
-    policy, state = kind.start(setup)
+    state = AtWork(kind, setup)
     rng, users = stream(seed, "policy"), np.random.default_rng(seed)
     slow = literally(*size, Xoshiro(rng.tolist()), lambda s, n: literal.paper_decides(s, n, 0.3))
-    impression, beaten = new_impression(size[1], kind.places(setup)), 0
+    impression, beaten = state.blank(), 0
     for _ in range(400):
-        policy, state = make_room(kind, setup, policy, state)
-        choose(policy, state, rng, impression)
+        state.choose(rng, impression)
         page = slow.show()
         assert impression.shown.tolist() == page.shown
         assert rng.tolist() == slow.rng.state
         beaten += page.challenger is not None and slow.beats(slow.leader[-1], page.challenger)
         ranks = [item if best_first else size[0] - 1 - item for item in page.shown]
         clicks = [int(users.random() < 0.9 * 0.6**rank) for rank in ranks]
-        learn(policy, state, impression, np.array(clicks, np.int64))
+        state.learn(impression, np.array(clicks, np.int64))
         slow.feedback(clicks)
         assert state.row[:-1].tolist() == slow.leader
     return beaten, slow.leader

@@ -20,14 +20,15 @@ import tests.reference.peers.cascade_kl_ucb as transcribed_cascade
 import tests.reference.policies as transcribed
 from saferank.checks import check_policy
 from saferank.click_models import CLICK_MODELS
-from saferank.policies import POLICIES, PolicyKind, Setup, make_room
+from saferank.policies import POLICIES, PolicyKind, Setup
 from saferank.randomness import Words, stream
 from saferank.safety import wrong_pairs
 from saferank.statistics.bets import Bets
 from saferank.statistics.decision import DecisionRule, decision_rule
 from saferank.statistics.duels import AnyDuels, new_duels
 from saferank.statistics.pairs import duel_of
-from saferank.verbs import NOBODY, Floats, Impression, Ints, choose, learn, new_impression
+from saferank.verbs import NOBODY, Floats, Impression, Ints, new_impression
+from tests.policies.at_work import AtWork
 from tests.reference import decision as literal
 from tests.reference.kl_index import index, sbb
 from tests.reference.peers.pbm_ts import PbmTs
@@ -108,7 +109,7 @@ class Turn(NamedTuple):
     """A page that is out, and what its user will click."""
 
     kind: PolicyKind
-    state: Any
+    state: AtWork
     impression: Impression
     clicks: list[int]
     rng: Words
@@ -120,15 +121,14 @@ def turns(
     """Play, handing over every page before its clicks are learnt."""
     kind, known = POLICIES[name], KAPPA if POLICIES[name].needs_examination else None
     setup = Setup(*size, rule_for(name, rule), examination=known)
-    policy, state = kind.start(setup)
+    state = AtWork(kind, setup)
     rng, users, attraction = stream(seed, "policy"), np.random.default_rng(seed), ties(size[0], seed)
-    impression = new_impression(setup.n_positions, kind.places(setup))
+    impression = state.blank()
     for _ in range(rounds):
-        policy, state = make_room(kind, setup, policy, state)
-        choose(policy, state, rng, impression)
+        state.choose(rng, impression)
         clicks = user(users, attraction, impression.shown.tolist())
         yield Turn(kind, state, impression, clicks, rng)
-        learn(policy, state, impression, np.array(clicks, np.int64))
+        state.learn(impression, np.array(clicks, np.int64))
 
 
 class LiteralPage(NamedTuple):
@@ -216,11 +216,11 @@ def groups_of(impression: Impression) -> list[list[int]]:
 def leader_of(turn: Turn) -> list[Any]:
     """The leader as the transcription says it: items, or parts of items."""
     if turn.kind.name == "batch-rank":
-        row, starts = turn.kind.leader(turn.state), np.unique(turn.state.start)
+        row, starts = turn.state.leader(), np.unique(turn.state.start)
         return [batch.tolist() for batch in np.split(row, starts[1:])]
     parts = getattr(turn.state, "blocks", getattr(turn.state, "parts", None))
     if parts is None:
-        return [*turn.kind.leader(turn.state).tolist()]
+        return [*turn.state.leader().tolist()]
     return [parts.order[parts.start == start].tolist() for start in sorted(set(parts.start.tolist()))]
 
 
@@ -319,7 +319,7 @@ def test_a_page_is_the_leader_with_disjoint_adjacent_swaps_and_at_most_one_subst
 ) -> None:
     swaps = substitutions = 0
     for turn in turns(name, size, 400, seed=2):
-        leader, ranking = turn.kind.leader(turn.state).tolist(), turn.impression.ranking.tolist()
+        leader, ranking = turn.state.leader().tolist(), turn.impression.ranking.tolist()
         row = [*leader, turn.impression.challenger[0]][: turn.impression.places[0]]
         swapped = [p for p in range(len(row) - 1) if ranking[p] != row[p] and ranking[p] == row[p + 1]]
         for p in swapped:
@@ -350,7 +350,7 @@ def test_the_leader_never_gets_worse_unless_a_certificate_is_wrong(name: str) ->
             if wrong_certificates(turn.state, attraction):
                 mistakes += 1
                 break
-            now = wrong_pairs(grade, turn.kind.leader(turn.state).astype(np.uint32))
+            now = wrong_pairs(grade, turn.state.leader().astype(np.uint32))
             assert now <= before
             improvements += now < before
             before = now
@@ -364,22 +364,22 @@ def test_an_item_that_falls_to_the_bottom_meets_other_challengers_although_nothi
     Then only item 1 is left to challenge, because 0 surely beats 3; of item 2 it was the other way round.
     """
     kind, setup = POLICIES["bubble-rank"], Setup(4, 2, decision_rule("paper:0.5"))
-    policy, state = make_room(kind, setup, *kind.start(setup))
+    state = AtWork(kind, setup)
     page = new_impression(2, 3)
 
     def learn_of(winner: int, loser: int, challenger: int = NOBODY, clicks: tuple[int, int] = (1, 0)) -> None:
         page.ranking[:2], page.start[:2], page.end[:2], page.challenger[0] = (winner, loser), 0, 2, challenger
-        learn(policy, state, page, np.array(clicks))
+        state.learn(page, np.array(clicks))
 
     for winner, loser in [(2, 0), (0, 3), (2, 1)] * 3:
         learn_of(winner, loser)
     learn_of(0, 1, challenger=2, clicks=(0, 0))
-    assert kind.leader(state).tolist() == [0, 2]
+    assert state.leader().tolist() == [0, 2]
     learn_of(0, 1, clicks=(0, 0))
-    assert kind.leader(state).tolist() == [2, 0]
+    assert state.leader().tolist() == [2, 0]
     rng, challengers = stream(1, "challengers"), set()
     for _ in range(20):
-        choose(policy, state, rng, page)
+        state.choose(rng, page)
         challengers.add(int(page.challenger[0]))
     assert challengers == {1}
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from saferank import Ranker, RankerError
-from saferank.checks.state import copied_impression
+from saferank.checks.state import same
 from saferank.click_models import PBM
 from saferank.errors import ArgumentError
 from saferank.instances import Instance
+from saferank.live.explanation import decided
 from saferank.live.learner import Learner
-from saferank.policies import POLICIES, Setup, advance, make_room
+from saferank.policies import POLICIES, Setup, make_room
 from saferank.randomness import stream
 from saferank.safety import allowance
 from saferank.simulation.experiment import Plan, cells_of, run
@@ -21,7 +22,8 @@ from saferank.statistics.certificates import held, surely
 from saferank.statistics.decision import decision_rule
 from saferank.statistics.duels import Duels, LifetimeDuels
 from saferank.statistics.pairs import duel_of
-from saferank.verbs import choose, learn, new_impression
+from saferank.verbs import new_impression
+from tests.policies.at_work import AtWork
 from tests.reference import decision as literal
 from tests.reference import kl_index
 from tests.reference import policies as transcribed
@@ -32,9 +34,8 @@ from tests.reference.worst_case import worst_case
 SAFE = pytest.mark.parametrize("name", ["kl-ucb-br", "bubble-rank"])
 
 
-def started(name: str, size: tuple[int, int], rule: str, lifetime: int) -> tuple[Any, Setup, Any, Any]:
-    kind, setup = POLICIES[name], Setup(*size, decision_rule(rule), lifetime=lifetime)
-    return kind, setup, *make_room(kind, setup, *kind.start(setup))
+def started(name: str, size: tuple[int, int], rule: str, lifetime: int) -> AtWork:
+    return AtWork(POLICIES[name], Setup(*size, decision_rule(rule), lifetime=lifetime))
 
 
 def fickle_user(rng: np.random.Generator, appeal: Any, shown: Any, noise: float) -> Any:
@@ -51,26 +52,24 @@ def test_kl_ucb_br_equals_its_transcription(
     monkeypatch.setattr(transcribed, "sbb", functools.cache(kl_index.sbb))
     alarms = moves = 0
     for seed, rule in enumerate(["paper:0.5", "anytime:0.2", "paper:0.3"]):
-        kind, setup, policy, state = started("kl-ucb-br", size, rule, lifetime)
+        state = started("kl-ucb-br", size, rule, lifetime)
         words, users, page = stream(seed, "policy"), np.random.default_rng(seed), new_impression(size[1], size[1] + 1)
         decides = literal.paper_decides if rule.startswith("paper") else literal.anytime_decides
         level = float(rule.partition(":")[2])
         beats = functools.cache(lambda s, n, decides=decides, level=level: decides(s, n, level))
         slow = LifetimeKlUcbBr(*size, Xoshiro(words.tolist()), beats, lifetime)
         for number in range(250):
-            policy, state = make_room(kind, setup, policy, state)
-            advance(policy, state)
-            choose(policy, state, words, page)
+            state.choose(words, page)
             shown = slow.show()
             assert page.shown.tolist() == shown.shown, (seed, number)
-            assert kind.leader(state).tolist() == slow.leader
+            assert state.leader().tolist() == slow.leader
             wins = np.array([[duel_of(state.duels, i, j)[0] for j in range(size[0])] for i in range(size[0])])
             assert (wins - wins.T).tolist() == slow.s
             assert {(i, j): end for i, j, end in held(state.duels.certificates)} == slow.certified.expires
             appeal = np.random.default_rng([seed, number // 60]).permutation(size[0])
             clicks = fickle_user(users, appeal, page.shown, 0.15)
             before = list(slow.leader)
-            learn(policy, state, page, clicks)
+            state.learn(page, clicks)
             slow.feedback(clicks.tolist())
             moves += before != slow.leader
         assert state.duels.certificates.alarms[0] == slow.certified.alarms
@@ -85,12 +84,10 @@ def test_no_page_is_unsafe_in_any_order_that_the_certificates_that_hold_allow(na
     """Users who change their mind; the worst over all weak orders that agree with what holds at the time."""
     worst_of_all = -99
     for seed in range(12):
-        kind, setup, policy, state = started(name, size, ["paper:0.3", "anytime:0.1"][seed % 2], 35 + seed)
+        state = started(name, size, ["paper:0.3", "anytime:0.1"][seed % 2], 35 + seed)
         words, users, page = stream(seed, "policy"), np.random.default_rng(seed), new_impression(size[1], size[1] + 1)
         for number in range(150):
-            policy, state = make_room(kind, setup, policy, state)
-            advance(policy, state)
-            choose(policy, state, words, page)
+            state.choose(words, page)
             items = range(size[0])
             known = {(i, j) for i in items for j in items if surely(state.duels.closure, i, j)}
             worst = worst_case(size[0], known, list(range(size[1])), page.shown.tolist())
@@ -98,7 +95,7 @@ def test_no_page_is_unsafe_in_any_order_that_the_certificates_that_hold_allow(na
             assert worst <= allowance(*size), (name, size, seed, number)
             worst_of_all = max(worst_of_all, worst)
             appeal = np.random.default_rng([seed, number // 50]).permutation(size[0]) // 2
-            learn(policy, state, page, fickle_user(users, appeal, page.shown, 0.1))
+            state.learn(page, fickle_user(users, appeal, page.shown, 0.1))
     assert worst_of_all >= 1
 
 
@@ -135,14 +132,15 @@ def test_certificates_that_are_earned_again_keep_the_leader(name: str) -> None:
 
 @SAFE
 def test_a_late_answer_to_a_page_of_an_epoch_before_says_nothing(name: str) -> None:
-    learner = Learner(name, original=list("abc"), candidates=list("xy"), rule="paper:0.3", lifetime=10)
-    words = stream(1, "pages")
-    pages = [copied_impression(learner.issue(words)) for _ in range(11)]
+    state, words, pages = started(name, (5, 3), "paper:0.3", 10), stream(1, "pages"), []
+    for _ in range(11):
+        pages.append(state.blank())
+        state.choose(words, pages[-1])
     for page in pages[:10]:
-        learner.learn(page, np.array([0, 0, 1]))
-    assert learner.state.duels.pairs.wins.sum() == 0
-    learner.learn(pages[10], np.array([1, 0, 1]))
-    assert learner.state.duels.epoch.tolist() == [10, 10]
+        state.learn(page, np.array([0, 0, 1]))
+    assert state.duels.pairs.wins.sum() == 0
+    state.learn(pages[10], np.array([1, 0, 1]))
+    assert state.duels.epoch.tolist() == [10, 10]
 
 
 @SAFE
@@ -160,25 +158,26 @@ def test_a_saved_ranker_goes_on_in_its_epoch(name: str) -> None:
     assert ranker.alarms == twin.alarms
 
 
-@pytest.mark.parametrize("name", ["kl-ucb-br", "bubble-rank"])
-def test_a_replay_that_only_counts_pages_comes_to_the_same_state(name: str) -> None:
-    """Epochs begin by the number of a page, so the state is a function of what was issued and learnt."""
-    live, replayed = (
-        Learner(name, original=list("abc"), candidates=list("xy"), rule="paper:0.3", lifetime=25) for _ in range(2)
-    )
+@SAFE
+def test_evidence_is_a_function_of_the_pages_that_were_learnt_and_of_when_epochs_began(name: str) -> None:
+    """A learner that never draws comes to the same evidence, and its plan to the same leader."""
+    learner = Learner(name, original=list("abc"), candidates=list("xy"), rule="paper:0.3", lifetime=25)
+    state = started(name, (5, 3), "paper:0.3", 25)
     words, users, waiting = stream(5, "pages"), np.random.default_rng(5), []
-    for _ in range(200):
-        page = copied_impression(live.issue(words))
-        replayed.count_issued()
+    for number in range(200):
+        page = state.blank()
+        state.choose(words, page)
+        learner.advance(number)
         waiting.append(page)
         if len(waiting) > 3:
             late = waiting.pop(users.integers(3))
             clicks = (users.random(3) < late.shown / 5).astype(np.int64)
-            live.learn(copied_impression(late), clicks)
-            replayed.learn(late, clicks)
-        assert live.leader() == replayed.leader()
-    assert live.canonical() == replayed.canonical()
-    assert live.leader() != ("a", "b", "c") or live.state.duels.certificates.given[0] > 0
+            state.learn(late, clicks)
+            learner.learn(late, clicks)
+        plan = learner.plan(state.setup.first_call(), number + 1)
+        assert learner.kind.leader(learner.evidence, plan).tolist() == state.leader().tolist()
+    assert same(learner.evidence._replace(horizon=state.horizon), state.evidence)
+    assert state.leader().tolist() != [0, 1, 2] or state.duels.certificates.given[0] > 0
 
 
 def test_explanations_and_certificates_tell_what_holds() -> None:
@@ -190,7 +189,8 @@ def test_explanations_and_certificates_tell_what_holds() -> None:
     learner, told = ranker._learner, ranker.explain()
     held = {(better, worse) for better, worse, last in learner.valid_certificates() if last == 1600}
     assert held
-    assert all(learner.decided(better, worse) for better, worse in held)
+    index = learner.index
+    assert all(decided(learner, ranker._plan, index[better], index[worse]) for better, worse in held)
     assert any(pair.decided and pair.n < 5 for pair in told.pairs)  # held over from the epoch before
 
 

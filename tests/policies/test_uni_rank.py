@@ -5,9 +5,11 @@ from collections import deque
 import numpy as np
 import pytest
 
-from saferank.policies import POLICIES, Setup, make_room
+from saferank.policies import POLICIES, Setup
 from saferank.randomness import stream
-from saferank.verbs import Ints, choose, learn, new_impression
+from saferank.statistics.leaders import pages_under
+from saferank.verbs import Ints, new_impression
+from tests.policies.at_work import AtWork
 
 KIND = POLICIES["uni-rank"]
 
@@ -18,24 +20,23 @@ def pages(size: tuple[int, int], late: int, seed: int, keeps: bool) -> tuple[lis
     Clicks are learnt ``late`` pages later. With ``keeps`` false the choice is forgotten before every page.
     """
     setup = Setup(*size)
-    policy, state = KIND.start(setup)
+    state = AtWork(KIND, setup)
     rng, users = stream(seed, "policy"), np.random.default_rng(seed)
     attraction, history, kept = users.uniform(0.1, 0.6, size[0]), [], 0
     waiting = deque(new_impression(size[1], size[0]) for _ in range(late + 1))
     arrived: list[Ints] = []
     for _ in range(1500):
-        policy, state = make_room(KIND, setup, policy, state)
-        count = state.leaders.counts[state.leaders.current[0]]
+        count = pages_under(state.leaders, state.issued)
         kept += int(count < state.extra[2] and state.parts.blockers[0] >= 0)
         state.extra[2] *= int(keeps)
         impression = waiting[0]
         waiting.rotate(-1)
-        choose(policy, state, rng, impression)
+        state.choose(rng, impression)
         places = int(impression.places[0])
         history.append([*impression.ranking[:places].tolist(), *impression.end[:places].tolist()])
         arrived.append((users.random(size[1]) < attraction[impression.shown]).astype(np.int64))
         if len(arrived) > late:
-            learn(policy, state, waiting[0], arrived[-1 - late])
+            state.learn(waiting[0], arrived[-1 - late])
     return history, kept
 
 

@@ -124,8 +124,8 @@ class House:
         assert found is not None
         return found.fold
 
-    def knowledge(self, context: str = "c", k: int = 3) -> Knowledge:
-        return self.fold(context).knowledge[k]
+    def knowledge(self, context: str = "c") -> Knowledge:
+        return self.fold(context).knowledge
 
     async def pairs(self, context: str = "c") -> dict[tuple[str, str], tuple[int, int]]:
         """(s, n) by pair of items that were compared."""

@@ -19,7 +19,7 @@ from tests.store.memory import MemoryStore
 KEYS = {"old": b"o" * 32, "new": b"n" * 32}
 PAGE = PageRecord(
     impression=bytes(range(16)), tenant="tenant", context="Schuhe, größe 43 / \U0001f45f", policy="safe-draw",
-    form="SmallState", arm=0, knowledge=7, round=2**41 + 5, window_ms=30 * 86_400_000, k=3, visitor=b"\0" * 7 + b"s",
+    arm=0, knowledge=7, round=2**41 + 5, window_ms=30 * 86_400_000, k=3, visitor=b"\0" * 7 + b"s",
     catalogue=b"d" * 16, coins=b"c" * 32, row=("a", "ü" * 256, "c", "hidden"),
     law=drawn_law(bytes(4), bytes([4] * 4), (1.0, 0.5, 0.25, 0.125), (14, 13, 11, 7)), challenger=3, request_id="r",
 )  # fmt: skip

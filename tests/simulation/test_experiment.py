@@ -11,7 +11,7 @@ import pytest
 from saferank.click_models import PBM
 from saferank.instances import Instance
 from saferank.instances.embedded import embedded_instances
-from saferank.policies import POLICIES, make_room
+from saferank.policies import POLICIES
 from saferank.safety import violates
 from saferank.simulation import experiment
 from saferank.simulation.engine import simulate
@@ -19,7 +19,8 @@ from saferank.simulation.experiment import Cell, Plan, cells_of, default_checkpo
 from saferank.statistics import decision
 from saferank.statistics.duels import new_duels
 from saferank.statistics.leaders import new_leader_counts
-from saferank.verbs import choose, click, expected_clicks, learn, new_impression
+from saferank.verbs import click, expected_clicks
+from tests.policies.at_work import AtWork
 
 PAPER = ("kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "original")
 PLAN = Plan(PAPER, n_positions=5, rounds=1500, repetitions=3, rule="paper:0.05")
@@ -126,17 +127,16 @@ def test_only_policies_with_a_rule_name_it_and_only_certifying_ones_have_wrong_c
 
 def by_hand(cell: Cell, repetition: int) -> list[list[float]]:
     """The rows of a run, every round played by calls of the verbs from Python."""
-    policy, state = cell.kind.start(cell.setup)
+    state = AtWork(cell.kind, cell.setup)
     policy_rng, user_rng = cell.streams(repetition)
-    impression = new_impression(5, cell.kind.places(cell.setup))
+    impression = state.blank()
     clicks, regret, violations, rows = np.zeros(5, np.int64), 0.0, 0, []
     for _ in range(cell.plan.rounds):
-        policy, state = make_room(cell.kind, cell.setup, policy, state)
-        choose(policy, state, policy_rng, impression)
+        state.choose(policy_rng, impression)
         click(cell.world.model, impression.shown, user_rng, clicks)
         regret += cell.world.best - expected_clicks(cell.world.model, impression.shown)
         violations += bool(violates(cell.world.judge, impression.shown))
-        learn(policy, state, impression, clicks)
+        state.learn(impression, clicks)
         rows.append([regret, violations, wrong_certificates(cell, state)])
     return rows
 

@@ -13,12 +13,12 @@ from tests.store.laws import drawn_law
 
 GROUPS, WEIGHTS = (bytes([0, 0, 2, 2]), bytes([1, 2, 3, 4])), (1.0, 0.1, 0.3, 2e-300)
 DRAWN = PageRecord(
-    impression=bytes(range(16)), tenant="t", context="shelf / ä", policy="safe-draw", form="LargeState", arm=0,
+    impression=bytes(range(16)), tenant="t", context="shelf / ä", policy="safe-draw", arm=0,
     knowledge=3, round=2**41 + 12, window_ms=1_800_000, k=3, visitor=b"12345678", catalogue=b"d" * 16, coins=b"c" * 32,
     row=("a", "ö", "c", "x"), law=drawn_law(*GROUPS, WEIGHTS, (2, 1, 8, 4)),
     challenger=3, request_id="request ü", share=0.1, source=b"87654321",
 )  # fmt: skip
-PAIRS = DRAWN._replace(policy="kl-ucb-br", form="KlUcbBrState", law=Law(bytes([0, 1, 1, 3]), bytes([1, 3, 3, 4])))
+PAIRS = DRAWN._replace(policy="kl-ucb-br", law=Law(bytes([0, 1, 1, 3]), bytes([1, 3, 3, 4])))
 PRODUCTION = DRAWN._replace(
     row=(), instead=("p", "q", "r"), law=NO_LAW, challenger=None, visitor=b"", request_id=None, source=b""
 )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from saferank.store.page_record import DamagedRecordError, PageRecord, read_record
-from saferank.store.record_columns import CONTEXT, FORM, POLICY, TENANT, RecordColumns, unpacked
+from saferank.store.record_columns import CONTEXT, POLICY, TENANT, RecordColumns, unpacked
 from tests.store.laws import drawn_law
 from tests.store.test_page_record import DRAWN, PAIRS, PRODUCTION, RENEWING, SHADOW
 
@@ -73,7 +73,8 @@ def test_laws_of_records_stand_by_place() -> None:
 def test_a_selection_says_the_same() -> None:
     columns = RecordColumns([record.packed() for record in RECORDS])
     some = columns.select(np.array([5, 3, 1])).select(np.array([True, False, True]))
-    assert some.has_text(FORM, PAIRS.form).tolist() == [BASED.form == PAIRS.form, True] and some.record(-1) == PAIRS
+    assert some.has_text(POLICY, PAIRS.policy).tolist() == [BASED.policy == PAIRS.policy, True]
+    assert some.record(-1) == PAIRS
     assert some.rows(NAMES, 4).tolist() == [named(BASED.row, 4), named(PAIRS.row, 4)]
     assert len(columns.select(np.zeros(len(RECORDS), np.bool_))) == len(RecordColumns([])) == 0
 

@@ -1,4 +1,4 @@
-"""The contract of a policy: honest pages, learning without side effects, no memory outside policy and state.
+"""The contract of a policy: honest pages, learning without side effects, no memory outside evidence and plan.
 
 A plug-in is played interpreted, which sees every index and names lines, at several sizes, and then compiled at one:
 both must play the same pages. The package's own policies, which the tests compare with slow transcriptions, are played
@@ -28,195 +28,164 @@ from saferank.checks.state import (
 )
 from saferank.click_models import CLICK_MODELS
 from saferank.plugins import home_of
-from saferank.policies import PolicyKind, Setup, count_issued, freeze, has_room, make_room, policy_kind
+from saferank.policies import PolicyKind, Setup, make_room, make_room_in_plan, policy_kind
 from saferank.randomness import Words, stream, uniform
 from saferank.safety import whole_allowance
 from saferank.safety.worst_case import MOST_SEATS, Possible, at_most, certify_seats, new_possible
 from saferank.statistics.decision import decision_rule
-from saferank.verbs import Impression, Ints, choose, learn, new_impression
-
-_NOT_REPLAYED = ("horizon",)  # how far the table of a rule reaches: room, nothing that was learnt
+from saferank.verbs import (
+    Impression,
+    Ints,
+    choose,
+    follow,
+    freeze,
+    has_room,
+    learn,
+    new_impression,
+    plan_has_room,
+    renew,
+)
 
 
 class Verbs(NamedTuple):
     """What a trial calls: as it is compiled, or the interpreted twins."""
 
     choose: Callable[..., None] = choose
-    learn: Callable[..., None] = learn
     freeze: Callable[..., None] = freeze
+    learn: Callable[..., None] = learn
+    follow: Callable[..., None] = follow
+    renew: Callable[..., None] = renew
     has_room: Callable[..., bool] = has_room
+    plan_has_room: Callable[..., bool] = plan_has_room
     make_room: Callable[..., tuple[Any, Any]] = make_room
-    count_issued: Callable[..., None] = count_issued
     new_possible: Callable[..., Possible] = new_possible
     certify_seats: Callable[..., None] = certify_seats
     at_most: Callable[..., bool] = at_most
 
 
-def _named(fields: list[str]) -> str:
-    return ", ".join(f"state.{field}" for field in fields)
-
-
 class Trial:
-    """A policy at work. With ``replayed``, a second state that learns but never chooses must come to know the same."""
+    """A policy at work."""
 
-    def __init__(self, kind: PolicyKind, setup: Setup, seed: int, verbs: Verbs, replayed: bool) -> None:
+    def __init__(self, kind: PolicyKind, setup: Setup, seed: int, verbs: Verbs) -> None:
         self.kind, self.setup, self.verbs = kind, setup, verbs
         with blaming(kind.start):
-            self.policy, self.state = started(kind, setup)
-            unknown = [field for field in kind.caches if replayed and field not in self.state._fields]
-            require(not unknown, f"{kind.name} is registered with caches={unknown}, but its state has no such field.")
-        self.replayed = copied(self.state) if replayed else None
+            self.policy, self.evidence, self.plan = started(kind, setup)
         self.rng, self.users = stream(seed, "checked policy"), stream(seed, "checked users")
         self.page, self.promise = self._blank(), Promise(kind, setup, verbs)
+        self.every = np.ones(setup.n_positions, np.int64)
         self.pages: list[list[list[int]]] = []
 
     def _blank(self) -> Impression:
         """A page with exactly the room that the simulator gives."""
-        return new_impression(self.setup.n_positions, self.kind.places(self.setup))
+        return new_impression(self.setup.n_positions, self.kind.places(self.setup.n_items, self.setup.n_positions))
 
     def issue(self) -> tuple[Impression, Ints]:
         """The next page, checked, in arrays of its own, and how its user clicks."""
         self._make_room()
-        policy, state, rng, number = copied(self.policy), copied(self.state), self.rng.copy(), len(self.pages) + 1
+        before, rng, number = copied((self.policy, self.evidence, self.plan)), self.rng.copy(), len(self.pages) + 1
+        leader = check_leader(self.kind, self.evidence, self.plan, self.setup)
+        who = f"choose() of {self.kind.name}"
         with blaming(implemented(choose, self.kind.policy)):
-            self._call(self.verbs.choose, self.state, self.rng, self.page)
-            self._call(self.verbs.freeze, self.state, self.page)
-            check_page(f"choose() of {self.kind.name}", self.page, self.setup, number)
-            self.promise.check(self.state, self.page.shown.tolist())
+            self._draw(self.evidence, self.plan, self.rng, self.page, number)
+            check_page(who, self.page, self.setup, number)
+            self.promise.check(self.evidence, self.page.shown.tolist())
+            require(same(self.policy, before[0]), f"{who} changes the policy. What changes belongs into the evidence.")
             require(
-                self.state.round[0] == number,
-                f"The state of {self.kind.name} says round {self.state.round[0]} on page {number}; choose() must count "
-                "it: state.round[0] += 1.",
+                same(self.evidence, before[1]),
+                f"{who} changes {_named(self.evidence, before[1])}. Only learn() may, when the clicks are known.",
             )
-            self._check_nothing_learnt(policy, state)
-            self._check_choosing_again(state, rng.copy())
-            self._check_finite("choose")
-            self._replay_page(rng)
+            require(
+                check_leader(self.kind, self.evidence, self.plan, self.setup) == leader,
+                f"{who} changes the leader. Only follow() may, when the clicks are known.",
+            )
+            self._check_drawing_again(before[1], before[2], rng, number)
+            self._check_finite("choose", self.plan)
         self.pages.append(contents_of_page(self.page))
         return copied_impression(self.page), self._clicks(number)
 
     def answer(self, impression: Impression, clicks: Ints) -> None:
         """Have the policy learn from a page, and check what that does."""
         self._make_room()
-        policy, state = copied(self.policy), copied(self.state)
+        policy, evidence = copied(self.policy), copied(self.evidence)
         page, answers = copied_impression(impression), clicks.copy()
         who = f"learn() of {self.kind.name}"
         with blaming(implemented(learn, self.kind.policy)):
-            self._call(self.verbs.learn, self.state, impression, clicks)
+            self._call(self.verbs.learn, self.evidence, impression, clicks)
             require(same(impression, page), f"{who} writes into the impression, which others keep. Copy what you need.")
             require(same(clicks, answers), f"{who} writes into the clicks. Copy what you need.")
-            require(same(self.policy, policy), f"{who} changes the policy. What changes belongs into the state.")
+            require(same(self.policy, policy), f"{who} changes the policy. What changes belongs into the evidence.")
             require(
-                bool(clicks.any()) or same(duels_of(self.state), duels_of(state)),
+                bool(clicks.any()) or same(duels_of(self.evidence), duels_of(evidence)),
                 f"{who} changes the duels after a page without clicks, on which no item won.",
             )
-            self._check_finite("learn")
-            self._check_learning_again(state, page, answers)
-            self._replay_learning(page, answers)
+            self._check_finite("learn", self.evidence)
+            self._check_learning_again(evidence, page, answers)
+        self._follow(impression, clicks)
 
-    def _check_finite(self, verb: str) -> None:
-        field = nan_field(self.state)
+    def _draw(self, evidence: Any, plan: Any, rng: Words, page: Impression, number: int) -> None:
+        page.round[0] = number
+        self._call(self.verbs.choose, evidence, plan, rng, page)
+        self._call(self.verbs.freeze, evidence, plan, page, self.every)
+
+    def _follow(self, impression: Impression, clicks: Ints) -> None:
+        """Let the plan follow, and check that another one could be made in its place."""
+        who, evidence = f"follow() or renew() of {self.kind.name}", copied(self.evidence)
+        with blaming(implemented(follow, self.kind.policy) or self.kind.start):
+            self._call(self.verbs.follow, self.evidence, self.plan, impression, clicks, len(self.pages))
+            fresh = copied(self.plan)
+            self._call(self.verbs.renew, self.evidence, fresh, len(self.pages))
+            require(same(self.evidence, evidence), f"{who} changes the evidence. Only learn() may.")
+            check_leader(self.kind, self.evidence, fresh, self.setup)
+            self._check_finite("follow", self.plan)
+            self._draw(self.evidence, fresh, self.rng.copy(), self._blank(), len(self.pages) + 1)
+
+    def _check_finite(self, verb: str, made: Any) -> None:
+        field = nan_field(made)
         require(
             field is None,
-            f"{verb}() of {self.kind.name} leaves NaN in state.{field}: a comparison with it is always false. Test "
+            f"{verb}() of {self.kind.name} leaves NaN in {field}: a comparison with it is always false. Test "
             "for zero before you divide, and give log and sqrt no negative numbers.",
         )
 
-    def _check_nothing_learnt(self, policy: Any, state: Any) -> None:
-        """Choosing may count and note, no more; ``policy`` and ``state`` are copies from before."""
-        who, leader = f"choose() of {self.kind.name}", check_leader(self.kind, state, self.setup)
-        require(same(self.policy, policy), f"{who} changes the policy. What changes belongs into the state.")
-        require(
-            same(duels_of(self.state), duels_of(state)),
-            f"{who} changes the duels. Only learn() may, when the clicks are known.",
-        )
-        require(
-            check_leader(self.kind, self.state, self.setup) == leader,
-            f"{who} changes the leader. Only learn() may, when the clicks are known.",
-        )
+    def _check_drawing_again(self, evidence: Any, plan: Any, rng: Words, number: int) -> None:
+        """The same coins must give the same page: from copies of before, and from the plan that was drawn from."""
+        for known in (plan, self.plan):
+            page, coins = self._blank(), rng.copy()
+            self._draw(evidence, known, coins, page, number)
+            require(
+                contents_of_page(self.page) == contents_of_page(page) and same(self.rng, coins),
+                f"choose() of {self.kind.name} draws another page for the same evidence, plan and generator on a new "
+                "page. Draw from rng alone, let no draw read what another one wrote into the plan, give every field "
+                "an array of its own, and write every entry of the page each time.",
+            )
 
-    def _check_choosing_again(self, state: Any, rng: Words) -> None:
-        """A copy of the state and of the generator from before must do the same on a new page."""
-        page = self._blank()
-        self._call(self.verbs.choose, state, rng, page)
-        self._call(self.verbs.freeze, state, page)
-        same_page = contents_of_page(self.page) == contents_of_page(page)
-        require(
-            same_page and same((self.state, self.rng), (state, rng)),
-            f"choose() of {self.kind.name} does something else for a copy of the same state and generator on a new "
-            "page. Draw from rng alone, remember nothing outside the state, give every field of the state an array of "
-            "its own, and write every entry of the page each time.",
-        )
-
-    def _check_learning_again(self, state: Any, page: Impression, clicks: Ints) -> None:
-        """A copy of the state must learn the same, whatever stands in the places of the page that are not in use."""
+    def _check_learning_again(self, evidence: Any, page: Impression, clicks: Ints) -> None:
+        """A copy must learn the same, whatever stands in the places of the page that are not in use."""
         page.ranking[int(page.places[0]) :] = self.setup.n_items - 1
-        self._call(self.verbs.learn, state, page, clicks)
+        self._call(self.verbs.learn, evidence, page, clicks)
         require(
-            same(self.state, state),
-            f"learn() of {self.kind.name} does something else for a copy of the same state, page and clicks. Use no "
-            "randomness, remember nothing outside the state, give every field of the state an array of its own, and "
+            same(self.evidence, evidence),
+            f"learn() of {self.kind.name} does something else for a copy of the same evidence, page and clicks. Use no "
+            "randomness, remember nothing outside the evidence, give every field an array of its own, and "
             "read only the first impression.places[0] places of the page: what stands behind them was not compared.",
         )
 
-    def _replay_page(self, rng: Words) -> None:
-        """Count the page in the replayed state, as a replay does, and compare."""
-        if self.replayed is not None:
-            if self.kind.regroup is not None and self.kind.rebuild is not None:
-                self._check_choosing_from_replay(rng)
-            self._call(self.verbs.count_issued, self.replayed, 1)
-            fields = self._differences()
-            require(
-                not fields,
-                f"choose() of {self.kind.name} changes {_named(fields)}, which a replay of the log would not know, and "
-                "which counts pages that nobody answered. Change it in learn(); if it counts issued pages, implement "
-                "count_issued of saferank.policies too; if it is a note of choose() to itself, register the policy "
-                f"with caches={(*self.kind.caches, *fields)}.",
-            )
-
-    def _check_choosing_from_replay(self, rng: Words) -> None:
-        """A state that learnt but never chose must show the same page, if the policy is made to be served."""
-        page = self._blank()
-        self._call(self.verbs.choose, copied(self.replayed), rng, page)
-        require(
-            contents_of_page(self.page) == contents_of_page(page),
-            f"choose() of {self.kind.name} shows another page from a state that only learnt, as after a restart: it "
-            f"reads what choose() wrote before into {_named(list(self.kind.caches))}. Fill it again each time, or "
-            "change it in learn(); a policy without regroup and rebuild, which is not served, may keep it.",
-        )
-
-    def _replay_learning(self, page: Impression, clicks: Ints) -> None:
-        """Learn the page in the replayed state too, and compare."""
-        if self.replayed is not None:
-            self._call(self.verbs.learn, self.replayed, page, clicks)
-            fields = self._differences()
-            require(
-                not fields,
-                f"learn() of {self.kind.name} gives another {_named(fields)} when choose() was not called before it "
-                "with this state. Clicks may come late, after newer pages, or from a log: read what was compared "
-                "from the impression, not from what choose() left in the state.",
-            )
-
-    def _differences(self) -> list[str]:
-        """The fields in which the replayed state differs, apart from those that may."""
-        left_out = (*_NOT_REPLAYED, *self.kind.caches)
-        return [field for field in changed_fields(self.state, self.replayed) if field not in left_out]
-
     def _make_room(self) -> None:
-        if self.replayed is not None:
-            _, self.replayed = self.verbs.make_room(self.kind, self.setup, self.policy, self.replayed)
-        self.policy, self.state = self.verbs.make_room(self.kind, self.setup, self.policy, self.state)
+        places = len(self.page.ranking)
+        self.policy, self.evidence = self.verbs.make_room(self.kind, self.setup, self.policy, self.evidence, places)
+        self.plan = make_room_in_plan(self.plan)
         require(
-            self.verbs.has_room(self.policy, self.state),
+            self.verbs.has_room(self.policy, self.evidence, places)
+            and self.verbs.plan_has_room(self.policy, self.plan),
             f"has_room() of {self.kind.name} is false although make_room() has just been called: a simulation would "
             "never end. make_room() lets duels, leaders and lead_needed grow; size everything else in start().",
         )
 
-    def _call(self, verb: Any, state: Any, *arguments: Any) -> None:
+    def _call(self, verb: Any, evidence: Any, *arguments: Any) -> None:
         sizes = (
             f"with n_items={self.setup.n_items}, n_positions={self.setup.n_positions}, after {len(self.pages)} pages"
         )
-        called(self.kind.name, sizes, self._advice, verb, self.policy, state, *arguments)
+        called(self.kind.name, sizes, self._advice, verb, self.policy, evidence, *arguments)
 
     def _advice(self, problem: Exception) -> str:
         if not isinstance(problem, IndexError):
@@ -237,6 +206,10 @@ class Trial:
         return np.array([uniform(self.users) < t for t in taste], np.int64)
 
 
+def _named(one: Any, other: Any) -> str:
+    return ", ".join(f"evidence.{field}" for field in changed_fields(one, other))
+
+
 class Promise:
     """What a policy that is registered with ``safe=True`` may show.
 
@@ -254,9 +227,9 @@ class Promise:
             limit = whole_allowance(setup.n_items, setup.n_positions)
             self._possible = verbs.new_possible(setup.n_items, setup.n_positions, limit)
 
-    def check(self, state: Any, shown: list[int]) -> None:
+    def check(self, evidence: Any, shown: list[int]) -> None:
         """Raise a ``ContractError`` when the page can break the constraint."""
-        possible = self._known(state)
+        possible = self._known(evidence)
         if possible is None:
             return
         code = sum(item << (4 * place) for place, item in enumerate(shown))
@@ -269,12 +242,12 @@ class Promise:
             "saferank.safety.worst_case, give certificates (certifies=True), or register it without safe=True.",
         )
 
-    def _known(self, state: Any) -> Possible | None:
-        """The orders that the certificates of a state leave possible; None when they leave none."""
+    def _known(self, evidence: Any) -> Possible | None:
+        """The orders that the certificates leave possible; None when they leave none."""
         possible = self._possible
         if possible is None or not self.kind.certifies:
             return possible
-        kept = state.duels.certificates
+        kept = evidence.duels.certificates
         given = int(kept.given[0])
         pairs = zip(kept.better[self._taken : given], kept.worse[self._taken : given], strict=True)
         for winner, loser in ((int(winner), int(loser)) for winner, loser in pairs):
@@ -324,13 +297,12 @@ def check_policy(
     known = tuple(_EXAMINATION**position for position in range(n_items)) if kind.needs_examination else None
     asked = Setup(n_items, n_positions, rule, examination=known)
     if not is_plugin(kind):
-        _check_sizes(kind, asked, rounds, seed, Verbs(), replayed=False)
+        _check_sizes(kind, asked, rounds, seed, Verbs())
         return
     interpreter = Interpreter(kind.policy.__module__, home_of(kind.start).__module__)
-    own = is_foreign(kind.policy)  # with a choose() of its own, not one of ours with other parameters
     with np.errstate(all="ignore"):  # compiled code does not warn either
         verbs = Verbs._make(interpreter.twin(verb) for verb in Verbs())
-        pages = _check_sizes(_interpreted(kind, interpreter), asked, rounds, seed, verbs, replayed=own)
+        pages = _check_sizes(_interpreted(kind, interpreter), asked, rounds, seed, verbs)
     if compiled and JIT:
         _check_compiled(replace(kind, safe=False), asked, rounds, seed, pages)  # the same pages were held to it above
 
@@ -356,13 +328,13 @@ def _check_assumption(kind: PolicyKind) -> None:
 
 
 def _interpreted(kind: PolicyKind, interpreter: Interpreter) -> PolicyKind:
-    parts = {name: getattr(kind, name) for name in ("start", "leader", "grow")}
+    parts = {name: getattr(kind, name) for name in ("start", "plan", "leader", "grow")}
     return replace(kind, **{name: interpreter.twin(part) for name, part in parts.items() if part is not None})
 
 
-def _check_sizes(kind: PolicyKind, asked: Setup, rounds: int, seed: int, verbs: Verbs, *, replayed: bool) -> Pages:
+def _check_sizes(kind: PolicyKind, asked: Setup, rounds: int, seed: int, verbs: Verbs) -> Pages:
     """Play at all sizes; returns the pages of the size that was asked for."""
-    how: Any = {"seed": seed, "verbs": verbs, "replayed": replayed}
+    how: Any = {"seed": seed, "verbs": verbs}
     pages = _play_at_once(kind, asked, rounds, **how)
     _play_with_late_answers(kind, asked, rounds, **how)
     for items, positions in dict.fromkeys([(asked.n_items, 1), (asked.n_items, asked.n_items), (1, 1)]):
@@ -375,11 +347,11 @@ def _play_at_once(kind: PolicyKind, setup: Setup, rounds: int, **how: Any) -> Pa
     """Answer every page before the next one, twice from the start: both must be the same."""
     first, again = Trial(kind, setup, **how), Trial(kind, setup, **how)
     with blaming(kind.start):
-        shared = shared_field(first.state, again.state)
+        shared = shared_field(first.evidence, again.evidence) or shared_field(first.plan, again.plan)
         require(
             shared is None,
-            f"start() of {kind.name} gives every state the same array as state.{shared}: one run would learn from "
-            "another. Let start() make new arrays each time.",
+            f"start() or plan() of {kind.name} gives every run the same array as {shared}: one would learn from "
+            "another. Make new arrays each time.",
         )
     for trial in (first, again):
         for _ in range(rounds):
@@ -404,7 +376,7 @@ def _play_with_late_answers(kind: PolicyKind, setup: Setup, rounds: int, **how: 
 
 def _check_compiled(kind: PolicyKind, setup: Setup, rounds: int, seed: int, pages: Pages) -> None:
     """Compiled, the policy must play the pages that it played interpreted."""
-    trial = Trial(kind, setup, seed, Verbs(), replayed=False)
+    trial = Trial(kind, setup, seed, Verbs())
     for page in range(rounds):
         trial.answer(*trial.issue())
         with blaming(implemented(choose, kind.policy)):

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from saferank.checks.contract import ContractError, require
-from saferank.checks.state import copied, duels_of, same
+from saferank.checks.state import copied, same
 from saferank.live.learner import Learner
-from saferank.policies import PolicyKind, freeze, policy_kind
+from saferank.policies import PolicyKind, policy_kind
 from saferank.randomness import Words, stream, uniform
-from saferank.verbs import Impression, Ints, choose, new_impression
+from saferank.verbs import Call, Impression, Ints, choose, freeze, new_impression, renew
 
 _ITEMS = tuple("abcdefg")
 _POSITIONS = 3
@@ -29,76 +29,79 @@ def check_servable(kind: str | PolicyKind, pages: int = 120, seed: int = 0) -> N
     )
     rng = stream(seed, "checked serving")
     _check_first_leader(learner)
-    for _ in range(pages):
-        learner.learn(*_visited(learner, rng))
-    _check_views(learner, rng)
+    for number in range(pages):
+        learner.learn(*_visited(learner, number, rng))
+    _check_views(learner, pages, rng)
     _check_certificates(learner)
-    _check_items(learner, rng)
+    _check_items(learner, pages, rng)
 
 
-def _visited(learner: Learner, rng: Words) -> tuple[Impression, Ints]:
-    """A page that is counted on the learner and chosen on a copy, and clicks of a user who likes late items."""
-    learner.count_issued()
-    impression = _page(learner, copied(learner.state), rng)
+def _call(base: list[int], n_items: int = len(_ITEMS)) -> Call:
+    others = [item for item in reversed(range(n_items)) if item not in base]
+    return Call(np.array(base, np.uint32), np.array(others, np.uint32))
+
+
+def _visited(learner: Learner, issued: int, rng: Words) -> tuple[Impression, Ints]:
+    """A page of a plan that is made for it, and clicks of a user who likes late items."""
+    impression = _page(learner, _plan(learner, _call([0, 1, 2]), issued), issued, rng)
     clicks = [uniform(rng) < (1 + item) / len(learner.items) for item in impression.shown]
     return impression, np.array(clicks, np.int64)
 
 
-def _page(learner: Learner, state: Any, rng: Words) -> Impression:
-    impression = new_impression(learner.n_positions, learner.kind.places(learner.setup))
-    choose(learner.policy, state, rng, impression)
-    freeze(learner.policy, state, impression)
+def _plan(learner: Learner, call: Call, issued: int) -> Any:
+    try:
+        return learner.plan(call, issued)
+    except (IndexError, ValueError) as problem:
+        raise ContractError(f"plan() or renew() of {learner.kind.name} fails for another call: {problem}.") from problem
+
+
+def _page(learner: Learner, plan: Any, issued: int, rng: Words) -> Impression:
+    n_positions = len(plan.base)
+    impression = new_impression(n_positions, learner.kind.places(len(learner.items), n_positions))
+    impression.round[0] = issued + 1
+    choose(learner.policy, learner.evidence, plan, rng, impression)
+    freeze(learner.policy, learner.evidence, plan, impression, np.ones(n_positions, np.int64))
     return impression
 
 
-def _rebuilt(learner: Learner, base: list[int]) -> Any:
-    return learner.kind.rebuild(learner.policy, copied(learner.state), np.array(base, np.uint32))  # type: ignore[misc]
-
-
-def _leader(learner: Learner, state: Any) -> list[int]:
-    return [int(item) for item in learner.kind.leader(state)[: learner.n_positions]]
+def _leader(learner: Learner, plan: Any) -> list[int]:
+    return [int(item) for item in learner.kind.leader(learner.evidence, plan)[: len(plan.base)]]
 
 
 def _check_first_leader(learner: Learner) -> None:
     base = [4, 0, 2]
     require(
-        _leader(learner, _rebuilt(learner, base)) == base,
-        f"rebuild() of {learner.kind.name} makes another leader of the base ranking although nothing is certified.",
+        _leader(learner, _plan(learner, _call(base), 0)) == base,
+        f"renew() of {learner.kind.name} makes another leader of the base ranking although nothing is certified.",
     )
 
 
-def _check_views(learner: Learner, rng: Words) -> None:
-    """Pages for other base rankings, chosen on copies, leave the evidence alone and are functions of their coins."""
-    name, before = learner.kind.name, copied(learner.state)
-    for base in ([6, 5, 4], [2, 1, 0], [0, 3, 6]):
-        state = _rebuilt(learner, base)
-        if learner.kind.reorder is not None:
-            order = np.arange(len(_ITEMS), dtype=np.uint32)[::-1].copy()
-            state = learner.kind.reorder(learner.policy, state, order)
+def _check_views(learner: Learner, issued: int, rng: Words) -> None:
+    """Plans of other calls, of other sizes too, leave the evidence alone; pages are functions of plan and coins."""
+    name, before, slot = learner.kind.name, copied(learner.evidence), None
+    for base in ([6, 5, 4], [2, 1, 0], [0, 3, 6], [5, 1]):
+        plan = _plan(learner, _call(base), issued)
+        leader = _leader(learner, plan)
+        require(len(set(leader)) == len(base), f"renew() of {name} gives the leader {leader}.")
+        page = _page(learner, plan, issued, rng.copy())
+        again = _page(learner, plan, issued, rng.copy())
+        require(same(page, again), f"choose() of {name} gives two pages for the same plan and coins.")
+        if slot is not None and len(slot.base) == len(base):
+            slot.base[:], slot.candidates[:] = _call(base)
+            renew(learner.policy, learner.evidence, slot, issued)
+            other = _page(learner, slot, issued, rng.copy())
             require(
-                np.array_equal(state.order, order), f"reorder() of {name} leaves another state.order than it was given."
+                same(page, other),
+                f"renew() of {name} does not derive everything again: a plan that held another call gives another "
+                "page. Read plan.base and plan.candidates in renew(), and let nothing of the call before stay.",
             )
-        leader = _leader(learner, state)
-        require(len(set(leader)) == learner.n_positions, f"rebuild() of {name} gives the leader {leader}.")
-        require(
-            same(duels_of(state), duels_of(before)) or _base_is_in(state),
-            f"rebuild() or reorder() of {name} changes the evidence.",
-        )
-        coins, evidence = rng.copy(), copied(duels_of(state))
-        one, other = (_page(learner, copied(state), coins.copy()) for _ in range(2))
-        require(same(one, other), f"choose() of {name} gives two pages for the same state and coins.")
-        _page(learner, state, rng)
-        require(same(duels_of(state), evidence), f"choose() of {name} changes the evidence.")
-    require(same(learner.state, before), f"rebuild() or choose() of {name} changes a state of which it got a copy.")
-
-
-def _base_is_in(state: Any) -> bool:
-    """Duels with a lifetime hold production's ranking themselves."""
-    return hasattr(duels_of(state), "base")
+        slot = plan
+        require(same(learner.evidence, before), f"renew(), choose() or freeze() of {name} changes the evidence.")
+        uniform(rng)
 
 
 def _check_certificates(learner: Learner) -> None:
-    name, kept = learner.kind.name, learner.state.duels.certificates
+    name, kept = learner.kind.name, learner.evidence.duels.certificates
     given = int(kept.given[0])
     pairs = list(zip(kept.better[:given].tolist(), kept.worse[:given].tolist(), strict=True))
     require(given > 0, f"{name} certifies nothing in a world where one item is always better at the level {_LEVEL}.")
@@ -106,18 +109,21 @@ def _check_certificates(learner: Learner) -> None:
     require(not wrong, f"{name} certifies the pair {wrong[:1]}, which is not a pair of its items.")
 
 
-def _check_items(learner: Learner, rng: Words) -> None:
+def _check_items(learner: Learner, issued: int, rng: Words) -> None:
     """An item that left is on no page; one that came may be."""
-    gone = learner.leader()[0]
-    learner.rebase([item for item in _ITEMS if item != gone], ["new"])
+    gone = _leader(learner, _plan(learner, _call([0, 1, 2]), issued))[0]
+    learner.know(["new"])
+    base = [item for item in range(len(_ITEMS)) if item != gone][:_POSITIONS]
+    call = _call(base, len(learner.items))
+    call = call._replace(candidates=call.candidates[call.candidates != gone])
     try:
-        pages = [_page(learner, copied(learner.state), rng) for _ in range(40)]
+        pages = [_page(learner, _plan(learner, call, issued), issued, rng) for _ in range(40)]
     except IndexError as problem:
         raise ContractError(
-            f"regroup() of {learner.kind.name} leaves arrays that are too short: {problem}."
+            f"with_items() of {learner.kind.name} leaves arrays that are too short: {problem}."
         ) from problem
-    rows = [learner.names(page.ranking[: page.places[0]]) for page in pages]
+    rows = [page.ranking[: page.places[0]].tolist() for page in pages]
     require(
         all(gone not in row and len(set(row)) == len(row) for row in rows),
-        f"{learner.kind.name} shows or compares an item that was removed by regroup().",
+        f"{learner.kind.name} shows or compares an item that is not in the call.",
     )

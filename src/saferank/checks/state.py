@@ -1,4 +1,4 @@
-"""What a policy makes: states as data that can be copied, compared and saved, and honest pages."""
+"""What a policy makes: evidence and plans as data that can be copied, compared and saved, and honest pages."""
 
 import copy
 from collections.abc import Iterator
@@ -14,23 +14,27 @@ from saferank.saved_state import SavedStateError, flatten, from_bytes, rebuild, 
 from saferank.verbs import NOBODY, Impression, Ints
 
 
-def started(kind: PolicyKind, setup: Setup) -> tuple[Any, Any]:
-    """A policy and its first state, or a ``ContractError`` on what they are made of."""
-    policy, state = _begun(kind, setup)
+def started(kind: PolicyKind, setup: Setup) -> tuple[Any, Any, Any]:
+    """A policy, its first evidence and its first plan, or a ``ContractError`` on what they are made of."""
+    policy, evidence = _begun(kind, setup)
     require(
         isinstance(policy, kind.policy),
         f"start() of {kind.name} returns a policy of type {type(policy).__name__}, but it is registered for "
         f"{kind.policy.__name__}.",
     )
+    if JIT:  # before plan(), which may be compiled for what it gets
+        _check_parts(kind, policy, {"evidence": evidence})
+    plan = _planned(kind, policy, evidence, setup)
     if JIT:
-        _check_parts(kind, policy, state)
-        _check_saved(kind, state)
-    _check_types(kind, state)
-    _check_promises(kind, policy, state)
-    return policy, state
+        _check_parts(kind, policy, {"plan": plan})
+        _check_saved(kind, {"evidence": evidence, "plan": plan})
+    _check_types(kind, evidence, "evidence", "start")
+    _check_types(kind, plan, "plan", "plan")
+    _check_promises(kind, policy, evidence, plan, setup)
+    return policy, evidence, plan
 
 
-def _check_parts(kind: PolicyKind, policy: Any, state: Any) -> None:
+def _check_parts(kind: PolicyKind, policy: Any, made: dict[str, Any]) -> None:
     """Only numbers and arrays are compiled and saved; plain Python plays with whatever there is."""
     plain = "To try an idea, NUMBA_DISABLE_JIT=1 plays anything as plain Python."
     strange = next(_strange(policy, "policy", (np.ndarray, np.generic, int, float)), None)
@@ -39,12 +43,13 @@ def _check_parts(kind: PolicyKind, policy: Any, state: Any) -> None:
         f"{strange} of {kind.name} is nothing to compute with. A policy is a NamedTuple whose fields are numbers, "
         f"arrays of numbers or such NamedTuples. {plain}",
     )
-    strange = next(_strange(state, "state", np.ndarray), None)
-    require(
-        strange is None,
-        f"{strange} of {kind.name} cannot be saved. A state is a NamedTuple whose fields are arrays of numbers, also "
-        f"for single numbers, or such NamedTuples. {plain}",
-    )
+    for what, value in made.items():
+        strange = next(_strange(value, what, np.ndarray), None)
+        require(
+            strange is None,
+            f"{strange} of {kind.name} cannot be saved. Evidence and plan are NamedTuples whose fields are arrays of "
+            f"numbers, also for single numbers, or such NamedTuples. {plain}",
+        )
 
 
 def _begun(kind: PolicyKind, setup: Setup) -> tuple[Any, Any]:
@@ -55,20 +60,29 @@ def _begun(kind: PolicyKind, setup: Setup) -> tuple[Any, Any]:
         what = f"start() of {kind.name} fails with {sizes}: {type(problem).__name__}: {problem}."
         raise ContractError(f"{what} It must work for every size.", place_of_problem(problem)) from problem
     pair = isinstance(begun, tuple) and len(begun) == 2 and not _is_record(begun)
-    require(pair, f"start() of {kind.name} returns {type(begun).__name__}; it must return two: policy, state.")
+    require(pair, f"start() of {kind.name} returns {type(begun).__name__}; it must return two: policy, evidence.")
     return begun
 
 
-def _check_types(kind: PolicyKind, state: Any, path: str = "state") -> None:
-    """Where the class of a state names the type of an array (Ints, Items, Floats), the array must have it."""
-    for name, array in zip(state._fields, state, strict=True):
+def _planned(kind: PolicyKind, policy: Any, evidence: Any, setup: Setup) -> Any:
+    try:
+        return kind.plan_for(policy, evidence, setup.first_call())
+    except Exception as problem:
+        sizes = f"n_items={setup.n_items}, n_positions={setup.n_positions}"
+        what = f"plan() or renew() of {kind.name} fails with {sizes}: {type(problem).__name__}: {problem}."
+        raise ContractError(f"{what} It must work for every call.", place_of_problem(problem)) from problem
+
+
+def _check_types(kind: PolicyKind, made: Any, path: str, by: str) -> None:
+    """Where the class names the type of an array (Ints, Items, Floats), the array must have it."""
+    for name, array in zip(made._fields, made, strict=True):
         if _is_record(array):
-            _check_types(kind, array, f"{path}.{name}")
+            _check_types(kind, array, f"{path}.{name}", by)
             continue
-        wanted, made = _declared(type(state), name), getattr(array, "dtype", None)
+        wanted, found = _declared(type(made), name), getattr(array, "dtype", None)
         require(
-            wanted in (None, made),
-            f"{path}.{name} of {kind.name} is declared as an array of {wanted}, but start() makes one of {made}: "
+            wanted in (None, found),
+            f"{path}.{name} of {kind.name} is declared as an array of {wanted}, but {by}() makes one of {found}: "
             f"give np.zeros, np.full or np.arange the dtype np.{wanted}.",
         )
 
@@ -93,28 +107,30 @@ def _strange(value: Any, path: str, allowed: type | tuple[type, ...]) -> Iterato
             yield from _strange(field, f"{path}.{name}", allowed)
 
 
-def _check_saved(kind: PolicyKind, state: Any) -> None:
-    try:
-        loaded = rebuild(state, from_bytes(to_bytes({}, dict(flatten(state))))[1])
-    except SavedStateError as problem:
-        raise ContractError(f"The state of {kind.name} is saved but not loaded: {problem}.") from problem
-    require(same(state, loaded), f"The state of {kind.name} is not the same after it was saved and loaded.")
+def _check_saved(kind: PolicyKind, made: dict[str, Any]) -> None:
+    for what, value in made.items():
+        try:
+            loaded = rebuild(value, from_bytes(to_bytes({}, dict(flatten(value))))[1])
+        except SavedStateError as problem:
+            raise ContractError(f"The {what} of {kind.name} is saved but not loaded: {problem}.") from problem
+        require(same(value, loaded), f"The {what} of {kind.name} is not the same after it was saved and loaded.")
 
 
-def _check_promises(kind: PolicyKind, policy: Any, state: Any) -> None:
-    """What others read must be there: the pages issued, and what the registration says of certificates and rule."""
-    rounds = getattr(state, "round", np.empty(0))
+def _check_promises(kind: PolicyKind, policy: Any, evidence: Any, plan: Any, setup: Setup) -> None:
+    """What others read must be there: production's ranking, and what the registration says of certificates and rule."""
+    base = getattr(plan, "base", None)
     require(
-        rounds.shape == (1,) and rounds.dtype == np.int64,
-        f"The state of {kind.name} has no field round, an array of one number: the pages issued, for the live ranker. "
-        "Give it round: Ints, and let start() make np.zeros(1, np.int64).",
+        base is not None and list(base) == list(range(setup.n_positions)),
+        f"The plan of {kind.name} has no field base with the call's own: the live ranker reads production's ranking "
+        "there. Give it base: Items, and let plan() put call.base in.",
     )
     require(
-        not kind.certifies or hasattr(duels_of(state), "certificates"),
-        f"{kind.name} is registered with certifies=True, but its state has no duels with certificates.",
+        not kind.certifies or hasattr(duels_of(evidence), "certificates"),
+        f"{kind.name} is registered with certifies=True, but its evidence has no duels with certificates.",
     )
     by_table = hasattr(policy, "lead_needed") or not hasattr(policy, "table")  # a table of bets needs no horizon
-    needed = [("policy", policy, "lead_needed"), *(("state", state, name) for name in ("duels", "learned", "horizon"))]
+    needed = [("policy", policy, "lead_needed")]
+    needed += [("evidence", evidence, name) for name in ("duels", "learned", "horizon")]
     missing = [f"{what}.{name}" for what, value, name in needed if not hasattr(value, name)]
     require(
         kind.rule is None or not by_table or not missing,
@@ -126,9 +142,9 @@ def _is_record(value: Any) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
-def duels_of(state: Any) -> Any:
-    """The statistics of duels, empty for a state without."""
-    return getattr(state, "duels", ())
+def duels_of(evidence: Any) -> Any:
+    """The statistics of duels, empty for evidence without."""
+    return getattr(evidence, "duels", ())
 
 
 def copied(value: Any) -> Any:
@@ -139,23 +155,23 @@ def copied(value: Any) -> Any:
 
 
 def changed_fields(one: Any, other: Any) -> Iterator[str]:
-    """The fields of two states that differ."""
+    """The fields that differ."""
     for name, a, b in zip(one._fields, one, other, strict=True):
         if not same(a, b):
             yield name
 
 
 def shared_field(one: Any, other: Any) -> str | None:
-    """The first field of which two states have the same memory, by its path."""
+    """The first field of which two have the same memory, by its path."""
     for (path, a), (_, b) in zip(flatten(one), flatten(other), strict=True):
         if isinstance(a, np.ndarray) and np.shares_memory(a, b):
             return path
     return None
 
 
-def nan_field(state: Any) -> str | None:
-    """The first field of a state that holds NaN, by its path."""
-    for path, array in flatten(state):
+def nan_field(made: Any) -> str | None:
+    """The first field that holds NaN, by its path."""
+    for path, array in flatten(made):
         if isinstance(array, np.ndarray) and array.dtype.kind == "f" and np.isnan(array).any():
             return path
     return None
@@ -187,12 +203,12 @@ def contents_of_page(impression: Impression) -> list[list[int]]:
 
 
 def check_page(who: str, impression: Impression, setup: Setup, number: int) -> None:
-    """Raise a ``ContractError`` unless ``choose() of who`` has filled the page properly as page ``number``."""
+    """Raise a ``ContractError`` unless ``choose() of who`` has filled the page ``number`` properly."""
     room = len(impression.ranking)
     counted, places = int(impression.round[0]), int(impression.places[0])
     require(
         counted == number,
-        f"{who} numbers page {number} as {counted}; impression.round must count the pages issued, from 1 by ones.",
+        f"{who} numbers page {number} as {counted}; the caller gives pages their numbers, impression.round is read.",
     )
     require(
         setup.n_positions <= places <= room,
@@ -234,11 +250,11 @@ def _check_groups(who: str, start: Ints, end: Ints) -> None:
         first = last
 
 
-def check_leader(kind: PolicyKind, state: Any, setup: Setup) -> list[int]:
-    """The leader of a state; a ``ContractError`` unless it is a ranking of different items."""
+def check_leader(kind: PolicyKind, evidence: Any, plan: Any, setup: Setup) -> list[int]:
+    """The leader of evidence and plan; a ``ContractError`` unless it is a ranking of different items."""
     with blaming(kind.leader):
         try:
-            leader = [int(item) for item in kind.leader(state)]
+            leader = [int(item) for item in kind.leader(evidence, plan)]
         except Exception as problem:
             failed = f"leader() of {kind.name} fails: {type(problem).__name__}: {problem}."
             raise ContractError(

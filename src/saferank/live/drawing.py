@@ -1,4 +1,4 @@
-"""What a policy that draws pages from a known law says of itself: its bets and its working order.
+"""What a policy that draws pages from a known law says of itself: its bets.
 
 Such a policy certifies a pair when the capital of a bet reaches 1/alpha (``statistics/bets.py``). Wins and losses say
 little about it, because the odds differ from page to page.
@@ -29,29 +29,19 @@ def draws(policy: Any) -> bool:
     return isinstance(getattr(policy, "table", None), BetTable)
 
 
-def evidence_for(policy: Any, state: Any, i: int, j: int) -> Evidence:
+def evidence_for(policy: Any, evidence: Any, i: int, j: int) -> Evidence:
     """The evidence that i is better than j; with a lifetime that of the stream which is nearer to a certificate."""
-    table, bets = policy.table, state.duels
+    table, bets = policy.table, evidence.duels
     row, side = int(row_of(bets, i, j)), int(i > j)
     kinds = (CURRENT, PREVIOUS) if bets.kinds[0] > 1 else (SOFT,)
     capitals = [bets.capital[entry_of(bets, row, kind, side)] for kind in kinds]
     return Evidence(max(_capital(table, capital) for capital in capitals), _mean(table, needed_for(table, i, j)))
 
 
-def working_order(state: Any) -> list[int]:
-    """The order around which pages are drawn, at first production's ranking."""
-    plan = state.plan
-    if hasattr(state, "item"):
-        return [int(item) for item in state.item[plan.order[0]]]
-    if plan.stale[0]:  # no plan yet, or one that is used up
-        return [int(item) for item in state.reference.row]
-    return [int(item) for item in plan.order[0]]
-
-
 def _capital(table: BetTable, logarithms: Floats) -> float:
     """The mean over the stakes, from the logarithms of their capital."""
     highest = float(logarithms.max())
-    total = math.fsum(math.exp(value - highest) for value in logarithms)
+    total = sum(math.exp(value - highest) for value in logarithms.tolist())
     return _mean(table, highest + math.log(total))
 
 

@@ -1,15 +1,15 @@
 """Why a ranking is as it is, for people: data first, and readable text from ``str()``."""
 
 import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from saferank.live.drawing import Evidence, draws, evidence_for, working_order
+from saferank.live.drawing import Evidence, draws, evidence_for
+from saferank.live.learner import Learner
 from saferank.live.page import Item, Page, Risk
-from saferank.policies import PolicyKind, Setup
 from saferank.statistics.certificates import surely
 from saferank.statistics.duels import LifetimeDuels
-from saferank.statistics.pairs import duel_of
 from saferank.verbs import NOBODY
 
 
@@ -99,64 +99,63 @@ class Explanation:
 
 
 def explain(
-    kind: PolicyKind, setup: Setup, policy: Any, state: Any, items: list[Item], page: Page | None, risk: Risk | None
+    learner: Learner,
+    plan: Any,
+    issued: int,
+    woven: Callable[[Sequence[int]], tuple[Item, ...]],
+    allowance: int,
+    page: Page | None = None,
 ) -> Explanation:
-    """Explain a policy's state, and a page of it; ``risk`` is that of a page in general."""
-    leader = [int(number) for number in kind.leader(state)[: setup.n_positions]]
-    outlook = kind.outlook(policy, state) if kind.outlook else None
+    """Explain evidence and plan after so many pages, and a page of it; ``woven`` puts pinned items into a ranking."""
+    kind, policy, evidence, items = learner.kind, learner.policy, learner.evidence, learner.items
+    leader = [int(number) for number in kind.leader(evidence, plan)[: len(plan.base)]]
+    outlook = kind.outlook(policy, evidence, plan, issued) if kind.outlook else None
+    risk = None if kind.worst is None else Risk(allowance)
     challenger = outlook.challenger if outlook else NOBODY
     against = outlook.against if outlook and outlook.against != NOBODY else leader[-1]
     drawn = draws(policy)
 
-    def evidence(i: int, j: int) -> Evidence | None:
-        return evidence_for(policy, state, i, j) if drawn else None
+    def known(i: int, j: int) -> Evidence | None:
+        return evidence_for(policy, evidence, i, j) if drawn else None
 
     return Explanation(
         policy=kind.name,
-        rule=kind.rule(setup).name if kind.rule else None,
-        pages=int(state.round[0]),
-        leader=tuple(items[number] for number in leader),
-        pairs=tuple(_pair(kind, setup, state, items, i, j, evidence(i, j)) for i, j in itertools.pairwise(leader)),
+        rule=kind.rule(learner.setup).name if kind.rule else None,
+        pages=issued,
+        leader=woven(leader),
+        pairs=tuple(_pair(learner, plan, i, j, known(i, j)) for i, j in itertools.pairwise(leader)),
         exploration=outlook.note if outlook else "this policy does not explain its exploration",
         challenger=None
         if outlook is None or challenger == NOBODY
         else Challenger(
             items[challenger],
             items[against],
-            *duel(state, challenger, against),
+            *learner.duel(items[challenger], items[against]),
             outlook.index,
-            evidence(challenger, against),
+            known(challenger, against),
         ),
         positions=tuple(_position(page, place) for place in range(len(page.items))) if page else (),
         risk=risk if page is None else page.risk,
-        working=tuple(items[number] for number in working_order(state)) if drawn else None,
+        working=None if outlook is None or outlook.working is None else woven(outlook.working),
     )
 
 
-def duel(state: Any, i: int, j: int) -> tuple[int, int]:
-    """(s, n) of a pair seen from i; (0, 0) for a policy that keeps no duels."""
-    if not hasattr(state, "duels"):
-        return 0, 0
-    wins, losses = duel_of(state.duels, i, j)
-    return wins - losses, wins + losses
+def _pair(learner: Learner, plan: Any, i: int, j: int, evidence: Evidence | None) -> Pair:
+    upper, lower = learner.items[i], learner.items[j]
+    return Pair(upper, lower, *learner.duel(upper, lower), decided(learner, plan, i, j), evidence)
 
 
-def _pair(
-    kind: PolicyKind, setup: Setup, state: Any, items: list[Item], i: int, j: int, evidence: Evidence | None
-) -> Pair:
-    s, n = duel(state, i, j)
-    certain = kind.settled(state, i, j) if kind.settled is not None else decided(kind, setup, state, i, j)
-    return Pair(items[i], items[j], s, n, certain, evidence)
-
-
-def decided(kind: PolicyKind, setup: Setup, state: Any, i: int, j: int) -> bool:
+def decided(learner: Learner, plan: Any, i: int, j: int) -> bool:
     """True when i is surely better: by the certificates that hold, or, if they have no lifetime, by the rule."""
+    kind, evidence = learner.kind, learner.evidence
+    if kind.settled is not None:
+        return kind.settled(evidence, plan, i, j)
     if kind.rule is None:
         return False
-    if isinstance(state.duels, LifetimeDuels):
-        return bool(surely(state.duels.closure, i, j))
-    s, n = duel(state, i, j)
-    return n > 0 and kind.rule(setup).decides(s, n)
+    if isinstance(evidence.duels, LifetimeDuels):
+        return bool(surely(evidence.duels.closure, i, j))
+    s, n = learner.duel(learner.items[i], learner.items[j])
+    return n > 0 and kind.rule(learner.setup).decides(s, n)
 
 
 def _position(page: Page, place: int) -> Position:

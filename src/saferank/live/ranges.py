@@ -1,10 +1,12 @@
-"""What the arrays of a restored state may hold. Compiled code does not check indices, so this is asked before it runs.
+"""What the arrays of restored evidence and plans may hold.
+
+Compiled code does not check indices, so this is asked before it runs.
 
 A checksum says that bytes are as they were written, not who wrote them. ``RULES`` has for every type of record, and
-``FIELDS`` for the fields of states themselves, by name, what must be true of each array of whole numbers: items
-are items, counters stay within their tables, hashed tables have a free slot, and what is certain does not contradict
-itself. Numbers that are not used as an index or as the end of a loop may be anything. A record of a plug-in's own type
-is not looked into: no rule is known for it.
+``FIELDS`` for the fields of evidence and plans themselves, by name, what must be true of each array of whole numbers:
+items are items, counters stay within their tables, hashed tables have a free slot, and what is certain does not
+contradict itself. Numbers that are not used as an index or as the end of a loop may be anything. A record of a
+plug-in's own type is not looked into: no rule is known for it.
 """
 
 from collections.abc import Callable
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from saferank.saved_state import SavedStateError
 from saferank.statistics.certificates import BITS, ENDLESS
 from saferank.statistics.tournament import ABSENT, CANDIDATE, RANKED
-from saferank.verbs import NOBODY, Flags
+from saferank.verbs import NOBODY, Call, Flags
 
 MOST = ENDLESS
 """Pages, clicks and certificates are counted at most so far; in the service, rounds are milliseconds."""
@@ -27,7 +29,7 @@ ANY = True
 
 
 class Sizes(NamedTuple):
-    """What the state belongs to."""
+    """What evidence or a plan belongs to."""
 
     n_items: int
     n_positions: int  # without pinned items
@@ -35,9 +37,25 @@ class Sizes(NamedTuple):
     n_round: int  # pages issued
 
 
-def check_ranges(state: Any, present: Flags, n_positions: int) -> None:
-    """SavedStateError unless every array of a state holds what compiled code can work with."""
-    _check(state, Sizes(len(present), n_positions, present, int(state.round[0])), "")
+def check_ranges(made: Any, call: Call, issued: int = MOST) -> None:
+    """SavedStateError unless every array of evidence, or of the plan of a call, holds what compiled code can work with.
+
+    Evidence belongs to all items that are known; ``issued`` pages are out.
+    """
+    numbers = np.concatenate([call.base, call.candidates]).astype(np.int64)
+    present = np.zeros(1 + int(numbers.max()) if _is_evidence(made) else _items_of(made, numbers), np.bool_)
+    present[numbers] = True
+    _check(made, Sizes(len(present), len(call.base), present, issued), "")
+
+
+def _is_evidence(made: Any) -> bool:
+    return not hasattr(made, "base")
+
+
+def _items_of(plan: Any, numbers: NDArray[Any]) -> int:
+    """How many items a plan has arrays for."""
+    by_item = [getattr(plan, name) for name in ("standing", "present", "observed") if hasattr(plan, name)]
+    return max(1 + int(numbers.max()), *(len(array) for array in by_item), 0)
 
 
 def _check(record: Any, n: Sizes, path: str) -> None:
@@ -75,10 +93,6 @@ def _ranking(array: NDArray[Any], n: Sizes) -> Holds:
     return n.present[ranked.astype(np.int64)]
 
 
-def _everybody(array: NDArray[Any], n: Sizes) -> Holds:
-    return np.array_equal(np.sort(array), np.arange(n.n_items))
-
-
 def _amounts(array: NDArray[Any]) -> Holds:
     return np.isfinite(array) & (array >= 0.0)
 
@@ -110,13 +124,7 @@ def _duels(r: Any, n: Sizes) -> dict[str, Holds]:
 
 
 def _lifetime_duels(r: Any, n: Sizes) -> dict[str, Holds]:
-    return {
-        "epoch": _epoch(r.epoch, n),
-        "changed": _within(r.changed, 0, 1),
-        "base": _items(r.base, n) & (len(set(r.base.tolist())) == len(r.base)),
-        "reference": _ranking(r.reference, n),
-        "pool": len(r.pool) >= n.n_items,
-    }
+    return {"epoch": _epoch(r.epoch, n)}
 
 
 def _epoch(epoch: NDArray[Any], n: Sizes) -> Holds:
@@ -186,6 +194,7 @@ def _leader_counts(r: Any, n: Sizes) -> dict[str, Holds]:
         "slots": whole and _within(r.slots, 0, size) & (np.count_nonzero(r.slots) == size),
         "size": whole and 1 <= size <= room,
         "current": _within(r.current, 0, size - 1),
+        "since": _counts(r.since, n),
     }
 
 
@@ -238,7 +247,7 @@ def _batches(r: Any, n: Sizes) -> dict[str, Holds]:
     different = np.all(_items(r.seats, n)) and len(set(seated.tolist())) == size
     return {
         "seats": different and n.present[seated.astype(np.int64)],
-        "size": ends <= size <= n.n_items,
+        "size": ends <= size <= len(r.seats),
         "start": _within(r.start, 0, ends - 1),
         "end": _within(r.end, 1, ends) & _tiles(r.start, r.end),
         "stage": _within(r.stage, 0, 60),
@@ -264,17 +273,6 @@ def _bubble(r: Any, n: Sizes) -> dict[str, Holds]:
     return known | {"eligible": np.isin(eligible, np.flatnonzero(standing == CANDIDATE))}
 
 
-def _seated(r: Any, n: Sizes) -> dict[str, Holds]:
-    """The items that are here have seats, those of production's ranking the first."""
-    seats = np.arange(len(r.item))
-    return {
-        "item": np.array_equal(np.sort(r.item), np.flatnonzero(n.present)) and r.item[: n.n_positions] == r.base,
-        "seat": np.array_equal(r.seat[n.present], np.argsort(r.item)) and np.all(r.seat[~n.present] == NOBODY),
-        "reference": np.isin(r.reference, seats) & (len(set(r.reference.tolist())) == len(r.reference)),
-        "worst": _within(r.worst, -MOST, MOST),
-    }
-
-
 def _appeal(r: Any, n: Sizes) -> dict[str, Holds]:
     """An item is among the tried ones exactly when it has exposure."""
     tried = r.tried[: max(0, int(r.n_tried[0]))]
@@ -282,8 +280,6 @@ def _appeal(r: Any, n: Sizes) -> dict[str, Holds]:
     return {
         "clicks": _amounts(r.clicks),
         "exposure": _amounts(r.exposure),
-        "guess": _amounts(r.guess),
-        "pool": _amounts(r.pool),
         "place_clicks": _amounts(r.place_clicks),
         "pages": _counts(r.pages, n),
         "tried": np.array_equal(np.sort(tried), shown),
@@ -312,63 +308,45 @@ def _posteriors(r: Any, n: Sizes) -> dict[str, Holds]:
     return {"clicks": _counts(r.clicks, n), "failures": _counts(r.failures, n)}
 
 
-def _reference(r: Any, n: Sizes) -> dict[str, Holds]:
-    return {
-        "base": _ranking(r.base, n),
-        "base_place": _places(r.base_place, r.base, n),
-        "row": _ranking(r.row, n),
-        "place": _places(r.place, r.row, n),
-        "income": _within(r.income, 0, n.n_items * n.n_positions),
-        "below": _within(r.below, 0, n.n_items),
-    }
-
-
-def _places(place: NDArray[Any], row: NDArray[Any], n: Sizes) -> Holds:
-    """By item: its place in a row, and the number of places for all others."""
-    expected = np.full(n.n_items, len(row))
-    expected[np.minimum(row, n.n_items - 1).astype(np.int64)] = np.arange(len(row))
-    return np.array_equal(place, expected)
-
-
 RULES: dict[str, Callable[[Any, Sizes], dict[str, Holds]]] = {
     "Appeal": _appeal,
-    "BatchRankState": _batches,
+    "BatchRankPlan": _batches,
     "Bets": _bets,
-    "BubbleRankState": _bubble,
+    "BubbleRankPlan": _bubble,
     "Certificates": _certificates,
     "Closure": _closure,
     "Displays": _displays,
     "Duels": _duels,
-    "KlUcbBrState": _bubble,
+    "KlUcbBrPlan": _bubble,
     "LeaderCounts": _leader_counts,
     "LifetimeDuels": _lifetime_duels,
     "Pairs": _pairs,
     "Partition": _partition,
     "Posteriors": _posteriors,
     "Rates": _rates,
-    "Reference": _reference,
-    "SmallState": _seated,
+    "Scratch": lambda r, n: {"rival": ANY},
     "Tournament": _tournament,
     "Trust": _trust,
 }
 
 FIELDS: dict[str, Callable[[NDArray[Any], Sizes], Holds]] = {
-    "round": _counts,
+    "n_items": lambda array, n: array == n.n_items,
     "learned": lambda array, n: _within(array, 0, n.n_round),
+    "changes": _counts,
+    "known": _counts,
     "horizon": lambda array, n: ANY,  # set again
     "present": lambda array, n: array == n.present,
     "base": _ranking,
     "leader": _ranking,
     "row": _ranking,
-    "order": _everybody,
+    "candidates": lambda array, n: _items(array, n) & n.present[np.minimum(array, n.n_items - 1).astype(np.int64)],
+    "pool": lambda array, n: ANY,  # written before it is read
     "open": lambda array, n: _within(array, 0, 1),
     "unsettled": lambda array, n: _within(array, 0, 2),
     "moved_in": _counts,
-    "next": lambda array, n: _within(array, 0, n.n_items),
     "n_eligible": lambda array, n: _within(array, 0, n.n_items),
     "examined": _counts,
     "clicked": _counts,
     "extra": lambda array, n: (array >= (NOBODY, 0, 0)) & (array[:2] <= (n.n_items - 1, n.n_items)).all(),
-    "limit": lambda array, n: array >= 0,
     "part_of": lambda array, n: _within(array, 0, n.n_items),
 }

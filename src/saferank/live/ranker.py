@@ -11,9 +11,9 @@ were shown, whatever has happened since. A page that never gets feedback changes
 import operator
 import secrets
 import threading
-from collections.abc import Hashable, Iterable, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Sequence, Set
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +21,35 @@ from numpy.typing import NDArray
 from saferank import saved_state
 from saferank.checks import ContractError
 from saferank.checks.plugin import check_plugin_policy
-from saferank.live.explanation import Explanation
+from saferank.errors import whole_number
+from saferank.live.explanation import Explanation, explain
 from saferank.live.learner import Learner
-from saferank.live.page import Item, Page
-from saferank.policies import TooManyItemsError, policy_kind
+from saferank.live.page import Item, Page, Risk
+from saferank.live.ranges import MOST, check_ranges
+from saferank.live.replay import Desk, copy_page, drawing, following, new_desk
+from saferank.policies import TooManyItemsError, make_room_in_plan, policy_kind
 from saferank.randomness import stream
+from saferank.safety import whole_allowance
 from saferank.saved_state import SavedStateError
-from saferank.verbs import NOBODY, Flags, Impression
+from saferank.verbs import NOBODY, Call, Impression, Ints, Items, new_impression, renew
 
 
 class RankerError(ValueError):
     """A call that cannot be carried out; the ranker is as it was before."""
+
+
+def _nothing() -> None:
+    """The kernel of a ranker that has not worked yet."""
+
+
+class Bound(NamedTuple):
+    """Kernels that are bound to what they work on."""
+
+    policy: Any = None
+    evidence: Any = None
+    desk: Desk = new_desk(0, 0)
+    draw: Callable[[], None] = _nothing
+    follow: Callable[[], None] = _nothing
 
 
 class Ranker:
@@ -84,16 +102,21 @@ class Ranker:
         self._begin(Learner(policy, original=ranked, candidates=unranked, **options), _seed(seed))
 
     def __repr__(self) -> str:
-        number = self._learner.state.round[0]
-        pages = f"{number} {'page' if number == 1 else 'pages'} issued"
+        pages = f"{self._issued} {'page' if self._issued == 1 else 'pages'} issued"
         return f"Ranker({self.policy!r}, rule={self._learner.rule!r}, leader={self.leader!r}, {pages})"
 
     def _begin(self, learner: Learner, seed: int) -> None:
-        self._learner, self._seed = learner, seed
+        n_positions = learner.n_positions
+        self._learner, self._seed, self._issued = learner, seed, 0
+        self._base = list(range(n_positions))  # production's ranking
+        self._order = list(range(len(learner.items)))  # all items, in candidate order
+        self._gone: set[int] = set()
+        self._pinned: tuple[int, ...] = ()
         self._rng = stream(seed, "ranker")
         self._answered = bytearray()
         self._lock = threading.Lock()  # kernels release the GIL
         self._id = secrets.token_hex(8)  # pages of another ranker are refused, even of a twin
+        self._make_plan()
 
     # --- the two calls ---
 
@@ -105,17 +128,16 @@ class Ranker:
         What is known of items stays with them. The page keeps the list: with it, and with the clicks, a ranker of the
         same seed issues the same pages again.
 
-        ``pinned``, for safe-draw, names items of production's ranking that keep their place on this page. They are
+        ``pinned`` names items of production's ranking that keep their place on this page. They are
         compared with nothing; their clicks teach nothing; the page's promise is about the others.
         """
         first = None if candidates is None else self._ordered(candidates)
         held = self._pinnable(pinned)
         with self._lock:
             self._take_call(first, held)
-            self._learner.advance()
-            leader = self._learner.leader()
-            impression = self._learner.issue(self._rng)
-            if impression.round[0] // 8 >= len(self._answered):
+            impression = self._draw()
+            leader = self._leader()  # a page that begins an epoch may have another one than the page before
+            if self._issued // 8 >= len(self._answered):
                 self._answered.append(0)
             page = self._page(impression, leader)
             return replace(page, candidates=None if first is None else tuple(first), pinned=tuple(held))
@@ -128,7 +150,7 @@ class Ranker:
         clicks = self._clicks(page, clicked)
         with self._lock:
             self._mark_answered(page)
-            self._learner.learn(page._impression, clicks)
+            self._learn(page._impression, clicks)
 
     # --- what it knows ---
 
@@ -141,18 +163,18 @@ class Ranker:
     def leader(self) -> tuple[Item, ...]:
         """The current leader: for top-rank and uni-rank the best guess, for safe-draw the certified reference."""
         with self._lock:
-            return self._learner.leader()
+            return self._leader()
 
     @property
     def items(self) -> tuple[Item, ...]:
         """All items that may be shown, in candidate order."""
         with self._lock:
-            return self._learner.present_items()
+            return self._learner.names(self._present())
 
     @property
     def pages_issued(self) -> int:
         """How many pages have been issued."""
-        return self._learner.round
+        return self._issued
 
     @property
     def alarms(self) -> int:
@@ -170,7 +192,7 @@ class Ranker:
         if page is not None:
             _page(page)
         with self._lock:
-            return self._learner.explain(page)
+            return explain(self._learner, self._plan, self._issued, self._woven, self._allowance(), page)
 
     # --- items come and go ---
 
@@ -178,55 +200,86 @@ class Ranker:
         """Let new items, or removed ones, be explored from now on; a removed one has its old statistics again."""
         with self._lock:
             learner, added = self._learner, _distinct(_listed(items, "items"))
+            present = set(self._present())
             for item in added:
-                if learner.is_present(item):
+                if item in learner.index and learner.index[item] in present:
                     raise RankerError(f"item {item!r} is already here")
             new = [item for item in added if item not in learner.index]
+            self._check_can_change()
             _check_size(self.policy, len(learner.items) + len(new))
-            present = np.append(learner.present, np.ones(len(new), np.bool_))
-            present[[learner.index[item] for item in added if item in learner.index]] = True
-            self._regroup(present, new)
+            learner.know(new)
+            self._order += [learner.index[item] for item in new]
+            self._gone -= {learner.index[item] for item in added}
+            self._pinned = ()
+            self._make_plan()
 
     def remove(self, item: Item) -> None:
         """Never show an item again. Its statistics are kept; in the leader the next candidate in order fills up."""
         with self._lock:
-            learner, item = self._learner, self._known(item)
-            if not learner.is_present(item):
+            learner, number = self._learner, self._learner.index[self._known(item)]
+            if number in self._gone:
                 raise RankerError(f"item {item!r} was removed before")
-            present = learner.present.copy()
-            if present.sum() <= learner.n_positions:
+            if len(self._present()) <= learner.n_positions:
                 raise RankerError(f"cannot remove {item!r}: {learner.n_positions} positions need as many items")
-            present[learner.index[item]] = False
-            self._regroup(present)
+            self._check_can_change()
+            self._gone.add(number)
+            self._pinned = ()
+            self._make_plan()
 
-    def _regroup(self, present: Flags, new: Sequence[Item] = ()) -> None:
-        if self._learner.pinned:
-            self._learner.pin(())
-        if self._learner.kind.regroup is None:
-            raise RankerError(f"policy {self.policy} does not let items come and go: it has no regroup")
-        self._learner.regroup(present, new)
+    def _check_can_change(self) -> None:
+        if self._learner.kind.with_items is None:
+            raise RankerError(f"policy {self.policy} does not let items come and go: it has no with_items")
 
     # --- durable ---
 
     def save(self) -> bytes:
-        """The whole ranker as bytes: a ranker loaded from them behaves exactly like this one from here on."""
+        """The whole ranker as bytes: a ranker loaded from them behaves exactly like this one from here on.
+
+        For that a plan that is not saved but derived (safe-draw's) is made anew here as well.
+        """
         with self._lock:
-            facts = {**self._learner.facts(), "seed": self._seed, "id": self._id}
+            facts = {**self._learner.facts(), "plan": type(self._plan).__name__, "seed": self._seed, "id": self._id}
+            facts |= {"issued": self._issued, "order": self._order, "gone": sorted(self._gone), "pinned": self._pinned}
+            if self._learner.kind.plan_is_derived:  # the one that is loaded makes it from the same evidence
+                renew(self._learner.policy, self._learner.evidence, self._plan, self._issued)
+            parts = () if self._learner.kind.plan_is_derived else saved_state.flatten(self._plan)
+            plan = {f"plan.{name}": array for name, array in parts}
             answered = np.frombuffer(bytes(self._answered), np.uint8)
-            return saved_state.to_bytes(facts, {**self._learner.arrays(), "rng": self._rng, "answered": answered})
+            arrays = {**self._learner.arrays(), **plan, "rng": self._rng, "answered": answered}
+            return saved_state.to_bytes(facts, arrays)
 
     @classmethod
     def load(cls, data: bytes) -> "Ranker":
         """The ranker that was saved; SavedStateError for foreign, damaged or newer bytes."""
         facts, arrays = saved_state.from_bytes(data)
         try:
-            ranker, answered = cls.__new__(cls), _answered(arrays["answered"], int(arrays["state.round"][0]))
+            ranker = cls.__new__(cls)
             ranker._begin(Learner.restored(facts, arrays), _seed(facts["seed"]))
-            ranker._id, ranker._rng = str(facts["id"]), arrays["rng"].astype(np.uint64, casting="safe").reshape(4)
-            ranker._answered = answered
+            ranker._restore(facts, arrays)
         except saved_state.IMPOSSIBLE as problem:
             raise SavedStateError(f"the saved ranker cannot be restored: {problem}") from problem
         return ranker
+
+    def _restore(self, facts: dict[str, Any], arrays: saved_state.Arrays) -> None:
+        """Take in what the learner does not have; what is wrong with it is raised as it is found."""
+        self._id, self._rng = str(facts["id"]), arrays["rng"].astype(np.uint64, casting="safe").reshape(4)
+        self._issued = whole_number(facts["issued"], "issued", at_least=0, at_most=MOST)
+        self._answered = _answered(arrays["answered"], self._issued)
+        self._order, self._gone = list(map(int, facts["order"])), set(map(int, facts["gone"]))
+        self._pinned = tuple(map(int, facts["pinned"]))
+        everything = list(range(len(self._learner.items)))
+        if sorted(self._order) != everything or not self._gone <= set(everything):
+            raise ValueError("its items are not in order")
+        if len(self._present()) < self._learner.n_positions or not set(self._pinned) < set(self._production()):
+            raise ValueError("its items do not fill a page")
+        if self._pinned and not self._learner.kind.can_pin:
+            raise ValueError("its policy cannot rank around pinned items")
+        self._make_plan()
+        if not self._learner.kind.plan_is_derived:
+            saved_state.check_shape(facts["plan"], self._plan)
+            plan = saved_state.rebuild(self._plan, saved_state.below("plan", arrays))
+            check_ranges(plan, self._call(), self._issued)
+            self._take_plan(plan)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A pickle or a copy is what ``save`` writes; neither runs code of a policy."""
@@ -235,7 +288,7 @@ class Ranker:
     # --- inside ---
 
     def _ordered(self, candidates: Sequence[Item]) -> list[Item]:
-        if self._learner.kind.reorder is None:
+        if not self._learner.kind.tries_in_order:
             raise RankerError(
                 f"policy {self.policy} tries candidates in the order in which it first saw them: call rank()"
             )
@@ -243,7 +296,7 @@ class Ranker:
 
     def _pinnable(self, pinned: Sequence[Item]) -> list[Item]:
         items = [self._known(item) for item in _distinct(_listed(pinned, "pinned"))]
-        if items and not self._learner.kind.pins:
+        if items and not self._learner.kind.can_pin:
             raise RankerError(f"policy {self.policy} cannot rank around pinned items; safe-draw can")
         if len(items) >= self._learner.n_positions:
             raise RankerError(
@@ -253,17 +306,104 @@ class Ranker:
 
     def _take_call(self, first: list[Item] | None, pinned: list[Item]) -> None:
         """Let a call's order and pins hold, if they can; otherwise nothing changes."""
-        learner, ranked = self._learner, self._learner.production()
+        learner, production = self._learner, self._production()
+        ranked = learner.names(production)
         for item in first or ():
-            if item in ranked or not learner.is_present(item):
+            if item in ranked or learner.index[item] in self._gone:
                 why = "is in production's ranking" if item in ranked else "was removed"
                 raise RankerError(f"candidates holds {item!r}, which {why}")
         for item in pinned:
             if item not in ranked:
                 raise RankerError(f"pinned holds {item!r}, which is not in production's ranking and has no place there")
-        if first is not None:
-            learner.reorder([*ranked, *first])
-        learner.pin(pinned)
+        named = [*production, *(learner.index[item] for item in first or ())]
+        order = self._order if first is None else [*named, *(item for item in self._order if item not in set(named))]
+        held = tuple(sorted(learner.index[item] for item in pinned))
+        if (order, held) != (self._order, self._pinned):
+            self._order, self._pinned = order, held
+            self._make_plan()
+
+    def _present(self) -> list[int]:
+        """All items that may be shown, in candidate order."""
+        return [number for number in self._order if number not in self._gone]
+
+    def _production(self) -> list[int]:
+        """Production's ranking; where an item has left, the others have closed up."""
+        staying = [number for number in self._base if number not in self._gone]
+        others = [number for number in self._present() if number not in staying]
+        return [*staying, *others[: len(self._base) - len(staying)]]
+
+    def _call(self) -> Call:
+        """What a plan is for: the items that are here, without those that are pinned."""
+        production = self._production()
+        base = [number for number in production if number not in self._pinned]
+        candidates = [number for number in self._present() if number not in production]
+        return Call(np.array(base, np.uint32), np.array(candidates, np.uint32))
+
+    def _make_plan(self) -> None:
+        call = self._call()
+        self._page_size = len(call.base), self._learner.places(call)
+        self._take_plan(self._learner.plan(call, self._issued))
+
+    def _take_plan(self, plan: Any) -> None:
+        self._plan, self._bound = plan, Bound()
+
+    def _at_work(self) -> "Bound":
+        """The desk, and the kernels for the present policy, evidence and plan."""
+        learner, bound = self._learner, self._bound
+        if bound.policy is not learner.policy or bound.evidence is not learner.evidence:
+            desk = new_desk(*self._page_size)
+            parts = learner.policy, learner.evidence, self._plan, desk
+            self._bound = Bound(learner.policy, learner.evidence, desk, drawing(*parts), following(*parts))
+        return self._bound
+
+    def _draw(self) -> Impression:
+        """Issue the next page."""
+        work, page = self._at_work(), new_impression(*self._page_size)
+        desk = work.desk
+        desk.words[:], desk.issued[0] = self._rng, self._issued
+        copy_page(page, desk.impression)
+        work.draw()
+        self._rng[:] = desk.words
+        self._issued += 1
+        copy_page(desk.impression, page)
+        return page
+
+    def _learn(self, impression: Impression, clicks: Ints) -> None:
+        """Learn the clicks of a page; the plan follows, unless it is for pages of another size."""
+        learner = self._learner
+        learner.learn(impression, clicks)
+        plan = make_room_in_plan(self._plan)
+        if plan is not self._plan:
+            self._take_plan(plan)
+        work = self._at_work()
+        if (len(clicks), len(impression.ranking)) != self._page_size:
+            renew(learner.policy, learner.evidence, self._plan, self._issued)
+            return
+        copy_page(impression, work.desk.impression)
+        work.desk.clicks[:], work.desk.issued[0] = clicks, self._issued
+        work.follow()
+
+    def _leader(self) -> tuple[Item, ...]:
+        learner = self._learner
+        row = learner.kind.leader(learner.evidence, self._plan)[: learner.n_positions - len(self._pinned)]
+        return self._woven(row.tolist())
+
+    def _woven(self, row: Sequence[int]) -> tuple[Item, ...]:
+        """A ranking of the policy's with the pinned items at the places that production's ranking has them at."""
+        others = iter(row)
+        if not self._pinned:
+            return self._learner.names(row)
+        numbers = [number if number in self._pinned else next(others) for number in self._production()]
+        return self._learner.names(numbers)
+
+    def _allowance(self) -> int:
+        n_pinned = len(self._pinned)
+        return whole_allowance(len(self._present()) - n_pinned, self._learner.n_positions - n_pinned)
+
+    def _risk(self, shown: Items) -> Risk | None:
+        """What a page risks; None for a policy that does not work out the worst case."""
+        worst = self._learner.kind.worst
+        return None if worst is None else Risk(self._allowance(), worst(self._learner.evidence, self._plan, shown))
 
     def _known(self, item: Item) -> Item:
         if not isinstance(item, Hashable) or item not in self._learner.index:
@@ -276,7 +416,7 @@ class Ranker:
         challenger = int(impression.challenger[0])
         labels = impression.start[:places].tolist()
         return Page(
-            items=self._learner.names(self._learner.woven(impression.shown.tolist())),
+            items=self._woven(impression.shown.tolist()),
             hidden=row[n_positions] if challenger != NOBODY else None,
             round=int(impression.round[0]),
             challenger=self._learner.items[challenger] if challenger != NOBODY else None,
@@ -287,7 +427,7 @@ class Ranker:
             ),
             issued_by=self._id,
             _impression=impression,
-            risk=self._learner.risk_of_newest(),
+            risk=self._risk(impression.shown),
         )
 
     def _clicks(self, page: Page, clicked: Iterable[Item]) -> Any:
@@ -303,7 +443,7 @@ class Ranker:
         return np.array([item in chosen for item in page.ranked], np.int64)
 
     def _mark_answered(self, page: Page) -> None:
-        if page.issued_by != self._id or page.round > self._learner.round:
+        if page.issued_by != self._id or page.round > self._issued:
             raise RankerError(f"page {page.round} was not issued by this ranker")
         byte, bit = page.round // 8, 1 << page.round % 8
         if self._answered[byte] & bit:

@@ -1,8 +1,11 @@
-"""What is done to the state of a live policy, one operation after the other, in one compiled call.
+"""What is done with the evidence and the plans of a live policy, in compiled calls of little cost.
 
-A page is chosen; a page of a log was issued; the clicks of a page are learnt; an epoch begins. ``carrying_out`` does a
-run of them and stops where a caller may want to look: after a learning that gave or dropped a certificate, and when the
-state has no room. Ranker, replay and service all do their work here: one kernel for each policy.
+* ``Folding``: the clicks of pages are learnt, one after the other. It stops where a caller may want to look: after a
+  page that gave or dropped a certificate, and when there is no room.
+* ``Drawing``: pages are drawn from a plan, frozen for feedback that comes late; the plan is derived again if asked for.
+* ``Following``: a plan that is kept follows a page that was learnt.
+
+Ranker, replay and service all do their work here: one kernel of each for a policy.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,35 +16,47 @@ from numpy.typing import NDArray
 
 from saferank._kernel import kernel, specialised
 from saferank.memory import bound, unpacked
-from saferank.policies import advance, count_issued, freeze, has_room
 from saferank.randomness import Words
 from saferank.statistics.certificates import new_certificates
-from saferank.verbs import Floats, Impression, Ints, Items, choose, learn, new_impression
+from saferank.verbs import (
+    Floats,
+    Impression,
+    Ints,
+    Items,
+    advance,
+    choose,
+    follow,
+    freeze,
+    has_room,
+    is_outdated,
+    learn,
+    new_impression,
+    renew,
+)
 
-ISSUED, ADVANCED, LEARNT, CHOSEN = range(4)
+# --- pages of a log are learnt ---
 
 
 class Pages(NamedTuple):
-    """Operations in the order of the log. Only rows of LEARNT operations need more than the operation."""
+    """Pages with their clicks, in the order in which they are learnt."""
 
-    operation: Ints
-    round: Ints  # of the page
-    ranking: Items  # [operation, place]
-    start: Ints  # [operation, place] first place of the place's group
-    end: Ints  # [operation, place] one past its last
+    round: Ints
+    ranking: Items  # [page, place]
+    start: Ints  # [page, place] first place of the place's group
+    end: Ints  # [page, place] one past its last
     places: Ints  # how many places are in use
     challenger: Ints  # item or NOBODY
-    weight: Floats  # [operation, place] of a page that was drawn
-    exchanges: Ints  # [operation, place]
-    frozen: Ints  # 1 when exchanges is filled in
-    clicks: Ints  # [operation, position]
+    weight: Floats  # [page, place] of a page that was drawn
+    exchanges: Ints  # [page, place]
+    clicks: Ints  # [page, position]
+    positions: Ints  # how many places are shown
+    drawn: Ints  # 1 for a page that was drawn from weights
 
 
-def new_pages(size: int, n_positions: int, n_places: int | None = None) -> Pages:
-    """Room for ``size`` operations; without ``n_places`` a page compares the shown items and one hidden."""
-    shape = (size, n_positions + 1 if n_places is None else n_places)
+def new_pages(size: int, n_positions: int, n_places: int) -> Pages:
+    """Room for ``size`` pages of at most so many positions and places."""
+    shape = (size, n_places)
     return Pages(
-        operation=np.zeros(size, np.int64),
         round=np.zeros(size, np.int64),
         ranking=np.zeros(shape, np.uint32),
         start=np.zeros(shape, np.int64),
@@ -50,117 +65,133 @@ def new_pages(size: int, n_positions: int, n_places: int | None = None) -> Pages
         challenger=np.zeros(size, np.int64),
         weight=np.zeros(shape),
         exchanges=np.zeros(shape, np.int64),
-        frozen=np.zeros(size, np.int64),
         clicks=np.zeros((size, n_positions), np.int64),
+        positions=np.full(size, n_positions, np.int64),
+        drawn=np.zeros(size, np.int64),
     )
 
 
 class Desk(NamedTuple):
-    """Where one page at a time is laid out, what it is drawn from, and how far the work is."""
+    """Where one page at a time is laid out, and how far the work is."""
 
     impression: Impression
     clicks: Ints
-    words: Words  # from which pages are chosen
-    done: Ints  # [2] operations that are done; 1 when there is room for another page
+    words: Words  # from which pages are drawn
+    every: Ints  # [position] 1: all places are frozen
+    done: Ints  # [2] pages that are learnt; 0 when there is no room for the next one
+    issued: Ints  # [2] pages issued before the next one; whether the plan is to be derived again before it is drawn
 
 
 def new_desk(n_positions: int, n_places: int) -> Desk:
     """A desk with nothing on it."""
-    page = new_impression(n_positions, n_places)
-    return Desk(page, np.zeros(n_positions, np.int64), np.zeros(4, np.uint64), np.zeros(2, np.int64))
+    clicks, every = np.zeros(n_positions, np.int64), np.ones(n_positions, np.int64)
+    done, issued = np.zeros((2, 2), np.int64)
+    return Desk(new_impression(n_positions, n_places), clicks, np.zeros(4, np.uint64), every, done, issued)
 
 
 @kernel
-def _lay_out(pages: Pages, number: int, desk: Desk) -> None:
-    impression = desk.impression
+def _lay_out(pages: Pages, number: int, impression: Impression) -> None:
     impression.round[0], impression.places[0] = pages.round[number], pages.places[number]
-    impression.challenger[0], impression.frozen[0] = pages.challenger[number], pages.frozen[number]
+    impression.challenger[0] = pages.challenger[number]
     for place in range(pages.places[number]):
         impression.ranking[place] = pages.ranking[number, place]
         impression.start[place], impression.end[place] = pages.start[number, place], pages.end[number, place]
         impression.weight[place] = pages.weight[number, place]
         impression.exchanges[place] = pages.exchanges[number, place]
-    for position in range(len(desk.clicks)):
-        desk.clicks[position] = pages.clicks[number, position]
 
 
 @kernel
-def _carry_out(policy: Any, state: Any, given: Ints, alarms: Ints, pages: Pages, desk: Desk) -> None:
-    for number in range(desk.done[0], len(pages.operation)):
-        operation = pages.operation[number]
-        if operation == LEARNT and not has_room(policy, state):
+def _fold(policy: Any, evidence: Any, given: Ints, alarms: Ints, pages: Pages, desk: Desk) -> None:
+    desk.done[1] = 1
+    for number in range(desk.done[0], len(pages.round)):
+        if not has_room(policy, evidence, pages.places[number]):
+            desk.done[1] = 0
             break
         desk.done[0] = number + 1
-        if operation <= ADVANCED:  # or ISSUED
-            advance(policy, state)
-        if operation == ISSUED:
-            count_issued(policy, state, 1)
-        elif operation == CHOSEN:
-            choose(policy, state, desk.words, desk.impression)
-            freeze(policy, state, desk.impression)
-        elif operation == LEARNT:
-            certified, dropped = given[0], alarms[0]
-            _lay_out(pages, number, desk)
-            learn(policy, state, desk.impression, desk.clicks)
-            if given[0] != certified or alarms[0] != dropped:
-                break
-    desk.done[1] = int(has_room(policy, state))
+        certified, dropped = given[0], alarms[0]
+        _lay_out(pages, number, desk.impression)
+        learn(policy, evidence, desk.impression, pages.clicks[number, : pages.positions[number]])
+        if given[0] != certified or alarms[0] != dropped:
+            break
 
 
 @kernel
-def _carry_out_from(kinds: Any, table: Ints) -> None:
-    policy, state, given, alarms, pages, desk = unpacked(kinds, table)
-    _carry_out(policy, state, given, alarms, pages, desk)
+def _fold_from(kinds: Any, table: Ints) -> None:
+    policy, evidence, given, alarms, pages, desk = unpacked(kinds, table)
+    _fold(policy, evidence, given, alarms, pages, desk)
 
 
 _NO_CERTIFICATES = new_certificates(0)
 
 
-def carrying_out(policy: Any, state: Any, pages: Pages, desk: Desk) -> Callable[[], None]:
-    """A function that carries out the operations that are not done, whenever it is called, with little cost."""
-    certificates = getattr(getattr(state, "duels", None), "certificates", _NO_CERTIFICATES)
-    plain = specialised(_carry_out, type(policy), type(state))
-    return bound(_carry_out_from, plain, policy, state, certificates.given, certificates.alarms, pages, desk)
+def folding(policy: Any, evidence: Any, pages: Pages, desk: Desk) -> Callable[[], None]:
+    """A function that learns the pages that are not learnt, whenever it is called."""
+    certificates = getattr(getattr(evidence, "duels", None), "certificates", _NO_CERTIFICATES)
+    plain = specialised(_fold, type(policy), type(evidence))
+    return bound(_fold_from, plain, policy, evidence, certificates.given, certificates.alarms, pages, desk)
 
 
-class Worker:
-    """Carries out one operation at a time on a state."""
-
-    def __init__(self, policy: Any, state: Any, n_positions: int, n_places: int) -> None:
-        self._policy, self._state, self._size = policy, state, (n_positions, n_places)
-        self._pages, self._desk = new_pages(1, n_positions, n_places), new_desk(n_positions, n_places)
-        self._carry_out = carrying_out(policy, state, self._pages, self._desk)
-
-    def fits(self, policy: Any, state: Any, n_positions: int, n_places: int) -> bool:
-        """True when it works on this very state, for pages of this size."""
-        return policy is self._policy and state is self._state and self._size == (n_positions, n_places)
-
-    def do(self, operation: int) -> None:
-        """Carry out an operation."""
-        self._pages.operation[0], self._desk.done[0] = operation, 0
-        self._carry_out()
-
-    def choose(self, rng: Words) -> Impression:
-        """A page."""
-        desk, page = self._desk, new_impression(*self._size)
-        _copy_page(page, desk.impression)
-        desk.words[:] = rng
-        self.do(CHOSEN)
-        rng[:] = desk.words
-        _copy_page(desk.impression, page)
-        return page
-
-    def learn(self, impression: Impression, clicks: Ints) -> tuple[bool, bool]:
-        """Learn the clicks of a page, if there is room: whether it was learnt, and if there is room for another."""
-        for name in Impression._fields:
-            if name != "shown":
-                array = getattr(impression, name)
-                getattr(self._pages, name).reshape(-1)[: len(array)] = array
-        self._pages.clicks[0] = clicks
-        self.do(LEARNT)
-        return bool(self._desk.done[0]), bool(self._desk.done[1])
+# --- pages are drawn ---
 
 
-def _copy_page(source: Sequence[NDArray[Any]], target: Sequence[NDArray[Any]]) -> None:
+KEEP, IF_OUTDATED, AGAIN = 0, 1, 2
+"""Whether a plan is to be derived again."""
+
+
+@kernel
+def _draw(policy: Any, evidence: Any, plan: Any, desk: Desk) -> None:
+    issued, impression, asked = desk.issued[0], desk.impression, desk.issued[1]
+    again = asked == AGAIN or (asked == IF_OUTDATED and is_outdated(policy, evidence, plan))
+    if advance(policy, evidence, issued) or again:
+        renew(policy, evidence, plan, issued)
+    desk.issued[1] = KEEP
+    impression.round[0] = issued + 1
+    choose(policy, evidence, plan, desk.words, impression)
+    freeze(policy, evidence, plan, impression, desk.every)
+
+
+@kernel
+def _draw_from(kinds: Any, table: Ints) -> None:
+    policy, evidence, plan, desk = unpacked(kinds, table)
+    _draw(policy, evidence, plan, desk)
+
+
+def drawing(policy: Any, evidence: Any, plan: Any, desk: Desk) -> Callable[[], None]:
+    """A function that draws the page after ``desk.issued[0]`` others onto the desk, whenever it is called."""
+    plain = specialised(_draw, type(policy), type(evidence), type(plan))
+    return bound(_draw_from, plain, policy, evidence, plan, desk)
+
+
+# --- a plan follows ---
+
+
+@kernel
+def _follow(policy: Any, evidence: Any, plan: Any, desk: Desk) -> None:
+    follow(policy, evidence, plan, desk.impression, desk.clicks, desk.issued[0])
+
+
+@kernel
+def _follow_from(kinds: Any, table: Ints) -> None:
+    policy, evidence, plan, desk = unpacked(kinds, table)
+    _follow(policy, evidence, plan, desk)
+
+
+def following(policy: Any, evidence: Any, plan: Any, desk: Desk) -> Callable[[], None]:
+    """A function by which a plan follows the page on the desk, which was learnt."""
+    plain = specialised(_follow, type(policy), type(evidence), type(plan))
+    return bound(_follow_from, plain, policy, evidence, plan, desk)
+
+
+def copy_page(source: Sequence[NDArray[Any]], target: Sequence[NDArray[Any]]) -> None:
+    """Copy a page into another one with as much room."""
     for mine, theirs in zip(target, source, strict=True):
         mine[...] = theirs
+
+
+def put_in(pages: Pages, impression: Impression, clicks: Ints) -> None:
+    """Make an impression the only page."""
+    for name in Impression._fields:
+        if name != "shown":
+            array = getattr(impression, name)
+            getattr(pages, name).reshape(-1)[: len(array)] = array
+    pages.clicks[0, : len(clicks)], pages.positions[0] = clicks, len(clicks)

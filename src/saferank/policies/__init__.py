@@ -20,15 +20,11 @@ from saferank.policies.registry import (
     policy_kind,
     register,
 )
-from saferank.policies.shared.bubble import ContradictionError
-from saferank.policies.shared.epochs import advance
-from saferank.policies.shared.issuing import count_issued, freeze, shows_one_page
-from saferank.policies.shared.room import has_room, make_room
+from saferank.policies.shared.room import make_room, make_room_in_plan
 
 __all__ = [
-    "POLICIES", "ContradictionError", "Look", "Outlook", "PolicyKind", "Presentation", "Servable", "Setup",
-    "TooManyItemsError", "WrongRuleError", "advance", "count_issued", "freeze", "has_room", "make_room",
-    "policies_of", "policy_kind", "register", "shows_one_page",
+    "POLICIES", "Look", "Outlook", "PolicyKind", "Presentation", "Servable", "Setup", "TooManyItemsError",
+    "WrongRuleError", "make_room", "make_room_in_plan", "policies_of", "policy_kind", "register",
 ]  # fmt: skip
 
 for _module in pkgutil.iter_modules(__path__):  # every file registers its policy when it is imported

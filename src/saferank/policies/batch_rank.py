@@ -22,7 +22,7 @@ Models. ICML 2017.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from saferank.policies.registry import PEER, Look, Outlook, Presentation, Setup,
 from saferank.randomness import Words, shuffle_front
 from saferank.statistics.decision import PaperRule, whole_horizon
 from saferank.statistics.kl import FIRST_BUDGET, budget, entropy, optimistic
-from saferank.verbs import Flags, Impression, Ints, Items, choose, learn
+from saferank.verbs import Call, Impression, Ints, Items, choose, follow, learn, renew
 
 
 class BatchRank(NamedTuple):
@@ -41,14 +41,22 @@ class BatchRank(NamedTuple):
     allowed: float
 
 
-class BatchRankState(NamedTuple):
+class BatchRankEvidence(NamedTuple):
+    """It only counts: what is known of a batch is known in its stage."""
+
+    n_items: Ints  # [1] items known
+    learned: Ints  # [1] pages answered
+
+
+class BatchRankPlan(NamedTuple):
     """The batches, which tile the positions; what is known of a batch is stored at its first position.
 
     Items stand in seats, batch after batch. Only the last batch can have more items than positions: a split gives the
-    upper half as many items as positions.
+    upper half as many items as positions. Batches and stages are about a fixed set of items: with another call
+    everything begins again, so there is nothing that could be evidence.
     """
 
-    round: Ints  # [1] pages issued
+    base: Items  # production's ranking, of which only the length counts
     seats: Items  # items by seat; within a batch by their rates when its last stage ended
     size: Ints  # [1] seats in use: the others were dropped
     start: Ints  # by position: the first position of its batch
@@ -62,71 +70,72 @@ class BatchRankState(NamedTuple):
 
 
 @kernel
-def _seats_end(state: BatchRankState, first: int) -> int:
+def _seats_end(plan: BatchRankPlan, first: int) -> int:
     """One past the last seat of the batch whose first position this is."""
-    end = state.end[first]
-    return int(state.size[0] if end == len(state.end) else end)
+    end = plan.end[first]
+    return int(plan.size[0] if end == len(plan.end) else end)
 
 
 @kernel
-def _fewest(state: BatchRankState, first: int) -> int:
+def _fewest(plan: BatchRankPlan, first: int) -> int:
     """How often the least observed item of a batch was observed."""
-    fewest = state.observed[state.seats[first]]
-    for seat in range(first + 1, _seats_end(state, first)):
-        fewest = min(fewest, state.observed[state.seats[seat]])
+    fewest = plan.observed[plan.seats[first]]
+    for seat in range(first + 1, _seats_end(plan, first)):
+        fewest = min(fewest, plan.observed[plan.seats[seat]])
     return int(fewest)
 
 
 @kernel
-def _list_by_observations(state: BatchRankState, first: int) -> int:
+def _list_by_observations(plan: BatchRankPlan, first: int) -> int:
     """List the items of a batch, those observed least before the others; returns how many those are."""
-    fewest, filled = _fewest(state, first), 0
-    for seat in range(first, _seats_end(state, first)):
-        if state.observed[state.seats[seat]] == fewest:
-            state.scratch[filled] = state.seats[seat]
+    fewest, filled = _fewest(plan, first), 0
+    for seat in range(first, _seats_end(plan, first)):
+        if plan.observed[plan.seats[seat]] == fewest:
+            plan.scratch[filled] = plan.seats[seat]
             filled += 1
     least = filled
-    for seat in range(first, _seats_end(state, first)):
-        if state.observed[state.seats[seat]] != fewest:
-            state.scratch[filled] = state.seats[seat]
+    for seat in range(first, _seats_end(plan, first)):
+        if plan.observed[plan.seats[seat]] != fewest:
+            plan.scratch[filled] = plan.seats[seat]
             filled += 1
     return least
 
 
 @kernel
-def _draw_batch(state: BatchRankState, rng: Words, first: int, impression: Impression) -> None:
+def _draw_batch(plan: BatchRankPlan, rng: Words, first: int, impression: Impression) -> None:
     """The items observed least, ties broken at random, at random positions of the batch."""
-    end, size = state.end[first], _seats_end(state, first) - first
-    length, least = end - first, _list_by_observations(state, first)
+    end, size = plan.end[first], _seats_end(plan, first) - first
+    length, least = end - first, _list_by_observations(plan, first)
     if least >= length:
-        shuffle_front(rng, state.scratch, 0, length, least)
+        shuffle_front(rng, plan.scratch, 0, length, least)
     else:
-        shuffle_front(rng, state.scratch, least, length, size)
-        shuffle_front(rng, state.scratch, 0, length, length)
+        shuffle_front(rng, plan.scratch, least, length, size)
+        shuffle_front(rng, plan.scratch, 0, length, length)
     for place in range(first, end):
-        impression.ranking[place] = state.scratch[place - first]
+        impression.ranking[place] = plan.scratch[place - first]
         impression.start[place], impression.end[place] = first, end
 
 
 @implements(choose, BatchRank)
-def _choose(policy: BatchRank, state: BatchRankState, rng: Words, impression: Impression) -> None:
-    state.round[0] += 1
-    impression.round[0], impression.places[0] = state.round[0], len(state.end)
+def _choose(
+    policy: BatchRank, evidence: BatchRankEvidence, plan: BatchRankPlan, rng: Words, impression: Impression
+) -> None:
+    impression.places[0] = len(plan.end)
     first = 0
-    while first < len(state.end):
-        _draw_batch(state, rng, first, impression)
-        first = state.end[first]
+    while first < len(plan.end):
+        _draw_batch(plan, rng, first, impression)
+        first = plan.end[first]
 
 
 @kernel
-def _collect(state: BatchRankState, first: int, impression: Impression, clicks: Ints) -> None:
+def _collect(plan: BatchRankPlan, first: int, impression: Impression, clicks: Ints) -> None:
     """Count the items that were observed least, so that counts differ by at most one."""
-    fewest = _fewest(state, first)
-    for place in range(first, state.end[first]):
+    fewest = _fewest(plan, first)
+    for place in range(first, plan.end[first]):
         item = impression.ranking[place]
-        if state.observed[item] == fewest:
-            state.observed[item] += 1
-            state.clicked[item] += clicks[place]
+        if plan.observed[item] == fewest:
+            plan.observed[item] += 1
+            plan.clicked[item] += clicks[place]
 
 
 @kernel
@@ -145,98 +154,120 @@ def _lower(policy: BatchRank, clicked: int, n: int) -> float:
 
 
 @kernel
-def _sort_seats(state: BatchRankState, first: int) -> None:
+def _sort_seats(plan: BatchRankPlan, first: int) -> None:
     """Order a batch by clicks, which is the order of the bounds because all were observed equally often; stable."""
-    for seat in range(first + 1, _seats_end(state, first)):
-        item, free = state.seats[seat], seat
-        while free > first and state.clicked[state.seats[free - 1]] < state.clicked[item]:
-            state.seats[free] = state.seats[free - 1]
+    for seat in range(first + 1, _seats_end(plan, first)):
+        item, free = plan.seats[seat], seat
+        while free > first and plan.clicked[plan.seats[free - 1]] < plan.clicked[item]:
+            plan.seats[free] = plan.seats[free - 1]
             free -= 1
-        state.seats[free] = item
+        plan.seats[free] = item
 
 
 @kernel
-def _split_at(policy: BatchRank, state: BatchRankState, first: int) -> int:
+def _split_at(policy: BatchRank, plan: BatchRankPlan, first: int) -> int:
     """The last position at which a new batch can begin; ``first`` when there is none."""
-    for position in range(state.end[first] - 1, first, -1):
-        above, below = state.clicked[state.seats[position - 1]], state.clicked[state.seats[position]]
-        if above > below and _lower(policy, above, state.needed[first]) > _upper(policy, below, state.needed[first]):
+    for position in range(plan.end[first] - 1, first, -1):
+        above, below = plan.clicked[plan.seats[position - 1]], plan.clicked[plan.seats[position]]
+        if above > below and _lower(policy, above, plan.needed[first]) > _upper(policy, below, plan.needed[first]):
             return position
     return first
 
 
 @kernel
-def _begin_stage(policy: BatchRank, state: BatchRankState, first: int, end: int, stage: int) -> None:
+def _begin_stage(policy: BatchRank, plan: BatchRankPlan, first: int, end: int, stage: int, issued: int) -> None:
     """Begin a stage of the batch of these positions, with its counts at 0."""
     for position in range(first, end):
-        state.start[position], state.end[position] = first, end
-    state.stage[first] = stage
-    state.needed[first] = math.ceil(16.0 * 4.0**stage * policy.log_horizon)
-    state.since[first] = state.round[0]
-    for seat in range(first, _seats_end(state, first)):
-        state.observed[state.seats[seat]] = 0
-        state.clicked[state.seats[seat]] = 0
+        plan.start[position], plan.end[position] = first, end
+    plan.stage[first] = stage
+    plan.needed[first] = math.ceil(16.0 * 4.0**stage * policy.log_horizon)
+    plan.since[first] = issued
+    for seat in range(first, _seats_end(plan, first)):
+        plan.observed[plan.seats[seat]] = 0
+        plan.clicked[plan.seats[seat]] = 0
 
 
 @kernel
-def _drop_losers(policy: BatchRank, state: BatchRankState, first: int) -> None:
+def _drop_losers(policy: BatchRank, plan: BatchRankPlan, first: int) -> None:
     """Leave out the items of the last batch that are surely not among its best."""
-    end, needed = state.end[first], state.needed[first]
-    worst = _lower(policy, state.clicked[state.seats[end - 1]], needed)
-    while state.size[0] > end and _upper(policy, state.clicked[state.seats[state.size[0] - 1]], needed) < worst:
-        state.size[0] -= 1
+    end, needed = plan.end[first], plan.needed[first]
+    worst = _lower(policy, plan.clicked[plan.seats[end - 1]], needed)
+    while plan.size[0] > end and _upper(policy, plan.clicked[plan.seats[plan.size[0] - 1]], needed) < worst:
+        plan.size[0] -= 1
 
 
 @kernel
-def _close_stage(policy: BatchRank, state: BatchRankState, first: int) -> None:
+def _close_stage(policy: BatchRank, plan: BatchRankPlan, first: int, issued: int) -> None:
     """Split the batch, or drop items and begin its next stage."""
-    end = state.end[first]
+    end = plan.end[first]
     if policy.allowed < np.inf:  # otherwise all bounds are 0 and 1, and nothing is ordered
-        _sort_seats(state, first)
-    middle = _split_at(policy, state, first)
+        _sort_seats(plan, first)
+    middle = _split_at(policy, plan, first)
     if middle > first:
-        _begin_stage(policy, state, first, middle, 0)
-        _begin_stage(policy, state, middle, end, 0)
+        _begin_stage(policy, plan, first, middle, 0, issued)
+        _begin_stage(policy, plan, middle, end, 0, issued)
         return
-    if end == len(state.end):
-        _drop_losers(policy, state, first)
-    _begin_stage(policy, state, first, end, state.stage[first] + 1)
+    if end == len(plan.end):
+        _drop_losers(policy, plan, first)
+    _begin_stage(policy, plan, first, end, plan.stage[first] + 1, issued)
 
 
 @implements(learn, BatchRank)
-def _learn(policy: BatchRank, state: BatchRankState, impression: Impression, clicks: Ints) -> None:
+def _learn(policy: BatchRank, evidence: BatchRankEvidence, impression: Impression, clicks: Ints) -> None:
+    evidence.learned[0] += 1
+
+
+@implements(follow, BatchRank)
+def _follow(
+    policy: BatchRank,
+    evidence: BatchRankEvidence,
+    plan: BatchRankPlan,
+    impression: Impression,
+    clicks: Ints,
+    issued: int,
+) -> None:
     first = 0
-    while first < len(state.end):
-        end = state.end[first]
+    while first < len(plan.end):
+        end = plan.end[first]
         same_batch = impression.start[first] == first and impression.end[first] == end
-        if same_batch and impression.round[0] > state.since[first]:  # of the present stage
-            _collect(state, first, impression, clicks)
-            several = _seats_end(state, first) - first > 1
-            if several and _fewest(state, first) == state.needed[first]:
-                _close_stage(policy, state, first)
+        if same_batch and impression.round[0] > plan.since[first]:  # of the present stage
+            _collect(plan, first, impression, clicks)
+            several = _seats_end(plan, first) - first > 1
+            if several and _fewest(plan, first) == plan.needed[first]:
+                _close_stage(policy, plan, first, issued)
         first = end
 
 
-def _begun(policy: BatchRank, present: Flags, n_positions: int, rounds: int) -> BatchRankState:
-    """One batch of all items that are present, after so many pages."""
-    items, n_items = np.flatnonzero(present), len(present)
-    seats = np.zeros(n_items, np.uint32)
-    seats[: len(items)] = items
-    state = BatchRankState(
-        round=np.array([rounds], np.int64),
-        seats=seats,
-        size=np.array([len(items)], np.int64),
-        start=np.zeros(n_positions, np.int64),
+@implements(renew, BatchRank)
+def _renew(policy: BatchRank, evidence: BatchRankEvidence, plan: BatchRankPlan, issued: int) -> None:
+    """One batch of all items of the call."""
+    plan.size[0] = len(plan.seats)
+    for seat in range(len(plan.seats)):  # in item order
+        item, free = plan.seats[seat], seat
+        while free > 0 and plan.seats[free - 1] > item:
+            plan.seats[free] = plan.seats[free - 1]
+            free -= 1
+        plan.seats[free] = item
+    _begin_stage(policy, plan, 0, len(plan.end), 0, issued)
+
+
+def _plan(policy: BatchRank, evidence: BatchRankEvidence, call: Call) -> BatchRankPlan:
+    n_items, n_positions = int(evidence.n_items[0]), len(call.base)
+    start, stage, needed, since = np.zeros((4, n_positions), np.int64)
+    observed, clicked = np.zeros((2, n_items), np.int64)
+    return BatchRankPlan(
+        base=call.base,
+        seats=np.append(call.base, call.candidates),
+        size=np.zeros(1, np.int64),
+        start=start,
         end=np.full(n_positions, n_positions, np.int64),
-        stage=np.zeros(n_positions, np.int64),
-        needed=np.zeros(n_positions, np.int64),
-        since=np.zeros(n_positions, np.int64),
-        observed=np.zeros(n_items, np.int64),
-        clicked=np.zeros(n_items, np.int64),
+        stage=stage,
+        needed=needed,
+        since=since,
+        observed=observed,
+        clicked=clicked,
         scratch=np.zeros(n_items, np.uint32),
     )
-    _begin_stage(policy, state, 0, n_positions, 0)
-    return state
 
 
 def _horizon(setup: Setup) -> float:
@@ -250,33 +281,32 @@ def _horizon(setup: Setup) -> float:
     )
 
 
-def _start(setup: Setup) -> tuple[BatchRank, BatchRankState]:
+def _start(setup: Setup) -> tuple[BatchRank, BatchRankEvidence]:
     horizon = _horizon(setup)
     allowed = budget(horizon) if horizon >= FIRST_BUDGET else math.inf  # type: ignore[arg-type]
-    policy = BatchRank(math.log(horizon), allowed)
-    return policy, _begun(policy, np.ones(setup.n_items, np.bool_), setup.n_positions, 0)
+    evidence = BatchRankEvidence(np.array([setup.n_items], np.int64), np.zeros(1, np.int64))
+    return BatchRank(math.log(horizon), allowed), evidence
 
 
-def _leader(state: Any) -> Ints:
-    return state.seats[: state.size[0]].astype(np.int64)  # type: ignore[no-any-return]
+def _with_items(evidence: BatchRankEvidence, n_items: int) -> BatchRankEvidence:
+    return evidence._replace(n_items=np.array([n_items], np.int64))
 
 
-def _regroup(policy: BatchRank, state: BatchRankState, present: Flags) -> BatchRankState:
-    """Batches and stages are about a fixed set of items: with another one everything begins again."""
-    return _begun(policy, present, len(state.end), int(state.round[0]))
+def _leader(evidence: BatchRankEvidence, plan: BatchRankPlan) -> Ints:
+    return plan.seats[: plan.size[0]].astype(np.int64)
 
 
-def _outlook(policy: BatchRank, state: BatchRankState) -> Outlook:
-    sizes = [(_seats_end(state, first) - first, state.end[first] - first) for first in np.unique(state.start)]
+def _outlook(policy: BatchRank, evidence: BatchRankEvidence, plan: BatchRankPlan, issued: int) -> Outlook:
+    sizes = [(_seats_end(plan, first) - first, plan.end[first] - first) for first in np.unique(plan.start)]
     batches = ", ".join(f"{items} for {positions}" for items, positions in sizes)
     return Outlook(f"shuffles inside batches (items for positions): {batches}")
 
 
-def _settled(state: Any, i: int, j: int) -> bool:
+def _settled(evidence: BatchRankEvidence, plan: BatchRankPlan, i: int, j: int) -> bool:
     """True when two items of the leader stand in different batches."""
-    row = _leader(state).tolist()
-    last = len(state.start) - 1
-    return bool(state.start[min(row.index(i), last)] != state.start[min(row.index(j), last)])
+    row = _leader(evidence, plan).tolist()
+    last = len(plan.start) - 1
+    return bool(plan.start[min(row.index(i), last)] != plan.start[min(row.index(j), last)])
 
 
 register(
@@ -284,7 +314,8 @@ register(
     BatchRank,
     start=_start,
     leader=_leader,
-    regroup=_regroup,
+    plan=_plan,
+    with_items=_with_items,
     outlook=_outlook,
     settled=_settled,
     shown_as=Presentation(

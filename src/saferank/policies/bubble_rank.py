@@ -16,16 +16,14 @@ from saferank._kernel import implements, kernel
 from saferank.policies.registry import PAPER, Look, Outlook, Presentation, Setup, given_rule, register, register_variant
 from saferank.policies.shared.bubble import (
     NEW_BOTTOM,
-    first_row,
-    first_standing,
+    bubble_parts,
     leader_of,
     promote,
-    rebuild_row,
-    regroup_row,
+    renew_leader,
     show_row,
+    turn_epoch,
 )
-from saferank.policies.shared.epochs import advance, restart, turn_epoch
-from saferank.policies.shared.room import duels_have_room, has_room
+from saferank.policies.shared.room import duels_have_room
 from saferank.randomness import Words, below
 from saferank.statistics.duels import (
     AnyDuels,
@@ -34,9 +32,10 @@ from saferank.statistics.duels import (
     fight,
     record,
     record_and_certify,
+    with_more_items,
 )
 from saferank.statistics.tournament import CANDIDATE
-from saferank.verbs import NOBODY, Flags, Impression, Ints, Items, choose, learn
+from saferank.verbs import NOBODY, Call, Impression, Ints, Items, advance, choose, follow, has_room, learn, renew
 
 
 class BubbleRank(NamedTuple):
@@ -47,17 +46,27 @@ class BubbleRank(NamedTuple):
     hidden_duels: bool = True  # the bottom item and the challenger duel, although one of them is not shown
 
 
-class BubbleRankState(NamedTuple):
-    """The leader, the duels, and which items may challenge."""
+class BubbleRankEvidence(NamedTuple):
+    """The duels."""
 
-    round: Ints  # [1] pages issued
+    n_items: Ints  # [1] items known
     learned: Ints  # [1] pages learnt from
     horizon: Ints  # [1] how many may be learnt from before the rule's table must be longer
+    changes: Ints  # [1] how often what is certain has changed
+    duels: AnyDuels
+
+
+class BubbleRankPlan(NamedTuple):
+    """The leader, and which items may challenge."""
+
+    base: Items  # production's ranking
+    candidates: Items
     row: Items  # the leader, then the newest challenger
-    unsettled: Ints  # [1] a pair was decided, or the leader moved, since the last pass
     open: Ints  # by place of the row: 1 while its item is not surely better than the next one
     standing: Ints  # by item
-    duels: AnyDuels
+    pool: Items  # scratch: all items of the call
+    known: Ints  # [1] the changes of what is certain that the leader has followed
+    unsettled: Ints  # [1] a pair was decided, or the leader moved, since the last pass
     eligible: Items  # unranked items that the bottom item does not beat, in candidate order
     n_eligible: Ints  # [1]
 
@@ -66,16 +75,18 @@ implements(record, BubbleRank)(record_and_certify)
 
 
 @implements(choose, BubbleRank)
-def _choose(policy: BubbleRank, state: BubbleRankState, rng: Words, impression: Impression) -> None:
+def _choose(
+    policy: BubbleRank, evidence: BubbleRankEvidence, plan: BubbleRankPlan, rng: Words, impression: Impression
+) -> None:
     challenger = NOBODY
-    if state.n_eligible[0] > 0:
-        challenger = int(np.int64(state.eligible[below(rng, state.n_eligible[0])]))
-        state.row[-1] = challenger  # open to comparison, or it would not be eligible
+    if plan.n_eligible[0] > 0:
+        challenger = int(np.int64(plan.eligible[below(rng, plan.n_eligible[0])]))
+        plan.row[-1] = challenger  # open to comparison, or it would not be eligible
         if policy.all_candidates:
-            state.open[-1] = int(not compared_enough(state.duels, policy.lead_needed, state.row[-2], challenger))
-    show_row(state, challenger, rng, impression)
+            plan.open[-1] = int(not compared_enough(evidence.duels, policy.lead_needed, plan.row[-2], challenger))
+    show_row(plan, challenger, rng, impression)
     if challenger != NOBODY and not policy.hidden_duels:
-        _part_from_hidden(impression, len(state.row) - 1)
+        _part_from_hidden(impression, len(plan.row) - 1)
 
 
 @kernel
@@ -88,87 +99,86 @@ def _part_from_hidden(impression: Impression, hidden: int) -> None:
 
 
 @implements(learn, BubbleRank)
-def _learn(policy: BubbleRank, state: BubbleRankState, impression: Impression, clicks: Ints) -> None:
-    state.learned[0] += 1
-    decided = fight(policy, state, impression, clicks)
-    if decided:
-        state.unsettled[0] = 1
-    moved = promote(policy, state, impression.challenger[0])
+def _learn(policy: BubbleRank, evidence: BubbleRankEvidence, impression: Impression, clicks: Ints) -> None:
+    evidence.learned[0] += 1
+    if fight(policy, evidence, impression, clicks):
+        evidence.changes[0] += 1
+
+
+@implements(follow, BubbleRank)
+def _follow(
+    policy: BubbleRank,
+    evidence: BubbleRankEvidence,
+    plan: BubbleRankPlan,
+    impression: Impression,
+    clicks: Ints,
+    issued: int,
+) -> None:
+    decided = plan.known[0] != evidence.changes[0]
+    moved = promote(policy, evidence, plan, impression.challenger[0])
     if moved == NEW_BOTTOM or decided:
-        list_eligible(policy, state)
+        list_eligible(policy, evidence, plan)
 
 
 @kernel
-def list_eligible(policy: BubbleRank, state: BubbleRankState) -> None:
+def list_eligible(policy: BubbleRank, evidence: BubbleRankEvidence, plan: BubbleRankPlan) -> None:
     """Find the items that may challenge the present bottom item."""
     size = 0
-    for item in range(len(state.standing)):
-        beaten = compared_enough(state.duels, policy.lead_needed, state.row[-2], item)
-        if state.standing[item] == CANDIDATE and (policy.all_candidates or not beaten):
-            state.eligible[size] = item
+    for item in range(len(plan.standing)):
+        beaten = compared_enough(evidence.duels, policy.lead_needed, plan.row[-2], item)
+        if plan.standing[item] == CANDIDATE and (policy.all_candidates or not beaten):
+            plan.eligible[size] = item
             size += 1
-    state.n_eligible[0] = size
+    plan.n_eligible[0] = size
+
+
+@implements(renew, BubbleRank)
+def _renew(policy: BubbleRank, evidence: BubbleRankEvidence, plan: BubbleRankPlan, issued: int) -> None:
+    renew_leader(policy, evidence, plan)
+    list_eligible(policy, evidence, plan)
 
 
 @implements(advance, BubbleRank)
-def _advance(policy: BubbleRank, state: BubbleRankState) -> None:
-    turn_epoch(state.duels, policy, state)
-
-
-@implements(restart, BubbleRank)
-def _restart(policy: BubbleRank, state: BubbleRankState) -> None:
-    promote(policy, state, NOBODY)
-    list_eligible(policy, state)
+def _advance(policy: BubbleRank, evidence: BubbleRankEvidence, issued: int) -> bool:
+    return turn_epoch(evidence.duels, evidence, issued)
 
 
 @implements(has_room, BubbleRank)
-def _has_room(policy: BubbleRank, state: BubbleRankState) -> bool:
-    return duels_have_room(state, len(state.row))
+def _has_room(policy: BubbleRank, evidence: BubbleRankEvidence, places: int) -> bool:
+    return duels_have_room(evidence, places)
 
 
-def _start(setup: Setup) -> tuple[BubbleRank, BubbleRankState]:
+def _start(setup: Setup) -> tuple[BubbleRank, BubbleRankEvidence]:
     return _start_as(setup, BubbleRank(setup.rule.table(0)))
 
 
-def _start_with_all_candidates(setup: Setup) -> tuple[BubbleRank, BubbleRankState]:
+def _start_with_all_candidates(setup: Setup) -> tuple[BubbleRank, BubbleRankEvidence]:
     return _start_as(setup, BubbleRank(setup.rule.table(0), all_candidates=True))
 
 
-def _start_without_hidden_duels(setup: Setup) -> tuple[BubbleRank, BubbleRankState]:
+def _start_without_hidden_duels(setup: Setup) -> tuple[BubbleRank, BubbleRankEvidence]:
     return _start_as(setup, BubbleRank(setup.rule.table(0), hidden_duels=False))
 
 
-def _start_as(setup: Setup, policy: BubbleRank) -> tuple[BubbleRank, BubbleRankState]:
-    state = BubbleRankState(
-        round=np.zeros(1, np.int64),
-        learned=np.zeros(1, np.int64),
-        horizon=np.zeros(1, np.int64),
-        row=first_row(setup.n_positions),
-        unsettled=np.zeros(1, np.int64),
-        open=np.ones(setup.n_positions, np.int64),
-        standing=first_standing(setup.n_items, setup.n_positions),
-        duels=duels_for(setup.n_items, setup.n_positions, setup.lifetime),
-        eligible=np.zeros(setup.n_items, np.uint32),
-        n_eligible=np.zeros(1, np.int64),
-    )
-    list_eligible(policy, state)
-    return policy, state
+def _start_as(setup: Setup, policy: BubbleRank) -> tuple[BubbleRank, BubbleRankEvidence]:
+    items = np.array([setup.n_items], np.int64)
+    learned, horizon, changes = np.zeros((3, 1), np.int64)
+    return policy, BubbleRankEvidence(items, learned, horizon, changes, duels_for(setup.n_items, setup.lifetime))
 
 
-def _regroup(policy: BubbleRank, state: BubbleRankState, present: Flags) -> BubbleRankState:
-    state = regroup_row(policy, state, present)._replace(eligible=np.zeros(len(present), np.uint32))
-    list_eligible(policy, state)
-    return state
+def _plan(policy: BubbleRank, evidence: BubbleRankEvidence, call: Call) -> BubbleRankPlan:
+    parts = bubble_parts(call, int(evidence.n_items[0]))
+    eligible = np.zeros(len(call.base) + len(call.candidates), np.uint32)
+    return BubbleRankPlan(**parts, eligible=eligible, n_eligible=np.zeros(1, np.int64))
 
 
-def _rebuild(policy: BubbleRank, state: BubbleRankState, base: Items) -> BubbleRankState:
-    state = rebuild_row(policy, state, base)
-    list_eligible(policy, state)
-    return state
+def _with_items(evidence: BubbleRankEvidence, n_items: int) -> BubbleRankEvidence:
+    items = np.array([n_items], np.int64)
+    return evidence._replace(n_items=items, duels=with_more_items(evidence.duels, n_items))
 
 
-def _outlook(policy: BubbleRank, state: BubbleRankState) -> Outlook:
-    size = int(state.n_eligible[0])
+def _outlook(policy: BubbleRank, evidence: BubbleRankEvidence, plan: BubbleRankPlan, issued: int) -> Outlook:
+    size = int(plan.n_eligible[0])
     return Outlook(
         f"the challenger is drawn at random among {size} unranked items" if size else "no item may challenge"
     )
@@ -179,13 +189,13 @@ KIND = register(
     BubbleRank,
     start=_start,
     leader=leader_of,
+    plan=_plan,
     certifies=True,
     safe=True,
+    follows_base=True,
     rule=given_rule,
-    regroup=_regroup,
+    with_items=_with_items,
     outlook=_outlook,
-    rebuild=_rebuild,
-    caches=("open", "row"),
     lifetimes=True,
     shown_as=Presentation(
         "BubbleRank",

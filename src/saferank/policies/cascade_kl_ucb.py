@@ -18,16 +18,16 @@ B. Kveton, C. Szepesvari, Z. Wen, A. Ashkan: Cascading Bandits: Learning to Rank
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from saferank._kernel import implements, kernel
 from saferank.policies.registry import PEER, Look, Outlook, Presentation, Setup, register
-from saferank.policies.shared.best_items import enlarged, ranked, show_items
+from saferank.policies.shared.best_items import enlarged, items_of, ranked, show_items
 from saferank.randomness import Words
 from saferank.statistics.kl import budget_at, entropy, first_budgets, optimistic_near
-from saferank.verbs import Flags, Floats, Impression, Ints, Items, choose, learn
+from saferank.verbs import Call, Flags, Floats, Impression, Ints, Items, choose, follow, learn
 
 
 class CascadeKlUcb(NamedTuple):
@@ -37,16 +37,21 @@ class CascadeKlUcb(NamedTuple):
     places: Ints
 
 
-class CascadeKlUcbState(NamedTuple):
-    """Examinations and clicks by item, and the order of their indices on the newest page.
+class CascadeKlUcbEvidence(NamedTuple):
+    """Examinations and clicks by item."""
+
+    examined: Ints  # by item
+    clicked: Ints  # by item: clicks that were a page's first
+
+
+class CascadeKlUcbPlan(NamedTuple):
+    """The order of the indices on the newest page: room to compute in, from which the next page is sorted faster.
 
     Indices are kept as x = -log(1 - f): the order is the same, and no digits are lost where f is close to 1. As x is
     concave in the budget, ``x`` and ``slope`` at an earlier budget bound it now, which settles most comparisons.
     """
 
-    round: Ints  # [1] pages issued
-    examined: Ints  # by item
-    clicked: Ints  # by item: clicks that were a page's first
+    base: Items  # production's ranking, of which only the length counts
     present: Flags  # by item
     x: Floats  # by item: the index at the budget ``at``; infinite where f = 1
     slope: Floats  # by item: its derivative there
@@ -56,125 +61,134 @@ class CascadeKlUcbState(NamedTuple):
 
 
 @kernel
-def _renew(state: CascadeKlUcbState, item: int, allowed: float) -> None:
+def _compute(evidence: CascadeKlUcbEvidence, plan: CascadeKlUcbPlan, item: int, allowed: float) -> None:
     """Compute the index of an item at the present budget."""
-    if state.at[item] == allowed:
+    if plan.at[item] == allowed:
         return
-    wins, losses = float(state.clicked[item]), float(state.examined[item] - state.clicked[item])
+    wins, losses = float(evidence.clicked[item]), float(evidence.examined[item] - evidence.clicked[item])
     if losses == 0 or allowed == np.inf:
-        state.x[item], state.slope[item] = np.inf, 0.0
-        state.at[item] = -1.0 if allowed == np.inf else allowed  # without a budget nothing is known for later
+        plan.x[item], plan.slope[item] = np.inf, 0.0
+        plan.at[item] = -1.0 if allowed == np.inf else allowed  # without a budget nothing is known for later
     else:
-        state.at[item] = allowed
-        state.x[item] = optimistic_near(state.x[item], wins, losses, entropy(wins, losses), allowed)
-        rest = math.exp(-state.x[item])
-        state.slope[item] = 1.0 / (losses - wins * rest / (1.0 - rest))
+        plan.at[item] = allowed
+        plan.x[item] = optimistic_near(plan.x[item], wins, losses, entropy(wins, losses), allowed)
+        rest = math.exp(-plan.x[item])
+        plan.slope[item] = 1.0 / (losses - wins * rest / (1.0 - rest))
 
 
 @kernel
-def _at_most(state: CascadeKlUcbState, item: int, allowed: float) -> float:
+def _at_most(plan: CascadeKlUcbPlan, item: int, allowed: float) -> float:
     """An upper bound of the index at the present budget, from an earlier one."""
-    return float((state.x[item] + state.slope[item] * (allowed - state.at[item])) * (1.0 + 1e-12))
+    return float((plan.x[item] + plan.slope[item] * (allowed - plan.at[item])) * (1.0 + 1e-12))
 
 
 @kernel
-def _ahead(state: CascadeKlUcbState, item: int, other: int, allowed: float) -> bool:
+def _ahead(evidence: CascadeKlUcbEvidence, plan: CascadeKlUcbPlan, item: int, other: int, allowed: float) -> bool:
     """True when the index of ``item`` is larger; equal ones are in item order."""
-    same = state.clicked[item] == state.clicked[other] and state.examined[item] == state.examined[other]
-    if same or (state.x[item] == np.inf and state.x[other] == np.inf):
+    same = evidence.clicked[item] == evidence.clicked[other] and evidence.examined[item] == evidence.examined[other]
+    if same or (plan.x[item] == np.inf and plan.x[other] == np.inf):
         return item < other
-    if _at_most(state, item, allowed) < state.x[other]:
+    if _at_most(plan, item, allowed) < plan.x[other]:
         return False
-    if _at_most(state, other, allowed) < state.x[item]:
+    if _at_most(plan, other, allowed) < plan.x[item]:
         return True
-    _renew(state, item, allowed)
-    _renew(state, other, allowed)
-    return bool(state.x[item] > state.x[other] or (state.x[item] == state.x[other] and item < other))
+    _compute(evidence, plan, item, allowed)
+    _compute(evidence, plan, other, allowed)
+    return bool(plan.x[item] > plan.x[other] or (plan.x[item] == plan.x[other] and item < other))
 
 
 @kernel
-def _climb(state: CascadeKlUcbState, seat: int, allowed: float) -> None:
+def _climb(evidence: CascadeKlUcbEvidence, plan: CascadeKlUcbPlan, seat: int, allowed: float) -> None:
     """Move the item at ``seat`` up in the row to its place."""
-    item = state.row[seat]
-    while seat > 0 and _ahead(state, item, state.row[seat - 1], allowed):
-        state.row[seat] = state.row[seat - 1]
+    item = plan.row[seat]
+    while seat > 0 and _ahead(evidence, plan, item, plan.row[seat - 1], allowed):
+        plan.row[seat] = plan.row[seat - 1]
         seat -= 1
-    state.row[seat] = item
+    plan.row[seat] = item
 
 
 @kernel
-def _sort_best(state: CascadeKlUcbState, allowed: float) -> None:
+def _sort_best(evidence: CascadeKlUcbEvidence, plan: CascadeKlUcbPlan, allowed: float) -> None:
     """Bring the best items into the row: those of the last page in order, then those ahead of its last one."""
-    for item in range(len(state.present)):
-        state.shown[item] = False
-        if state.at[item] < 0:
-            _renew(state, item, allowed)
-    for seat in range(len(state.row)):
-        state.shown[state.row[seat]] = True
-        _climb(state, seat, allowed)
-    last = len(state.row) - 1
-    for item in range(len(state.present)):
-        if state.present[item] and not state.shown[item] and _ahead(state, item, state.row[last], allowed):
-            state.row[last] = item
-            _climb(state, last, allowed)
+    for item in range(len(plan.present)):
+        plan.shown[item] = False
+        if plan.at[item] < 0:
+            _compute(evidence, plan, item, allowed)
+    for seat in range(len(plan.row)):
+        plan.shown[plan.row[seat]] = True
+        _climb(evidence, plan, seat, allowed)
+    last = len(plan.row) - 1
+    for item in range(len(plan.present)):
+        if plan.present[item] and not plan.shown[item] and _ahead(evidence, plan, item, plan.row[last], allowed):
+            plan.row[last] = item
+            _climb(evidence, plan, last, allowed)
 
 
 @implements(choose, CascadeKlUcb)
-def _choose(policy: CascadeKlUcb, state: CascadeKlUcbState, rng: Words, impression: Impression) -> None:
-    state.round[0] += 1
-    allowed = budget_at(policy.budgets, state.round[0])
-    _sort_best(state, allowed)
-    show_items(impression, state.round[0], state.row, policy.places)
+def _choose(
+    policy: CascadeKlUcb, evidence: CascadeKlUcbEvidence, plan: CascadeKlUcbPlan, rng: Words, impression: Impression
+) -> None:
+    _sort_best(evidence, plan, budget_at(policy.budgets, impression.round[0]))
+    show_items(impression, plan.row, policy.places)
 
 
 @implements(learn, CascadeKlUcb)
-def _learn(policy: CascadeKlUcb, state: CascadeKlUcbState, impression: Impression, clicks: Ints) -> None:
+def _learn(policy: CascadeKlUcb, evidence: CascadeKlUcbEvidence, impression: Impression, clicks: Ints) -> None:
     for position in range(len(clicks)):
         item = impression.ranking[position]
-        state.examined[item] += 1
-        state.at[item] = -1.0
+        evidence.examined[item] += 1
         if clicks[position] == 1:
-            state.clicked[item] += 1
+            evidence.clicked[item] += 1
             return
 
 
-def _start(setup: Setup) -> tuple[CascadeKlUcb, CascadeKlUcbState]:
-    state = CascadeKlUcbState(
-        round=np.zeros(1, np.int64),
-        examined=np.zeros(setup.n_items, np.int64),
-        clicked=np.zeros(setup.n_items, np.int64),
-        present=np.ones(setup.n_items, np.bool_),
-        x=np.full(setup.n_items, np.inf),
-        slope=np.zeros(setup.n_items),
-        at=np.full(setup.n_items, -1.0),
-        row=np.arange(setup.n_positions, dtype=np.uint32),
-        shown=np.zeros(setup.n_items, np.bool_),
-    )
-    return CascadeKlUcb(first_budgets(), np.arange(setup.n_positions)), state
+@implements(follow, CascadeKlUcb)
+def _follow(
+    policy: CascadeKlUcb,
+    evidence: CascadeKlUcbEvidence,
+    plan: CascadeKlUcbPlan,
+    impression: Impression,
+    clicks: Ints,
+    issued: int,
+) -> None:
+    for position in range(len(clicks)):
+        plan.at[impression.ranking[position]] = -1.0
+        if clicks[position] == 1:
+            return
 
 
-def _leader(state: Any) -> Ints:
-    """The largest click rates; items that were never examined come last."""
-    rates = np.where(state.examined > 0, state.clicked / np.maximum(state.examined, 1), -1.0)
-    return ranked(rates, state.present, np.arange(len(state.row)))
+def _start(setup: Setup) -> tuple[CascadeKlUcb, CascadeKlUcbEvidence]:
+    examined, clicked = np.zeros((2, setup.n_items), np.int64)
+    policy = CascadeKlUcb(first_budgets(), np.arange(setup.n_positions))
+    return policy, CascadeKlUcbEvidence(examined, clicked)
 
 
-def _regroup(policy: CascadeKlUcb, state: CascadeKlUcbState, present: Flags) -> CascadeKlUcbState:
-    n_items = len(present)
-    return state._replace(
-        examined=enlarged(state.examined, n_items),
-        clicked=enlarged(state.clicked, n_items),
+def _plan(policy: CascadeKlUcb, evidence: CascadeKlUcbEvidence, call: Call) -> CascadeKlUcbPlan:
+    n_items = len(evidence.examined)
+    present = items_of(call, n_items)
+    return CascadeKlUcbPlan(
+        base=call.base,
         present=present,
         x=np.full(n_items, np.inf),
         slope=np.zeros(n_items),
         at=np.full(n_items, -1.0),
-        row=np.flatnonzero(present)[: len(state.row)].astype(np.uint32),
+        row=np.flatnonzero(present)[: len(call.base)].astype(np.uint32),
         shown=np.zeros(n_items, np.bool_),
     )
 
 
-def _outlook(policy: CascadeKlUcb, state: CascadeKlUcbState) -> Outlook:
-    unseen = int(np.sum(state.present & (state.examined == 0)))
+def _with_items(evidence: CascadeKlUcbEvidence, n_items: int) -> CascadeKlUcbEvidence:
+    return CascadeKlUcbEvidence(enlarged(evidence.examined, n_items), enlarged(evidence.clicked, n_items))
+
+
+def _leader(evidence: CascadeKlUcbEvidence, plan: CascadeKlUcbPlan) -> Ints:
+    """The largest click rates; items that were never examined come last."""
+    rates = np.where(evidence.examined > 0, evidence.clicked / np.maximum(evidence.examined, 1), -1.0)
+    return ranked(rates, plan.present, np.arange(len(plan.row)))
+
+
+def _outlook(policy: CascadeKlUcb, evidence: CascadeKlUcbEvidence, plan: CascadeKlUcbPlan, issued: int) -> Outlook:
+    unseen = int(np.sum(plan.present & (evidence.examined == 0)))
     return Outlook(f"shows the items with the largest optimistic click rate; {unseen} were never examined")
 
 
@@ -183,7 +197,8 @@ register(
     CascadeKlUcb,
     start=_start,
     leader=_leader,
-    regroup=_regroup,
+    plan=_plan,
+    with_items=_with_items,
     outlook=_outlook,
     made_for="cm",
     shown_as=Presentation(

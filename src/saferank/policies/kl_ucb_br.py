@@ -19,17 +19,15 @@ from saferank._kernel import implements
 from saferank.policies.registry import PAPER, Look, Outlook, Presentation, Setup, given_rule, register
 from saferank.policies.shared.bubble import (
     STANDS,
-    first_row,
-    first_standing,
+    bubble_parts,
     leader_of,
+    pages_before,
     promote,
-    rebuild_row,
-    regroup_row,
+    renew_leader,
     show_row,
+    turn_epoch,
 )
-from saferank.policies.shared.epochs import advance, restart, turn_epoch
-from saferank.policies.shared.issuing import count_issued
-from saferank.policies.shared.room import duels_have_room, has_room
+from saferank.policies.shared.room import duels_have_room
 from saferank.randomness import Words
 from saferank.statistics.duels import (
     AnyDuels,
@@ -38,6 +36,7 @@ from saferank.statistics.duels import (
     fight,
     record,
     record_and_certify,
+    with_more_items,
 )
 from saferank.statistics.kl import duel_index
 from saferank.statistics.leaders import (
@@ -46,7 +45,7 @@ from saferank.statistics.leaders import (
     forget_leaders,
     leaders_full,
     new_leader_counts,
-    with_more_leaders,
+    pages_under,
 )
 from saferank.statistics.pairs import duel_of
 from saferank.statistics.tournament import (
@@ -56,7 +55,20 @@ from saferank.statistics.tournament import (
     new_record,
     new_tournament,
 )
-from saferank.verbs import NOBODY, Flags, Impression, Ints, Items, choose, learn
+from saferank.verbs import (
+    NOBODY,
+    Call,
+    Impression,
+    Ints,
+    Items,
+    advance,
+    choose,
+    follow,
+    has_room,
+    learn,
+    plan_has_room,
+    renew,
+)
 
 
 class KlUcbBr(NamedTuple):
@@ -65,18 +77,28 @@ class KlUcbBr(NamedTuple):
     lead_needed: Ints
 
 
-class KlUcbBrState(NamedTuple):
-    """The leader, the duels, and where every item stands."""
+class KlUcbBrEvidence(NamedTuple):
+    """The duels."""
 
-    round: Ints  # [1] pages issued
+    n_items: Ints  # [1] items known
     learned: Ints  # [1] pages learnt from
     horizon: Ints  # [1] how many may be learnt from before the rule's table must be longer
+    changes: Ints  # [1] how often what is certain has changed
+    duels: AnyDuels
+
+
+class KlUcbBrPlan(NamedTuple):
+    """The leader, the pages under every leader, and where every item stands."""
+
+    base: Items  # production's ranking
+    candidates: Items
     row: Items  # the leader, then the newest challenger
-    unsettled: Ints  # [1] a pair was decided, or the leader moved, since the last pass
-    moved_in: Ints  # [1] the newest round in which the leader moved
     open: Ints  # by place of the row: 1 while its item is not surely better than the next one
     standing: Ints  # by item
-    duels: AnyDuels
+    pool: Items  # scratch: all items of the call
+    known: Ints  # [1] the changes of what is certain that the leader has followed
+    unsettled: Ints  # [1] a pair was decided, or the leader moved, since the last pass
+    moved_in: Ints  # [1] the newest round in which the leader moved, or the plan was made
     leaders: LeaderCounts
     tournament: Tournament
 
@@ -85,102 +107,88 @@ implements(record, KlUcbBr)(record_and_certify)
 
 
 @implements(choose, KlUcbBr)
-def _choose(policy: KlUcbBr, state: KlUcbBrState, rng: Words, impression: Impression) -> None:
-    leaders = state.leaders
-    issued = leaders.counts[leaders.current[0]]
-    leaders.counts[leaders.current[0]] += 1
-    challenger = champion(state.tournament, state.duels, state.standing, state.row[-2], issued)
+def _choose(policy: KlUcbBr, evidence: KlUcbBrEvidence, plan: KlUcbBrPlan, rng: Words, impression: Impression) -> None:
+    issued = pages_under(plan.leaders, impression.round[0] - 1)
+    challenger = champion(plan.tournament, evidence.duels, plan.standing, plan.row[-2], issued)
     if challenger != NOBODY:
-        state.row[-1] = challenger
-        state.open[-1] = int(not compared_enough(state.duels, policy.lead_needed, state.row[-2], challenger))
-    show_row(state, challenger, rng, impression)
+        plan.row[-1] = challenger
+        plan.open[-1] = int(not compared_enough(evidence.duels, policy.lead_needed, plan.row[-2], challenger))
+    show_row(plan, challenger, rng, impression)
 
 
 @implements(learn, KlUcbBr)
-def _learn(policy: KlUcbBr, state: KlUcbBrState, impression: Impression, clicks: Ints) -> None:
-    state.learned[0] += 1
-    if fight(policy, state, impression, clicks):
-        state.unsettled[0] = 1
-    if promote(policy, state, impression.challenger[0]) != STANDS:
-        state.moved_in[0] = state.round[0]
-        enthrone(state.leaders, state.row[:-1])
-    if impression.round[0] <= state.moved_in[0]:
-        new_opponent(state.tournament)  # a page from before the move may have compared any pair
+def _learn(policy: KlUcbBr, evidence: KlUcbBrEvidence, impression: Impression, clicks: Ints) -> None:
+    evidence.learned[0] += 1
+    if fight(policy, evidence, impression, clicks):
+        evidence.changes[0] += 1
+
+
+@implements(follow, KlUcbBr)
+def _follow(
+    policy: KlUcbBr, evidence: KlUcbBrEvidence, plan: KlUcbBrPlan, impression: Impression, clicks: Ints, issued: int
+) -> None:
+    if promote(policy, evidence, plan, impression.challenger[0]) != STANDS:
+        plan.moved_in[0] = issued
+        enthrone(plan.leaders, plan.row[:-1], issued)
+    if impression.round[0] <= plan.moved_in[0]:
+        new_opponent(plan.tournament)  # a page from before the move may have compared any pair
     elif impression.challenger[0] != NOBODY:
-        new_record(state.tournament, state.duels, state.row[-2], impression.challenger[0])
+        new_record(plan.tournament, evidence.duels, plan.row[-2], impression.challenger[0])
+
+
+@implements(renew, KlUcbBr)
+def _renew(policy: KlUcbBr, evidence: KlUcbBrEvidence, plan: KlUcbBrPlan, issued: int) -> None:
+    """Pages before the plan was made count for its leader, whoever it was then: all of this epoch."""
+    renew_leader(policy, evidence, plan)
+    forget_leaders(plan.leaders)
+    enthrone(plan.leaders, plan.row[:-1], pages_before(evidence.duels))
+    plan.moved_in[0] = issued
+    new_opponent(plan.tournament)
 
 
 @implements(advance, KlUcbBr)
-def _advance(policy: KlUcbBr, state: KlUcbBrState) -> None:
-    turn_epoch(state.duels, policy, state)
-
-
-@implements(restart, KlUcbBr)
-def _restart(policy: KlUcbBr, state: KlUcbBrState) -> None:
-    """In a new epoch: derive the leader, count its pages from 0."""
-    promote(policy, state, NOBODY)
-    forget_leaders(state.leaders)
-    enthrone(state.leaders, state.row[:-1])
-    state.moved_in[0] = state.round[0]
-    new_opponent(state.tournament)
-
-
-@implements(count_issued, KlUcbBr)
-def _count_issued(policy: KlUcbBr, state: KlUcbBrState, pages: int) -> None:
-    state.round[0] += pages
-    state.leaders.counts[state.leaders.current[0]] += pages
+def _advance(policy: KlUcbBr, evidence: KlUcbBrEvidence, issued: int) -> bool:
+    return turn_epoch(evidence.duels, evidence, issued)
 
 
 @implements(has_room, KlUcbBr)
-def _has_room(policy: KlUcbBr, state: KlUcbBrState) -> bool:
-    return duels_have_room(state, len(state.row)) and not leaders_full(state.leaders)
+def _has_room(policy: KlUcbBr, evidence: KlUcbBrEvidence, places: int) -> bool:
+    return duels_have_room(evidence, places)
 
 
-def _start(setup: Setup) -> tuple[KlUcbBr, KlUcbBrState]:
-    state = KlUcbBrState(
-        round=np.zeros(1, np.int64),
-        learned=np.zeros(1, np.int64),
-        horizon=np.zeros(1, np.int64),
-        row=first_row(setup.n_positions),
-        unsettled=np.zeros(1, np.int64),
+@implements(plan_has_room, KlUcbBr)
+def _plan_has_room(policy: KlUcbBr, plan: KlUcbBrPlan) -> bool:
+    return not leaders_full(plan.leaders)
+
+
+def _start(setup: Setup) -> tuple[KlUcbBr, KlUcbBrEvidence]:
+    items = np.array([setup.n_items], np.int64)
+    learned, horizon, changes = np.zeros((3, 1), np.int64)
+    evidence = KlUcbBrEvidence(items, learned, horizon, changes, duels_for(setup.n_items, setup.lifetime))
+    return KlUcbBr(setup.rule.table(0)), evidence
+
+
+def _plan(policy: KlUcbBr, evidence: KlUcbBrEvidence, call: Call) -> KlUcbBrPlan:
+    n_items = int(evidence.n_items[0])
+    return KlUcbBrPlan(
+        **bubble_parts(call, n_items),
         moved_in=np.zeros(1, np.int64),
-        open=np.ones(setup.n_positions, np.int64),
-        standing=first_standing(setup.n_items, setup.n_positions),
-        duels=duels_for(setup.n_items, setup.n_positions, setup.lifetime),
-        leaders=new_leader_counts(setup.n_positions, 256),
-        tournament=new_tournament(setup.n_items),
+        leaders=new_leader_counts(len(call.base), 256),
+        tournament=new_tournament(n_items),
     )
-    enthrone(state.leaders, state.row[:-1])
-    return KlUcbBr(setup.rule.table(0)), state
 
 
-def _regroup(policy: KlUcbBr, state: KlUcbBrState, present: Flags) -> KlUcbBrState:
-    """The state for other items: ranks closed, counts by leader kept, a new tournament."""
-    state = regroup_row(policy, state, present)._replace(tournament=new_tournament(len(present)))
-    return _crowned(state)
+def _with_items(evidence: KlUcbBrEvidence, n_items: int) -> KlUcbBrEvidence:
+    items = np.array([n_items], np.int64)
+    return evidence._replace(n_items=items, duels=with_more_items(evidence.duels, n_items))
 
 
-def _rebuild(policy: KlUcbBr, state: KlUcbBrState, base: Items) -> KlUcbBrState:
-    state = _crowned(rebuild_row(policy, state, base))
-    new_opponent(state.tournament)
-    return state
-
-
-def _crowned(state: KlUcbBrState) -> KlUcbBrState:
-    """The state with its row's leader as the one whose pages are counted."""
-    if leaders_full(state.leaders):
-        state = state._replace(leaders=with_more_leaders(state.leaders))
-    enthrone(state.leaders, state.row[:-1])
-    state.moved_in[0] = state.round[0]
-    return state
-
-
-def _outlook(policy: KlUcbBr, state: KlUcbBrState) -> Outlook:
-    bottom, issued = state.row[-2], state.leaders.counts[state.leaders.current[0]]
-    x = champion(state.tournament, state.duels, state.standing, bottom, issued)
+def _outlook(policy: KlUcbBr, evidence: KlUcbBrEvidence, plan: KlUcbBrPlan, issued: int) -> Outlook:
+    bottom, issued = plan.row[-2], pages_under(plan.leaders, issued)
+    x = champion(plan.tournament, evidence.duels, plan.standing, bottom, issued)
     if x == NOBODY:
         return Outlook("no item is left to challenge")
-    index = duel_index(*duel_of(state.duels, x, bottom), issued)
+    index = duel_index(*duel_of(evidence.duels, x, bottom), issued)
     return Outlook(f"the largest optimistic index after {issued} pages under this leader", int(x), float(index))
 
 
@@ -189,13 +197,13 @@ register(
     KlUcbBr,
     start=_start,
     leader=leader_of,
+    plan=_plan,
     certifies=True,
     safe=True,
+    follows_base=True,
     rule=given_rule,
-    regroup=_regroup,
+    with_items=_with_items,
     outlook=_outlook,
-    rebuild=_rebuild,
-    caches=("tournament", "open", "row"),
     lifetimes=True,
     shown_as=Presentation(
         "KL-UCB-BR",

@@ -3,15 +3,14 @@
 regret(T) = T (r* - r(original))
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from saferank._kernel import implements
 from saferank.policies.registry import PAPER, Look, Outlook, Presentation, Setup, register
-from saferank.policies.shared.issuing import shows_one_page
 from saferank.randomness import Words
-from saferank.verbs import Flags, Impression, Ints, Items, choose, learn
+from saferank.verbs import Call, Impression, Ints, Items, choose, learn, shows_one_page
 
 
 class Original(NamedTuple):
@@ -20,27 +19,23 @@ class Original(NamedTuple):
     ranking: Items
 
 
-class OriginalState(NamedTuple):
+class OriginalEvidence(NamedTuple):
     """It only counts."""
 
-    round: Ints  # [1] pages issued
     learned: Ints  # [1] pages answered
-    leader: Items
 
 
 @implements(choose, Original)
-def _choose(policy: Original, state: OriginalState, rng: Words, impression: Impression) -> None:
-    state.round[0] += 1
-    impression.round[0] = state.round[0]
-    impression.places[0] = len(state.leader)
-    for place in range(len(state.leader)):
-        impression.ranking[place] = state.leader[place]
+def _choose(policy: Original, evidence: OriginalEvidence, plan: Call, rng: Words, impression: Impression) -> None:
+    impression.places[0] = len(plan.base)
+    for place in range(len(plan.base)):
+        impression.ranking[place] = plan.base[place]
         impression.start[place], impression.end[place] = place, place + 1
 
 
 @implements(learn, Original)
-def _learn(policy: Original, state: OriginalState, impression: Impression, clicks: Ints) -> None:
-    state.learned[0] += 1
+def _learn(policy: Original, evidence: OriginalEvidence, impression: Impression, clicks: Ints) -> None:
+    evidence.learned[0] += 1
 
 
 @implements(shows_one_page, Original)
@@ -48,20 +43,15 @@ def _shows_one_page(policy: Original) -> bool:
     return True
 
 
-def _start(setup: Setup) -> tuple[Original, OriginalState]:
-    ranking = np.arange(setup.n_positions, dtype=np.uint32)
-    return Original(ranking), OriginalState(np.zeros(1, np.int64), np.zeros(1, np.int64), ranking.copy())
+def _start(setup: Setup) -> tuple[Original, OriginalEvidence]:
+    return Original(np.arange(setup.n_positions, dtype=np.uint32)), OriginalEvidence(np.zeros(1, np.int64))
 
 
-def _leader(state: Any) -> Ints:
-    return state.leader.astype(np.int64)  # type: ignore[no-any-return]
+def _leader(evidence: OriginalEvidence, plan: Call) -> Ints:
+    return plan.base.astype(np.int64)
 
 
-def _regroup(policy: Original, state: OriginalState, present: Flags) -> OriginalState:
-    return state._replace(leader=np.flatnonzero(present)[: len(state.leader)].astype(np.uint32))
-
-
-def _outlook(policy: Original, state: OriginalState) -> Outlook:
+def _outlook(policy: Original, evidence: OriginalEvidence, plan: Call, issued: int) -> Outlook:
     return Outlook("nothing is explored")
 
 
@@ -70,7 +60,8 @@ register(
     Original,
     start=_start,
     leader=_leader,
-    regroup=_regroup,
+    plan=lambda policy, evidence, call: call,
+    with_items=lambda evidence, n_items: evidence,
     outlook=_outlook,
     shown_as=Presentation(
         "OriginalRank",

@@ -26,15 +26,17 @@ from saferank.policies.registry import PEER, Look, Outlook, Presentation, Setup,
 from saferank.policies.shared.best_items import best_items, show_items
 from saferank.policies.shared.pbm_displays import (
     Displays,
+    PbmPlan,
     best_guess,
     count_displays,
     known_examination,
     new_displays,
+    plan_of,
     with_more_items,
 )
 from saferank.randomness import Words
 from saferank.statistics.attraction import Posteriors, draw_attraction, new_posteriors, update_posterior
-from saferank.verbs import Flags, Floats, Impression, Ints, Items, choose, learn
+from saferank.verbs import Floats, Impression, Ints, choose, learn
 
 
 class PbmTs(NamedTuple):
@@ -43,35 +45,31 @@ class PbmTs(NamedTuple):
     kappa: Floats  # by position
 
 
-class PbmTsState(NamedTuple):
-    """Displays and clicks, and the posteriors they make; ``theta`` and ``row`` are room to compute in."""
+class PbmTsEvidence(NamedTuple):
+    """Displays and clicks, and the posteriors they make."""
 
-    round: Ints  # [1] pages issued
     displays: Displays
     posteriors: Posteriors
-    present: Flags  # by item
-    theta: Floats  # by item: drawn for the newest page
-    row: Items  # [position]
+    kappa: Floats  # by position: what the posteriors of further items begin with
 
 
 @implements(choose, PbmTs)
-def _choose(policy: PbmTs, state: PbmTsState, rng: Words, impression: Impression) -> None:
-    state.round[0] += 1
-    for item in range(len(state.present)):
-        if state.present[item]:
-            state.theta[item] = draw_attraction(state.posteriors, policy.kappa, item, rng)
-    best_items(state.theta, state.present, state.row)
-    show_items(impression, state.round[0], state.row, state.displays.places)
+def _choose(policy: PbmTs, evidence: PbmTsEvidence, plan: PbmPlan, rng: Words, impression: Impression) -> None:
+    for item in range(len(plan.present)):
+        if plan.present[item]:
+            plan.value[item] = draw_attraction(evidence.posteriors, policy.kappa, item, rng)
+    best_items(plan.value, plan.present, plan.row)
+    show_items(impression, plan.row, evidence.displays.places)
 
 
 @implements(learn, PbmTs)
-def _learn(policy: PbmTs, state: PbmTsState, impression: Impression, clicks: Ints) -> None:
-    count_displays(state.displays, policy.kappa, impression, clicks)
+def _learn(policy: PbmTs, evidence: PbmTsEvidence, impression: Impression, clicks: Ints) -> None:
+    count_displays(evidence.displays, policy.kappa, impression, clicks)
     for position in range(len(clicks)):
         item = impression.ranking[position]
-        state.posteriors.clicks[item] += clicks[position]
-        state.posteriors.failures[item, position] += 1 - clicks[position]
-        update_posterior(state.posteriors, policy.kappa, item)
+        evidence.posteriors.clicks[item] += clicks[position]
+        evidence.posteriors.failures[item, position] += 1 - clicks[position]
+        update_posterior(evidence.posteriors, policy.kappa, item)
 
 
 def _posteriors(kappa: Floats, displays: Displays) -> Posteriors:
@@ -84,28 +82,19 @@ def _posteriors(kappa: Floats, displays: Displays) -> Posteriors:
     return posteriors
 
 
-def _start(setup: Setup) -> tuple[PbmTs, PbmTsState]:
+def _start(setup: Setup) -> tuple[PbmTs, PbmTsEvidence]:
     kappa = known_examination("pbm-ts", setup)
     displays = new_displays(setup.n_items, kappa)
-    state = PbmTsState(
-        round=np.zeros(1, np.int64),
-        displays=displays,
-        posteriors=_posteriors(kappa, displays),
-        present=np.ones(setup.n_items, np.bool_),
-        theta=np.zeros(setup.n_items),
-        row=np.zeros(setup.n_positions, np.uint32),
-    )
-    return PbmTs(kappa), state
+    return PbmTs(kappa), PbmTsEvidence(displays, _posteriors(kappa, displays), kappa.copy())
 
 
-def _regroup(policy: PbmTs, state: PbmTsState, present: Flags) -> PbmTsState:
-    displays = with_more_items(state.displays, len(present))
-    posteriors = _posteriors(policy.kappa, displays)
-    return state._replace(displays=displays, posteriors=posteriors, present=present, theta=np.zeros(len(present)))
+def _with_items(evidence: PbmTsEvidence, n_items: int) -> PbmTsEvidence:
+    displays = with_more_items(evidence.displays, n_items)
+    return PbmTsEvidence(displays, _posteriors(evidence.kappa, displays), evidence.kappa)
 
 
-def _outlook(policy: PbmTs, state: PbmTsState) -> Outlook:
-    unseen = int(np.sum(state.present & (state.displays.mass == 0)))
+def _outlook(policy: PbmTs, evidence: PbmTsEvidence, plan: PbmPlan, issued: int) -> Outlook:
+    unseen = int(np.sum(plan.present & (evidence.displays.mass == 0)))
     return Outlook(f"draws every attraction from its posterior and shows the largest; {unseen} items were never shown")
 
 
@@ -114,7 +103,8 @@ register(
     PbmTs,
     start=_start,
     leader=best_guess,
-    regroup=_regroup,
+    plan=plan_of,
+    with_items=_with_items,
     outlook=_outlook,
     needs_examination=True,
     made_for="pbm",

@@ -27,14 +27,16 @@ from saferank.policies.registry import PEER, Look, Outlook, Presentation, Setup,
 from saferank.policies.shared.best_items import best_items, enlarged, show_items
 from saferank.policies.shared.pbm_displays import (
     Displays,
+    PbmPlan,
     best_guess,
     count_displays,
     known_examination,
     new_displays,
+    plan_of,
     with_more_items,
 )
 from saferank.randomness import Words
-from saferank.verbs import Flags, Floats, Impression, Ints, Items, choose, learn
+from saferank.verbs import Floats, Impression, Ints, choose, learn
 
 
 class PbmUcb(NamedTuple):
@@ -43,76 +45,57 @@ class PbmUcb(NamedTuple):
     kappa: Floats  # by position
 
 
-class PbmUcbState(NamedTuple):
-    """Displays and clicks, and what the bounds are made of; ``bound`` and ``row`` are room to compute in."""
+class PbmUcbEvidence(NamedTuple):
+    """Displays and clicks, and what the bounds are made of."""
 
-    round: Ints  # [1] pages issued
     displays: Displays
-    present: Flags  # by item
     rate: Floats  # by item: S_i / M_i
     spread: Floats  # by item: sqrt(N_i / M_i)
-    bound: Floats  # by item: U_i
-    row: Items  # [position]
 
 
 @implements(choose, PbmUcb)
-def _choose(policy: PbmUcb, state: PbmUcbState, rng: Words, impression: Impression) -> None:
-    state.round[0] += 1
-    logarithm = math.log(state.round[0])
-    for item in range(len(state.present)):
-        mass = state.displays.mass[item]
+def _choose(policy: PbmUcb, evidence: PbmUcbEvidence, plan: PbmPlan, rng: Words, impression: Impression) -> None:
+    logarithm = math.log(impression.round[0])
+    for item in range(len(plan.present)):
+        mass = evidence.displays.mass[item]
         if mass > 0:
-            state.bound[item] = state.rate[item] + state.spread[item] * math.sqrt(logarithm / (2 * mass))
+            plan.value[item] = evidence.rate[item] + evidence.spread[item] * math.sqrt(logarithm / (2 * mass))
         else:
-            state.bound[item] = np.inf
-    best_items(state.bound, state.present, state.row)
-    show_items(impression, state.round[0], state.row, state.displays.places)
+            plan.value[item] = np.inf
+    best_items(plan.value, plan.present, plan.row)
+    show_items(impression, plan.row, evidence.displays.places)
 
 
 @kernel
-def _estimate(state: PbmUcbState, item: int) -> None:
+def _estimate(evidence: PbmUcbEvidence, item: int) -> None:
     clicks, times = 0, 0
-    for position in range(state.displays.shown.shape[1]):
-        clicks += state.displays.clicked[item, position]
-        times += state.displays.shown[item, position]
-    state.rate[item] = clicks / state.displays.mass[item]
-    state.spread[item] = math.sqrt(times / state.displays.mass[item])
+    for position in range(evidence.displays.shown.shape[1]):
+        clicks += evidence.displays.clicked[item, position]
+        times += evidence.displays.shown[item, position]
+    evidence.rate[item] = clicks / evidence.displays.mass[item]
+    evidence.spread[item] = math.sqrt(times / evidence.displays.mass[item])
 
 
 @implements(learn, PbmUcb)
-def _learn(policy: PbmUcb, state: PbmUcbState, impression: Impression, clicks: Ints) -> None:
-    count_displays(state.displays, policy.kappa, impression, clicks)
+def _learn(policy: PbmUcb, evidence: PbmUcbEvidence, impression: Impression, clicks: Ints) -> None:
+    count_displays(evidence.displays, policy.kappa, impression, clicks)
     for position in range(len(clicks)):
-        _estimate(state, impression.ranking[position])
+        _estimate(evidence, impression.ranking[position])
 
 
-def _start(setup: Setup) -> tuple[PbmUcb, PbmUcbState]:
+def _start(setup: Setup) -> tuple[PbmUcb, PbmUcbEvidence]:
     kappa = known_examination("pbm-ucb", setup)
-    state = PbmUcbState(
-        round=np.zeros(1, np.int64),
-        displays=new_displays(setup.n_items, kappa),
-        present=np.ones(setup.n_items, np.bool_),
-        rate=np.zeros(setup.n_items),
-        spread=np.zeros(setup.n_items),
-        bound=np.zeros(setup.n_items),
-        row=np.zeros(setup.n_positions, np.uint32),
-    )
-    return PbmUcb(kappa), state
+    rate, spread = np.zeros((2, setup.n_items))
+    return PbmUcb(kappa), PbmUcbEvidence(new_displays(setup.n_items, kappa), rate, spread)
 
 
-def _regroup(policy: PbmUcb, state: PbmUcbState, present: Flags) -> PbmUcbState:
-    n_items = len(present)
-    return state._replace(
-        displays=with_more_items(state.displays, n_items),
-        present=present,
-        rate=enlarged(state.rate, n_items),
-        spread=enlarged(state.spread, n_items),
-        bound=np.zeros(n_items),
-    )
+def _with_items(evidence: PbmUcbEvidence, n_items: int) -> PbmUcbEvidence:
+    displays = with_more_items(evidence.displays, n_items)
+    return PbmUcbEvidence(displays, enlarged(evidence.rate, n_items), enlarged(evidence.spread, n_items))
 
 
-def _outlook(policy: PbmUcb, state: PbmUcbState) -> Outlook:
-    unseen = int(np.sum(state.present & (state.displays.mass == 0)))
+def _outlook(policy: PbmUcb, evidence: PbmUcbEvidence, plan: PbmPlan, issued: int) -> Outlook:
+    unseen = int(np.sum(plan.present & (evidence.displays.mass == 0)))
     return Outlook(f"shows the items with the largest optimistic attraction; {unseen} were never shown")
 
 
@@ -121,7 +104,8 @@ register(
     PbmUcb,
     start=_start,
     leader=best_guess,
-    regroup=_regroup,
+    plan=plan_of,
+    with_items=_with_items,
     outlook=_outlook,
     needs_examination=True,
     made_for="pbm",

@@ -12,7 +12,7 @@ from saferank._kernel import JIT
 from saferank.errors import UsageError, unknown
 from saferank.policies.shared.settings import Value, in_name, parse_settings, starting_with
 from saferank.statistics.decision import DecisionRule, decision_rule
-from saferank.verbs import NOBODY, Flags, Ints, Items
+from saferank.verbs import NOBODY, Call, Ints, Items, renew
 
 LEAST_TRUST, MOST_TRUST = 0.5, 0.99
 """Between no opinion and near certainty: how likely production's ranking has two neighbours the right way round."""
@@ -30,6 +30,11 @@ class Setup:
     examination: tuple[float, ...] | None = None  # by position, for a policy that asks for it; None: not known
     trust: float | None = None  # in production's ranking, for a policy that asks for it; None: the policy's own value
 
+    def first_call(self) -> Call:
+        """The call with which a simulation begins, and never ends."""
+        items = np.arange(self.n_items, dtype=np.uint32)
+        return Call(items[: self.n_positions].copy(), items[self.n_positions :].copy())
+
 
 @dataclass(frozen=True)
 class Outlook:
@@ -39,6 +44,7 @@ class Outlook:
     challenger: int = NOBODY
     index: float | None = None
     against: int = NOBODY  # whom it challenges; NOBODY: the bottom item of the leader
+    working: tuple[int, ...] | None = None  # the order around which it draws pages, if it does
 
 
 class TooManyItemsError(ValueError):
@@ -77,24 +83,24 @@ class Presentation:
 class Servable(Protocol):
     """What a policy must offer, beyond the verbs, to be served: a ``PolicyKind`` that certifies, with these parts.
 
-    The service folds closed pages into a state that no page is ever chosen on. For a call it copies that state, all but
-    the large arrays of ``state.duels``, derives the leader from the call's own base ranking (``rebuild``), and chooses
-    on the copy; so ``rebuild`` and ``choose`` must leave the evidence as it is. When items come or go the state is
-    carried over (``regroup``). A policy that tries items in the order of a call's candidates takes it by ``reorder``.
-    The certificates, by which every page is checked, are read from ``state.duels``: from
-    ``certificates``, and if they have a lifetime from ``table``. ``caches`` names the fields of the state that only
-    choosing uses; they are not compared when a log is replayed. ``checks.check_servable`` tries all of this.
+    The service folds closed pages into evidence (``learn``), and lets it grow when items come (``with_items``). For a
+    call it makes a plan (``plan``, then ``renew``), and draws every page from it by coins of its own; so ``renew``,
+    ``choose`` and ``freeze`` must leave the evidence as it is, and the same coins must give the same page from the same
+    plan. ``follow`` is not asked. The certificates, by which every page is checked, are read from
+    ``evidence.duels.certificates``. ``follows_base`` says that the leader is what certified exchanges make of the
+    call's base ranking. A plan has the fields ``base`` and ``candidates``, from which ``renew`` derives everything
+    else: the service writes another call there. ``checks.check_servable`` tries all of this.
     """
 
     name: str
     certifies: bool
-    caches: tuple[str, ...]
-    leader: Callable[[Any], Ints]
-    regroup: Callable[[Any, Any, Flags], Any]
-    rebuild: Callable[[Any, Any, Items], Any]
+    follows_base: bool
+    leader: Callable[[Any, Any], Ints]
+    plan: Callable[[Any, Any, Call], Any]
+    with_items: Callable[[Any, int], Any]
 
 
-SERVABLE_PARTS = ("regroup", "rebuild")
+SERVABLE_PARTS = ("plan", "with_items", "follows_base")
 """The parts of ``Servable`` that are optional in a ``PolicyKind``."""
 
 
@@ -104,26 +110,29 @@ class PolicyKind:
 
     name: str
     policy: type  # the NamedTuple for which choose and learn are implemented
-    start: Callable[[Setup], tuple[Any, Any]]  # its hyper-parameters and its first state
-    leader: Callable[[Any], Ints]  # its current best guess, n_positions items, from a state
-    certifies: bool = False  # its state has duels with certificates
+    start: Callable[[Setup], tuple[Any, Any]]  # its hyper-parameters and its first evidence
+    leader: Callable[[Any, Any], Ints]  # its current best guess, n_positions items, from evidence and plan
+    plan: Callable[[Any, Any, Call], Any] | None = None  # room for a plan of this call; None: the call itself is one
+    plan_is_derived: bool = False  # a plan is what renew makes of evidence and call; others remember pages
+    for_many_pages: Callable[[Any], Any] | None = (
+        None  # a plan with what makes many pages faster; None: the plan itself
+    )
+    certifies: bool = False  # its evidence has duels with certificates
     safe: bool = False  # no page violates the constraint as long as no certificate is wrong
     made_for: str | None = None  # the click model that it assumes; None: it assumes none
     rule: Callable[[Setup], DecisionRule] | None = None  # the rule that it decides by, if it has one
     rules: tuple[str, ...] = ("paper", "anytime", "budget")  # the kinds of rules that it takes, its own choice first
     compares_all: bool = False  # a page may compare items that are not shown, any number of them
-    compared: Callable[[Setup], int] | None = None  # how many places a page may compare; None: as the flags say
+    compared: Callable[[int, int], int] | None = None  # places that a page of L items and K positions may compare
     largest_catalogue: int | None = None  # more items than this are refused; None: no limit
     most_positions: int | None = None  # larger pages than this are refused; None: no limit
-    regroup: Callable[[Any, Any, Flags], Any] | None = None  # the state for these items, of which the flagged are here
-    outlook: Callable[[Any, Any], Outlook] | None = None  # for explanations
-    settled: Callable[[Any, int, int], bool] | None = None  # is the order of two items settled? None: ask the rule
-    worst: Callable[[Any], int] | None = None  # of its newest page: by certificates at most so many more wrong pairs
-    rebuild: Callable[[Any, Any, Items], Any] | None = None  # the state with its leader derived from this ranking
-    reorder: Callable[[Any, Any, Items], Any] | None = None  # the state with ``state.order``, of all items, as given
-    pins: bool = False  # its ``rebuild`` takes shorter rankings too: pages around pinned items
-    grow: Callable[[Any], Any] | None = None  # the state with room for one more page at least; None: make_room knows
-    caches: tuple[str, ...] = ()  # fields of the state that issuing pages changes beyond what ``count_issued`` does
+    with_items: Callable[[Any, int], Any] | None = None  # the evidence with room for so many items; None: none may come
+    follows_base: bool = False  # its leader follows from the call's base ranking and certificates: it can be served
+    tries_in_order: bool = False  # untried items are tried in the order of the call's candidates
+    outlook: Callable[[Any, Any, Any, int], Outlook] | None = None  # for explanations, after so many pages
+    settled: Callable[[Any, Any, int, int], bool] | None = None  # is the order of two settled? None: ask the rule
+    worst: Callable[[Any, Any, Items], int] | None = None  # of a page: by certificates at most so many more wrong pairs
+    grow: Callable[[Any, int], Any] | None = None  # the evidence with room for a page; None: make_room knows
     shown_as: Presentation | None = None  # None: by its name, in a free colour
     lifetimes: bool = False  # its certificates may have a lifetime
     needs_examination: bool = False  # it cannot start without ``Setup.examination``
@@ -164,18 +173,36 @@ class PolicyKind:
         return None if self.shown_as is None else self.shown_as.title
 
     def begin(self, setup: Setup) -> tuple[Any, Any]:
-        """Call ``start`` and check the state; raises ``UsageError`` when it cannot be copied and compiled."""
-        policy, state = self.start(setup)
-        problem = _problem_of(state, "state") if JIT else None  # plain Python plays with anything
+        """Policy and evidence of the start; raises ``UsageError`` when the latter cannot be copied and compiled."""
+        policy, evidence = self.start(setup)
+        self._check_parts(evidence, "evidence")
+        return policy, evidence
+
+    def empty_plan(self, policy: Any, evidence: Any, call: Call) -> Any:
+        """Room for a plan, which ``renew`` fills in; ``UsageError`` when it cannot be copied and compiled."""
+        plan = call if self.plan is None else self.plan(policy, evidence, call)
+        self._check_parts(plan, "plan")
+        return plan
+
+    def plan_for(self, policy: Any, evidence: Any, call: Call, issued: int = 0) -> Any:
+        """The plan of a call after so many pages."""
+        plan = self.empty_plan(policy, evidence, call)
+        renew(policy, evidence, plan, issued)
+        return plan
+
+    def _check_parts(self, made: Any, what: str) -> None:
+        problem = _problem_of(made, what) if JIT else None  # plain Python plays with anything
         if problem is not None:
-            raise UsageError(
-                f"policy {self.name}: {problem}; a state is a NamedTuple of arrays, or of such NamedTuples"
-            )
-        return policy, state
+            raise UsageError(f"policy {self.name}: {problem}; {what} is a NamedTuple of arrays, or of such NamedTuples")
+
+    @property
+    def can_pin(self) -> bool:
+        """True when it can rank around pinned items: a plan may be for fewer positions than before."""
+        return self.plan is not None and not self.needs_examination
 
     def missing_to_be_served(self) -> list[str]:
         """The parts of ``Servable`` that the policy does not have; none: it can be served."""
-        missing = [part for part in SERVABLE_PARTS if getattr(self, part) is None]
+        missing = [part for part in SERVABLE_PARTS if not getattr(self, part)]
         return missing if self.certifies else [*missing, "certificates"]
 
     def check_size(self, n_items: int) -> None:
@@ -208,18 +235,18 @@ class PolicyKind:
         """The rule that it takes where none is given."""
         return f"{self.rules[0]}:{level}"
 
-    def places(self, setup: Setup) -> int:
+    def places(self, n_items: int, n_positions: int) -> int:
         """How many places a page may compare: what the policy says, all items, or the shown ones and one hidden."""
         if self.compared is not None:
-            return self.compared(setup)
-        return setup.n_items if self.compares_all else setup.n_positions + 1
+            return self.compared(n_items, n_positions)
+        return n_items if self.compares_all else n_positions + 1
 
 
 _LEVELS = {"paper": "DELTA", "anytime": "ALPHA", "budget": "ALPHA"}
 
 
 def _problem_of(value: Any, path: str) -> str | None:
-    """The first part of a state that is neither an array nor a NamedTuple of them, in words."""
+    """The first part of evidence or plan that is neither an array nor a NamedTuple of them, in words."""
     if isinstance(value, np.ndarray):
         return None
     if not isinstance(value, tuple) or not hasattr(value, "_fields"):
@@ -255,11 +282,12 @@ def register(name: str, policy: type, **parts: Any) -> PolicyKind:
     A name that another module has registered is a ``UsageError``: results would carry the wrong name.
 
     ``policy`` is the NamedTuple for which ``choose`` and ``learn`` are implemented; ``parts`` are the other fields of
-    ``PolicyKind``. ``start`` and ``leader`` are needed. The others give more: ``regroup`` lets items come and go in a
-    live ranker, ``outlook``, ``settled`` and ``worst`` let it explain itself, ``rebuild`` and ``caches`` make
-    a policy that certifies servable (see ``Servable``), ``reorder`` lets calls say in which order it tries items,
-    ``pins`` says that it can rank around pinned ones, ``shown_as`` is its title and look in figures and reports,
-    ``lifetimes`` says that it starts from ``setup.lifetime`` and implements ``advance`` and ``restart``,
+    ``PolicyKind``. ``start`` and ``leader`` are needed. The others give more: ``with_items`` lets items come and go in
+    a live ranker, ``plan`` makes room for what follows from evidence and call, and with both and ``follows_base`` a
+    policy that certifies can be served (see ``Servable``); ``outlook``, ``settled`` and ``worst`` let it explain
+    itself, ``tries_in_order`` says that it looks at the order of a call's candidates, ``shown_as`` is its title and
+    look in figures and reports,
+    ``lifetimes`` says that it starts from ``setup.lifetime`` and implements ``advance``,
     ``needs_examination`` that it needs the examination probabilities of the positions, ``setup.examination``,
     ``safe`` what it promises, and ``made_for`` which click model it assumes: the report compares by them.
     """

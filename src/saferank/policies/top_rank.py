@@ -10,12 +10,13 @@ T. Lattimore, B. Kveton, S. Li, C. Szepesvari: TopRank: A Practical Algorithm fo
 2018.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from saferank._kernel import implements
 from saferank.policies.registry import PAPER, Look, Outlook, Presentation, Setup, register
+from saferank.policies.shared.best_items import items_of
 from saferank.policies.shared.partition import (
     LARGEST_CATALOGUE,
     Partition,
@@ -27,7 +28,7 @@ from saferank.policies.shared.partition import (
     sizes_in_words,
     with_larger_matrix,
 )
-from saferank.policies.shared.room import duels_have_room, has_room
+from saferank.policies.shared.room import duels_have_room
 from saferank.randomness import Words
 from saferank.statistics.decision import DecisionRule, PaperRule, top_rank_rule, whole_horizon
 from saferank.statistics.duels import (
@@ -39,7 +40,7 @@ from saferank.statistics.duels import (
     record_and_certify,
     with_more_items,
 )
-from saferank.verbs import Flags, Impression, Ints, choose, learn
+from saferank.verbs import Call, Flags, Impression, Ints, Items, choose, follow, has_room, learn, renew
 
 
 class TopRank(NamedTuple):
@@ -48,61 +49,78 @@ class TopRank(NamedTuple):
     lead_needed: Ints
 
 
-class TopRankState(NamedTuple):
-    """Duels, whose certificates are the edges, and the blocks they make."""
+class TopRankEvidence(NamedTuple):
+    """Duels, whose certificates are the edges."""
 
-    round: Ints  # [1] pages issued
     learned: Ints  # [1] pages learnt from
     horizon: Ints  # [1] how many may be learnt from before the rule's table must be longer
+    changes: Ints  # [1] how often edges appeared
     duels: Duels
     below: Flags  # [L, L]: the first item was ever declared worse than the second
+
+
+class TopRankPlan(NamedTuple):
+    """The blocks that the edges make of the items of a call."""
+
+    base: Items  # production's ranking, of which only the length counts
     present: Flags  # by item
+    known: Ints  # [1] the changes that the blocks have followed
     blocks: Partition
 
 
 @implements(record, TopRank)
-def _record(policy: TopRank, state: TopRankState, winner: int, loser: int, now: int) -> bool:
-    changed = record_and_certify(policy, state, winner, loser, now)
-    if changed and is_certified(state.duels, winner, loser):
-        state.below[loser, winner] = True
+def _record(policy: TopRank, evidence: TopRankEvidence, winner: int, loser: int, now: int) -> bool:
+    changed = record_and_certify(policy, evidence, winner, loser, now)
+    if changed and is_certified(evidence.duels, winner, loser):
+        evidence.below[loser, winner] = True
     return changed
 
 
 @implements(choose, TopRank)
-def _choose(policy: TopRank, state: TopRankState, rng: Words, impression: Impression) -> None:
-    state.round[0] += 1
-    impression.round[0] = state.round[0]
-    places = state.blocks.end[len(impression.shown) - 1]
+def _choose(policy: TopRank, evidence: TopRankEvidence, plan: TopRankPlan, rng: Words, impression: Impression) -> None:
+    places = plan.blocks.end[len(impression.shown) - 1]
     for place in range(places):
-        impression.ranking[place] = state.blocks.order[place]
-        impression.start[place], impression.end[place] = state.blocks.start[place], state.blocks.end[place]
+        impression.ranking[place] = plan.blocks.order[place]
+        impression.start[place], impression.end[place] = plan.blocks.start[place], plan.blocks.end[place]
     shuffle_page(impression, rng, places)
 
 
 @implements(learn, TopRank)
-def _learn(policy: TopRank, state: TopRankState, impression: Impression, clicks: Ints) -> None:
-    state.learned[0] += 1
-    if fight(policy, state, impression, clicks):
-        rebuild(state.blocks, state.below, state.present)
+def _learn(policy: TopRank, evidence: TopRankEvidence, impression: Impression, clicks: Ints) -> None:
+    evidence.learned[0] += 1
+    if fight(policy, evidence, impression, clicks):
+        evidence.changes[0] += 1
+
+
+@implements(renew, TopRank)
+def _renew(policy: TopRank, evidence: TopRankEvidence, plan: TopRankPlan, issued: int) -> None:
+    plan.known[0] = evidence.changes[0]
+    rebuild(plan.blocks, evidence.below, plan.present)
+
+
+@implements(follow, TopRank)
+def _follow(
+    policy: TopRank, evidence: TopRankEvidence, plan: TopRankPlan, impression: Impression, clicks: Ints, issued: int
+) -> None:
+    if plan.known[0] != evidence.changes[0]:
+        _renew(policy, evidence, plan, issued)
 
 
 @implements(has_room, TopRank)
-def _has_room(policy: TopRank, state: TopRankState) -> bool:
-    return duels_have_room(state, 0)
+def _has_room(policy: TopRank, evidence: TopRankEvidence, places: int) -> bool:
+    return duels_have_room(evidence, 0)
 
 
-def _start(setup: Setup) -> tuple[TopRank, TopRankState]:
-    state = TopRankState(
-        round=np.zeros(1, np.int64),
-        learned=np.zeros(1, np.int64),
-        horizon=np.zeros(1, np.int64),
-        duels=new_duels(setup.n_items, direct_items=LARGEST_CATALOGUE),
-        below=np.zeros((setup.n_items, setup.n_items), np.bool_),
-        present=np.ones(setup.n_items, np.bool_),
-        blocks=new_partition(setup.n_items),
-    )
-    rebuild(state.blocks, state.below, state.present)
-    return TopRank(_rule(setup).table(0)), state
+def _start(setup: Setup) -> tuple[TopRank, TopRankEvidence]:
+    learned, horizon, changes = np.zeros((3, 1), np.int64)
+    duels = new_duels(setup.n_items, direct_items=LARGEST_CATALOGUE)
+    below = np.zeros((setup.n_items, setup.n_items), np.bool_)
+    return TopRank(_rule(setup).table(0)), TopRankEvidence(learned, horizon, changes, duels, below)
+
+
+def _plan(policy: TopRank, evidence: TopRankEvidence, call: Call) -> TopRankPlan:
+    n_items = len(evidence.below)
+    return TopRankPlan(call.base, items_of(call, n_items), np.zeros(1, np.int64), new_partition(n_items))
 
 
 def _rule(setup: Setup) -> DecisionRule:
@@ -116,24 +134,17 @@ def _rule(setup: Setup) -> DecisionRule:
     )
 
 
-def _regroup(policy: TopRank, state: TopRankState, present: Flags) -> TopRankState:
-    n_items = len(present)
-    state = state._replace(
-        duels=with_more_items(state.duels, n_items, LARGEST_CATALOGUE),
-        below=with_larger_matrix(state.below, n_items),
-        present=present,
-        blocks=new_partition(n_items),
-    )
-    rebuild(state.blocks, state.below, state.present)
-    return state
+def _with_items(evidence: TopRankEvidence, n_items: int) -> TopRankEvidence:
+    duels = with_more_items(evidence.duels, n_items, LARGEST_CATALOGUE)
+    return evidence._replace(duels=duels, below=with_larger_matrix(evidence.below, n_items))
 
 
-def _outlook(policy: TopRank, state: TopRankState) -> Outlook:
-    return Outlook(f"shuffles inside blocks of {sizes_in_words(state.blocks)} items")
+def _outlook(policy: TopRank, evidence: TopRankEvidence, plan: TopRankPlan, issued: int) -> Outlook:
+    return Outlook(f"shuffles inside blocks of {sizes_in_words(plan.blocks)} items")
 
 
-def _leader(state: Any) -> Ints:
-    return row_of(state.blocks)
+def _leader(evidence: TopRankEvidence, plan: TopRankPlan) -> Ints:
+    return row_of(plan.blocks)
 
 
 register(
@@ -141,13 +152,14 @@ register(
     TopRank,
     start=_start,
     leader=_leader,
+    plan=_plan,
     certifies=True,
     rule=_rule,
     compares_all=True,
     largest_catalogue=LARGEST_CATALOGUE,
-    regroup=_regroup,
+    with_items=_with_items,
     outlook=_outlook,
-    settled=lambda state, i, j: apart(state.blocks, i, j),
+    settled=lambda evidence, plan, i, j: apart(plan.blocks, i, j),
     shown_as=Presentation(
         "TopRank",
         Look("#2166ac", "#6cb0f5", (0, (6, 1.5, 1.2, 1.5)), "^"),

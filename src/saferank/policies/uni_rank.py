@@ -13,12 +13,13 @@ C.-S. Gauthier, R. Gaudel, E. Fromont: UniRank: Unimodal Bandit Algorithms for O
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from saferank._kernel import implements, kernel
 from saferank.policies.registry import PAPER, Look, Outlook, Presentation, Setup, register
+from saferank.policies.shared.best_items import items_of
 from saferank.policies.shared.partition import (
     LARGEST_CATALOGUE,
     Partition,
@@ -30,14 +31,20 @@ from saferank.policies.shared.partition import (
     sizes_in_words,
     with_larger_matrix,
 )
-from saferank.policies.shared.room import has_room
 from saferank.policies.shared.uni_rank_page import outdates, recommend_parts
 from saferank.randomness import Words
 from saferank.statistics.duels import Duels, fight, new_duels, record, with_more_items
 from saferank.statistics.kl import first_budgets
-from saferank.statistics.leaders import LeaderCounts, enthrone, leaders_full, new_leader_counts
+from saferank.statistics.leaders import (
+    LeaderCounts,
+    enthrone,
+    forget_leaders,
+    leaders_full,
+    new_leader_counts,
+    pages_under,
+)
 from saferank.statistics.pairs import count_win, duel_of
-from saferank.verbs import Flags, Floats, Impression, Ints, choose, learn
+from saferank.verbs import Call, Flags, Floats, Impression, Ints, Items, choose, follow, learn, plan_has_room, renew
 
 
 class UniRank(NamedTuple):
@@ -46,20 +53,27 @@ class UniRank(NamedTuple):
     budgets: Floats
 
 
-class UniRankState(NamedTuple):
-    """Duels, which items surely stand below which, and the parts that this makes."""
+class UniRankEvidence(NamedTuple):
+    """Duels, and which items surely stand below which."""
 
-    round: Ints  # [1] pages issued
     learned: Ints  # [1] pages learnt from
+    changes: Ints  # [1] how often ``below`` changed
     duels: Duels
     below: Flags  # [L, L]: the first item stands below the second, by the log log bound
+    bound: Floats  # [3] log log(t0 + 3) lies between the first two while t0 is at most the third
+    wake: Floats  # [2] smallest m^2 n of a pair marked below, and the t0 at which the bound reaches it
+
+
+class UniRankPlan(NamedTuple):
+    """The parts that this makes of the items of a call, and the pages under every such leader."""
+
+    base: Items  # production's ranking, of which only the length counts
     present: Flags  # by item
+    known: Ints  # [1] the changes that the parts have followed
     parts: Partition
     part_of: Ints  # by item: where its part ends; the leader as a key
     leaders: LeaderCounts
-    bound: Floats  # [3] log log(t0 + 3) lies between the first two while t0 is at most the third
     extra: Ints  # [3] place of the extra item, start of the part it is for, count at which to choose groups again
-    wake: Floats  # [2] smallest m^2 n of a pair marked below, and the t0 at which the bound reaches it
 
 
 @kernel
@@ -68,140 +82,165 @@ def _bound_at(t0: float) -> float:
 
 
 @kernel
-def _stands_below(state: UniRankState, i: int, j: int) -> bool:
+def _stands_below(evidence: UniRankEvidence, i: int, j: int) -> bool:
     """Not ok(i, j): m(i,j) + sqrt(log log(t0 + 3) / n) < 0, the logarithms taken only when the case is close."""
-    won, lost = duel_of(state.duels, i, j)
+    won, lost = duel_of(evidence.duels, i, j)
     wins, losses = float(won), float(lost)
     if losses <= wins:
         return False
     n = wins + losses
     strength = (losses - wins) * (losses - wins) / n
-    if strength < state.bound[0] * (1.0 - 1e-12):
+    if strength < evidence.bound[0] * (1.0 - 1e-12):
         return False
-    close = strength < state.bound[1] * (1.0 + 1e-12)
-    if close and (wins - losses) / n + math.sqrt(_bound_at(float(state.learned[0])) / n) >= 0:
+    close = strength < evidence.bound[1] * (1.0 + 1e-12)
+    if close and (wins - losses) / n + math.sqrt(_bound_at(float(evidence.learned[0])) / n) >= 0:
         return False
-    if strength < state.wake[0]:
-        _wake_at(state, strength)
+    if strength < evidence.wake[0]:
+        _wake_at(evidence, strength)
     return True
 
 
 @kernel
-def _wake_at(state: UniRankState, strength: float) -> None:
+def _wake_at(evidence: UniRankEvidence, strength: float) -> None:
     """Remember when the growing bound will release the pair of this strength; a little early, never late."""
-    state.wake[0] = strength
-    state.wake[1] = math.exp(min(math.exp(min(strength, 6.0)), 600.0)) * (1.0 - 1e-9) - 5.0
+    evidence.wake[0] = strength
+    evidence.wake[1] = math.exp(min(math.exp(min(strength, 6.0)), 600.0)) * (1.0 - 1e-9) - 5.0
 
 
 @implements(record, UniRank)
-def _record(policy: UniRank, state: UniRankState, winner: int, loser: int, now: int) -> bool:
-    count_win(state.duels, winner, loser)
-    if state.part_of[winner] != state.part_of[loser] and outdates(policy, state, winner, loser):
-        state.extra[2] = 0
-    up, down = _stands_below(state, winner, loser), _stands_below(state, loser, winner)
-    changed = up != state.below[winner, loser] or down != state.below[loser, winner]
-    state.below[winner, loser], state.below[loser, winner] = up, down
+def _record(policy: UniRank, evidence: UniRankEvidence, winner: int, loser: int, now: int) -> bool:
+    count_win(evidence.duels, winner, loser)
+    up, down = _stands_below(evidence, winner, loser), _stands_below(evidence, loser, winner)
+    changed = up != evidence.below[winner, loser] or down != evidence.below[loser, winner]
+    evidence.below[winner, loser], evidence.below[loser, winner] = up, down
     return bool(changed)
 
 
 @kernel
-def _follow_bound(state: UniRankState) -> None:
+def _follow_bound(evidence: UniRankEvidence) -> None:
     """Renew the bracket around log log(t0 + 3) when t0 has left it."""
-    t0 = float(state.learned[0])
-    if t0 > state.bound[2]:
-        state.bound[2] = math.floor(t0 * 1.02)
-        state.bound[0], state.bound[1] = _bound_at(t0), _bound_at(state.bound[2])
+    t0 = float(evidence.learned[0])
+    if t0 > evidence.bound[2]:
+        evidence.bound[2] = math.floor(t0 * 1.02)
+        evidence.bound[0], evidence.bound[1] = _bound_at(t0), _bound_at(evidence.bound[2])
 
 
 @kernel
-def _review_all(state: UniRankState) -> bool:
+def _review_all(evidence: UniRankEvidence) -> bool:
     """Look at every pair again, because the bound has grown over one of them."""
-    state.wake[0] = state.wake[1] = np.inf
-    changed, n_items = False, len(state.present)
+    evidence.wake[0] = evidence.wake[1] = np.inf
+    changed, n_items = False, len(evidence.below)
     for i in range(n_items):
         for j in range(n_items):
-            stands = state.below[i, j] and _stands_below(state, i, j)
-            changed |= stands != state.below[i, j]
-            state.below[i, j] = stands
+            stands = evidence.below[i, j] and _stands_below(evidence, i, j)
+            changed |= stands != evidence.below[i, j]
+            evidence.below[i, j] = stands
     return changed
 
 
 @implements(learn, UniRank)
-def _learn(policy: UniRank, state: UniRankState, impression: Impression, clicks: Ints) -> None:
-    state.learned[0] += 1
-    _follow_bound(state)
-    changed = fight(policy, state, impression, clicks)
-    if state.learned[0] >= state.wake[1]:
-        changed |= _review_all(state)
+def _learn(policy: UniRank, evidence: UniRankEvidence, impression: Impression, clicks: Ints) -> None:
+    evidence.learned[0] += 1
+    _follow_bound(evidence)
+    changed = fight(policy, evidence, impression, clicks)
+    if evidence.learned[0] >= evidence.wake[1]:
+        changed |= _review_all(evidence)
     if changed:
-        rebuild(state.parts, state.below, state.present)
-        _enthrone_parts(state)
+        evidence.changes[0] += 1
 
 
 @kernel
-def _enthrone_parts(state: UniRankState) -> None:
-    for place in range(state.parts.size[0]):
-        state.part_of[state.parts.order[place]] = state.parts.end[place]
-    enthrone(state.leaders, state.part_of)
-    state.extra[2] = 0
+def _note_duels(
+    policy: UniRank, evidence: UniRankEvidence, plan: UniRankPlan, impression: Impression, clicks: Ints, t: int
+) -> None:
+    """Look at the duels of a page between items of two parts: the groups may have to be chosen again."""
+    ranking, part_of, n_positions = impression.ranking, plan.part_of, len(clicks)
+    for a in range(n_positions):
+        if clicks[a]:
+            winner = ranking[a]
+            part = part_of[winner]
+            for b in range(impression.start[a], impression.end[a]):
+                loser = ranking[b]
+                lost = part_of[loser] != part and (b >= n_positions or not clicks[b])
+                if lost and outdates(policy, evidence, plan, winner, loser, t):
+                    plan.extra[2] = 0
+                    return
+
+
+@implements(follow, UniRank)
+def _follow(
+    policy: UniRank, evidence: UniRankEvidence, plan: UniRankPlan, impression: Impression, clicks: Ints, issued: int
+) -> None:
+    _note_duels(policy, evidence, plan, impression, clicks, pages_under(plan.leaders, issued))
+    if plan.known[0] != evidence.changes[0]:
+        _lead(evidence, plan, issued)
+
+
+@kernel
+def _lead(evidence: UniRankEvidence, plan: UniRankPlan, issued: int) -> None:
+    """Derive the parts, which lead from now on."""
+    plan.known[0] = evidence.changes[0]
+    rebuild(plan.parts, evidence.below, plan.present)
+    for place in range(plan.parts.size[0]):
+        plan.part_of[plan.parts.order[place]] = plan.parts.end[place]
+    enthrone(plan.leaders, plan.part_of, issued)
+    plan.extra[2] = 0
+
+
+@implements(renew, UniRank)
+def _renew(policy: UniRank, evidence: UniRankEvidence, plan: UniRankPlan, issued: int) -> None:
+    """Another set of items has leaders of its own, so counts start again at 0."""
+    forget_leaders(plan.leaders)
+    _lead(evidence, plan, issued)
 
 
 @implements(choose, UniRank)
-def _choose(policy: UniRank, state: UniRankState, rng: Words, impression: Impression) -> None:
-    leaders = state.leaders
-    t = leaders.counts[leaders.current[0]]
-    leaders.counts[leaders.current[0]] += 1
-    state.round[0] += 1
-    impression.round[0] = state.round[0]
-    shuffle_page(impression, rng, recommend_parts(policy, state, t, impression))
+def _choose(policy: UniRank, evidence: UniRankEvidence, plan: UniRankPlan, rng: Words, impression: Impression) -> None:
+    t = pages_under(plan.leaders, impression.round[0] - 1)
+    shuffle_page(impression, rng, recommend_parts(policy, evidence, plan, t, impression))
 
 
-@implements(has_room, UniRank)
-def _has_room(policy: UniRank, state: UniRankState) -> bool:
-    return not leaders_full(state.leaders)
+@implements(plan_has_room, UniRank)
+def _plan_has_room(policy: UniRank, plan: UniRankPlan) -> bool:
+    return not leaders_full(plan.leaders)
 
 
-def _start(setup: Setup) -> tuple[UniRank, UniRankState]:
-    state = UniRankState(
-        round=np.zeros(1, np.int64),
+def _start(setup: Setup) -> tuple[UniRank, UniRankEvidence]:
+    evidence = UniRankEvidence(
         learned=np.zeros(1, np.int64),
+        changes=np.zeros(1, np.int64),
         duels=new_duels(setup.n_items, direct_items=LARGEST_CATALOGUE),
         below=np.zeros((setup.n_items, setup.n_items), np.bool_),
-        present=np.ones(setup.n_items, np.bool_),
-        parts=new_partition(setup.n_items),
-        part_of=np.zeros(setup.n_items, np.int64),
-        leaders=new_leader_counts(setup.n_items, 256),
         bound=np.array([-np.inf, -np.inf, -np.inf]),
-        extra=np.zeros(3, np.int64),
         wake=np.array([np.inf, np.inf]),
     )
-    rebuild(state.parts, state.below, state.present)
-    _enthrone_parts(state)
-    return UniRank(first_budgets()), state
+    return UniRank(first_budgets()), evidence
 
 
-def _regroup(policy: UniRank, state: UniRankState, present: Flags) -> UniRankState:
-    """For other items. Another set of items has leaders of its own, so counts start again at 0."""
-    n_items = len(present)
-    state = state._replace(
-        duels=with_more_items(state.duels, n_items, LARGEST_CATALOGUE),
-        below=with_larger_matrix(state.below, n_items),
-        present=present,
+def _plan(policy: UniRank, evidence: UniRankEvidence, call: Call) -> UniRankPlan:
+    n_items = len(evidence.below)
+    return UniRankPlan(
+        base=call.base,
+        present=items_of(call, n_items),
+        known=np.zeros(1, np.int64),
         parts=new_partition(n_items),
         part_of=np.zeros(n_items, np.int64),
         leaders=new_leader_counts(n_items, 256),
+        extra=np.zeros(3, np.int64),
     )
-    rebuild(state.parts, state.below, state.present)
-    _enthrone_parts(state)
-    return state
 
 
-def _outlook(policy: UniRank, state: UniRankState) -> Outlook:
-    return Outlook(f"shuffles and merges neighbouring parts of {sizes_in_words(state.parts)} items")
+def _with_items(evidence: UniRankEvidence, n_items: int) -> UniRankEvidence:
+    duels = with_more_items(evidence.duels, n_items, LARGEST_CATALOGUE)
+    return evidence._replace(duels=duels, below=with_larger_matrix(evidence.below, n_items))
 
 
-def _leader(state: Any) -> Ints:
-    return row_of(state.parts)
+def _outlook(policy: UniRank, evidence: UniRankEvidence, plan: UniRankPlan, issued: int) -> Outlook:
+    return Outlook(f"shuffles and merges neighbouring parts of {sizes_in_words(plan.parts)} items")
+
+
+def _leader(evidence: UniRankEvidence, plan: UniRankPlan) -> Ints:
+    return row_of(plan.parts)
 
 
 register(
@@ -209,11 +248,12 @@ register(
     UniRank,
     start=_start,
     leader=_leader,
+    plan=_plan,
     compares_all=True,
     largest_catalogue=LARGEST_CATALOGUE,
-    regroup=_regroup,
+    with_items=_with_items,
     outlook=_outlook,
-    settled=lambda state, i, j: apart(state.parts, i, j),
+    settled=lambda evidence, plan, i, j: apart(plan.parts, i, j),
     shown_as=Presentation(
         "UniRank",
         Look("#1b8a4a", "#4fc983", (0, (3, 1.2, 1, 1.2, 1, 1.2)), "D"),

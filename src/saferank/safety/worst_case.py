@@ -35,6 +35,9 @@ _RECORD_BITS = 11
 RECORD = 4
 """Room for 2,048 records of pages that are shown, of four words each: see ``exchanges.py``."""
 
+_FEWER = 5
+"""Where a few pages are asked for, as of a page that is served, there are fewer by this power of two."""
+
 _VERSION_SHIFT = 4 * MOST_SEATS
 _VERSIONS = 1 << 15
 _FAR = 1 << 14
@@ -51,7 +54,7 @@ class Possible(NamedTuple):
     worse: Ints  # by seat: the seats certified to be worse
     original_below: Ints  # by seat: the seats below it, or hidden, in the original ranking
     original_above: Ints  # by seat: the seats of the original ranking that have it below, or hidden
-    limit: Ints  # [3] floor(L - K/2), K, and 1 when what is certain stays so: certificates never end
+    limit: Ints  # [3] floor(L - K/2), K, and 1 when exchanges of pairs that are certain need not be noted
     version: Ints  # [2] how often the certificates changed, and how often when they last became fewer
     below: Ints  # scratch: the same relations of a page
     above: Ints
@@ -65,8 +68,8 @@ class Possible(NamedTuple):
     records: Ints  # [4 * slots], by hash: a page with the version, then what ``exchanges.py`` notes of it
 
 
-def new_possible(n_seats: int, n_positions: int, limit: int) -> Possible:
-    """Nothing is certain yet; the original ranking is the first ``n_positions`` seats."""
+def new_possible(n_seats: int, n_positions: int, limit: int, few: bool = False) -> Possible:
+    """Nothing is certain yet; the original ranking is the first ``n_positions`` seats. ``few``: for a few pages."""
     if n_seats > MOST_SEATS:
         raise ValueError(f"the worst case is worked out for at most {MOST_SEATS} items, not {n_seats}")
     by_seat = [np.zeros(n_seats, np.int64) for _ in range(10)]
@@ -75,7 +78,7 @@ def new_possible(n_seats: int, n_positions: int, limit: int) -> Possible:
         worse=by_seat[1],
         original_below=by_seat[2],
         original_above=by_seat[3],
-        limit=np.array([limit, n_positions, 1], np.int64),
+        limit=np.array([limit, n_positions, int(not few)], np.int64),
         version=np.zeros(2, np.int64),
         below=by_seat[4],
         above=by_seat[5],
@@ -85,12 +88,23 @@ def new_possible(n_seats: int, n_positions: int, limit: int) -> Possible:
         members=by_seat[9],
         needs=np.zeros((n_seats, 2), np.int64),
         most=np.zeros(1 << n_seats, np.int64),
-        memory=np.full(2 << _MEMORY_BITS, NO_PAGE, np.int64),
-        records=np.full(RECORD << _RECORD_BITS, NO_PAGE, np.int64),
+        memory=_no_pages(2 << (_MEMORY_BITS - _FEWER if few else _MEMORY_BITS)),
+        records=_no_pages(RECORD << (_RECORD_BITS - _FEWER if few else _RECORD_BITS)),
     )
     note_relations(possible, page_code(np.arange(n_positions)))
     possible.original_below[:], possible.original_above[:] = possible.below, possible.above
     return possible
+
+
+def _no_pages(size: int) -> Ints:
+    return np.full(size, NO_PAGE, np.int64)
+
+
+def with_more_memory(possible: Possible) -> Possible:
+    """The same for many pages, of which only what is learnt from them is to be noted; it remembers none yet."""
+    many = possible._replace(memory=_no_pages(2 << _MEMORY_BITS), records=_no_pages(RECORD << _RECORD_BITS))
+    many.limit[2] = 1
+    return many
 
 
 @kernel
@@ -183,7 +197,8 @@ def worst_case(possible: Possible, code: int) -> int:
 def record_of(possible: Possible, code: int) -> int:
     """Where the record of a page is under the present certificates; an empty one, if there was none."""
     key = code | possible.version[0] << _VERSION_SHIFT
-    record = RECORD * np.int64((np.uint64(key) * _SCATTER) >> np.uint64(64 - _RECORD_BITS))
+    hashed = np.int64((np.uint64(key) * _SCATTER) >> np.uint64(64 - _RECORD_BITS))
+    record = RECORD * (hashed & (len(possible.records) // RECORD - 1))
     if possible.records[record] != key:
         possible.records[record] = key
         for word in range(1, RECORD):
@@ -194,7 +209,8 @@ def record_of(possible: Possible, code: int) -> int:
 @kernel
 def _slot_of(possible: Possible, code: int) -> int:
     """Where a page is remembered, with what is still true of it; what was there of another page is forgotten."""
-    slot = 2 * np.int64((np.uint64(code) * _SCATTER) >> np.uint64(64 - _MEMORY_BITS))
+    hashed = np.int64((np.uint64(code) * _SCATTER) >> np.uint64(64 - _MEMORY_BITS))
+    slot = 2 * (hashed & (len(possible.memory) // 2 - 1))
     if possible.memory[slot] != code:
         possible.memory[slot], possible.memory[slot + 1] = code, _bounds(possible, -_FAR, _FAR)
     elif possible.memory[slot + 1] >> 32 != possible.version[0]:

@@ -14,11 +14,11 @@ from saferank.checks.contract import ContractError, Interpreter, blaming, requir
 from saferank.checks.policy import differently_compiled, is_plugin
 from saferank.checks.state import same
 from saferank.plugins import home_of, place_of
-from saferank.policies import make_room
+from saferank.policies import make_room, make_room_in_plan
 from saferank.simulation.experiment import Cell
 from saferank.simulation.rounds import Table, new_tally, play
 from saferank.statistics.certificates import new_certificates
-from saferank.verbs import choose, learn, new_impression
+from saferank.verbs import Impression, choose, learn, new_impression
 
 ROUNDS = 100
 
@@ -48,32 +48,40 @@ def _check_compiles(cell: Cell) -> None:
     kind, setup = cell.kind, cell.setup
     if not is_foreign(kind.policy):
         return
-    policy, state = kind.begin(setup)
-    page, clicks = new_impression(setup.n_positions, kind.places(setup)), np.zeros(setup.n_positions, np.int64)
-    for verb, arguments in ((choose, (cell.streams(0)[0], page)), (learn, (page, clicks))):
+    policy, evidence = kind.begin(setup)
+    plan = kind.plan_for(policy, evidence, setup.first_call())
+    page, clicks = _blank(cell), np.zeros(setup.n_positions, np.int64)
+    for verb, arguments in ((choose, (plan, cell.streams(0)[0], page)), (learn, (page, clicks))):
         case: Any = implemented(verb, kind.policy)
         try:
-            case(policy, state, *arguments)
+            case(policy, evidence, *arguments)
         except CompilationError as problem:
             sentence = f"{verb.__name__}() of {kind.name} does not compile: {why_not_compiled(problem)}"
             raise ContractError(sentence, place_of(case)) from problem
 
 
+def _blank(cell: Cell) -> Impression:
+    setup = cell.setup
+    return new_impression(setup.n_positions, cell.kind.places(setup.n_items, setup.n_positions))
+
+
 def _rounds(cell: Cell, loop: Callable[..., None]) -> Iterator[tuple[Any, ...]]:
-    """Round by round: the page, its clicks, the regret so far and the state."""
+    """Round by round: the page, its clicks, the regret so far, the evidence and the plan."""
     kind, setup = cell.kind, cell.setup
-    policy, state = kind.begin(setup)
-    impression, clicks = new_impression(setup.n_positions, kind.places(setup)), np.zeros(setup.n_positions, np.int64)
+    policy, evidence = kind.begin(setup)
+    plan = kind.empty_plan(policy, evidence, setup.first_call())
+    impression, clicks = _blank(cell), np.zeros(setup.n_positions, np.int64)
     tally = new_tally(cell.checkpoints)
     policy_rng, user_rng = cell.streams(0)
     page_rng = user_rng.copy()
     for number in range(min(ROUNDS, cell.plan.rounds)):
-        policy, state = make_room(kind, setup, policy, state)
-        certificates = state.duels.certificates if kind.certifies else new_certificates(0)
+        policy, evidence = make_room(kind, setup, policy, evidence, len(impression.ranking))
+        plan = make_room_in_plan(plan)
+        certificates = evidence.duels.certificates if kind.certifies else new_certificates(0)
         table = Table(impression, clicks, certificates, policy_rng, user_rng, page_rng)
-        loop(policy, state, cell.world, table, tally, number + 1)
-        yield impression.shown.copy(), clicks.copy(), tally.regret.copy(), _copied(state)
+        loop(policy, evidence, plan, cell.world, table, tally, number + 1)
+        yield impression.shown.copy(), clicks.copy(), tally.regret.copy(), _copied((evidence, plan))
 
 
-def _copied(state: Any) -> Any:
-    return tuple(map(_copied, state)) if isinstance(state, tuple) else state.copy()
+def _copied(parts: Any) -> Any:
+    return tuple(map(_copied, parts)) if isinstance(parts, tuple) else parts.copy()

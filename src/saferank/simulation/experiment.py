@@ -22,7 +22,7 @@ from saferank._kernel import specialised
 from saferank.errors import ArgumentError, argument, whole_number
 from saferank.instances import Instance, with_examination
 from saferank.memory import in_one_block
-from saferank.policies import PolicyKind, Setup, make_room, policy_kind
+from saferank.policies import PolicyKind, Setup, make_room, make_room_in_plan, policy_kind
 from saferank.randomness import Words, stream
 from saferank.safety import judge_of
 from saferank.simulation.drift import Drift
@@ -289,24 +289,28 @@ def run(
     ``on_end`` gets the certificates of the whole run; none of a policy that gives none.
     """
     kind, setup = cell.kind, cell.setup
-    policy, state = kind.begin(setup)
+    policy, evidence = kind.begin(setup)
+    plan, places = kind.empty_plan(policy, evidence, setup.first_call()), kind.places(setup.n_items, setup.n_positions)
+    plan = plan if kind.for_many_pages is None else kind.for_many_pages(plan)
     clicks, tally = np.zeros(setup.n_positions, np.int64), new_tally(cell.checkpoints)
     policy_rng, user_rng = cell.streams(repetition)
-    state, tally, clicks, words = in_one_block((state, tally, clicks, (policy_rng, user_rng, user_rng)))
-    impression = new_impression(setup.n_positions, kind.places(setup))
+    parts = evidence, plan, tally, clicks, (policy_rng, user_rng, user_rng)
+    evidence, plan, tally, clicks, words = in_one_block(parts)
+    impression = new_impression(setup.n_positions, places)
     loop, arriving = _loop(cell, repetition)
     segment, played = FIRST_SEGMENT, FIRST_SEGMENT
     certificates = new_certificates(0)
     while tally.rounds[0] < cell.plan.rounds or arriving[0]:
-        cramped = state if played == 0 else None
-        policy, state = make_room(kind, setup, policy, state)
-        if state is cramped:  # better to stop than to ask forever
+        cramped = evidence, plan
+        policy, evidence = make_room(kind, setup, policy, evidence, len(impression.ranking))
+        plan = make_room_in_plan(plan)
+        if played == 0 and evidence is cramped[0] and plan is cramped[1]:  # better to stop than to ask forever
             raise RuntimeError(f"{kind.name} finds no room for round {tally.rounds[0] + 1}, and nothing grows")
-        certificates = state.duels.certificates if kind.certifies else new_certificates(0)
+        certificates = evidence.duels.certificates if kind.certifies else new_certificates(0)
         table = Table(impression, clicks, certificates, *words)
         before, started = int(tally.rounds[0]), time.perf_counter()
         world, until = _stretch(cell, before - int(arriving[0]))
-        loop(policy, state, world, table, tally, min(before + segment, until))
+        loop(policy, evidence, plan, world, table, tally, min(before + segment, until))
         played = int(tally.rounds[0]) - before
         segment = 1 + int(played * SEGMENT_SECONDS / (time.perf_counter() - started))
         on_rounds(played)
@@ -323,11 +327,11 @@ def _loop(cell: Cell, repetition: int) -> tuple[Callable[..., None], Ints]:
     layout = layout_of(plan.layout, plan.n_positions)
     terms = terms_of(plan.feedback, layout, reward_of(plan.reward, plan.n_positions))
     words = cell.post_stream(repetition)
-    post = new_post(len(terms.delays), plan.n_positions, cell.kind.places(setup), words)
+    post = new_post(len(terms.delays), plan.n_positions, cell.kind.places(setup.n_items, setup.n_positions), words)
     late = specialised(play_late, *kinds)
 
-    def loop(policy: Any, state: Any, world: World, table: Table, tally: Tally, until: int) -> None:
-        late(policy, state, world, table, tally, post, terms, until)
+    def loop(policy: Any, evidence: Any, plan: Any, world: World, table: Table, tally: Tally, until: int) -> None:
+        late(policy, evidence, plan, world, table, tally, post, terms, until)
 
     return loop, post.arriving
 
@@ -342,14 +346,19 @@ def _stretch(cell: Cell, played: int) -> tuple[World, int]:
 
 def compile_loops(cells: Sequence[Cell]) -> None:
     """Compile, or load, the loop of every kind of cell once, before threads would do it at the same time."""
-    kinds = [(cell.instance.model_name, cell.plan.world, types_of(cell.kind.begin(cell.setup))) for cell in cells]
+    kinds = [(cell.instance.model_name, cell.plan.world, _types_of(cell)) for cell in cells]
     loops = dict(zip(kinds, cells, strict=True))
     for cell in loops.values():
         run(replace(cell, plan=replace(cell.plan, rounds=1, checkpoints=()), checkpoints=np.ones(1, np.int64)), 0)
 
 
+def _types_of(cell: Cell) -> Any:
+    policy, evidence = cell.kind.begin(cell.setup)
+    return types_of((policy, evidence, cell.kind.empty_plan(policy, evidence, cell.setup.first_call())))
+
+
 def types_of(value: Any) -> Any:
-    """The types in nested tuples: states of a policy that agree in them share compiled code."""
+    """The types in nested tuples: evidence and plans that agree in them share compiled code."""
     return (type(value), *map(types_of, value)) if isinstance(value, tuple) else type(value)
 
 

@@ -11,14 +11,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import kernel
-from saferank.policies import advance, freeze, has_room
 from saferank.randomness import Words, uniform
 from saferank.safety import violates
 from saferank.simulation.feedback import FeedbackTerms
 from saferank.simulation.rewards import reward
-from saferank.simulation.rounds import Table, Tally, World, count_wrong, next_checkpoint, write_row
+from saferank.simulation.rounds import Table, Tally, World, count_wrong, next_checkpoint, next_page, write_row
 from saferank.simulation.users import next_user
-from saferank.verbs import Floats, Impression, Ints, Items, choose, click, learn, new_impression
+from saferank.verbs import (
+    Floats,
+    Impression,
+    Ints,
+    Items,
+    click,
+    follow,
+    freeze,
+    has_room,
+    learn,
+    new_impression,
+    plan_has_room,
+)
 
 NOWHERE = -1
 
@@ -26,7 +37,7 @@ NOWHERE = -1
 class Post(NamedTuple):
     """Pages whose clicks are on their way: slot t mod n for page t, and for each round a chain of those due then."""
 
-    numbers: Ints  # [slot, 4] round, places, challenger, frozen
+    numbers: Ints  # [slot, 3] round, places, challenger
     ranking: Items  # [slot, place], and so on: see ``Impression``
     start: Ints
     end: Ints
@@ -38,6 +49,7 @@ class Post(NamedTuple):
     last: Ints  # [round mod n]
     arriving: Ints  # [1] 1 while what is due after the newest page has not all been learnt
     desk: Impression  # where a page lies while it is learnt
+    every: Ints  # [position] 1: all places are frozen
     screen: Items  # [place of the screen] what users see
     seen: Ints  # [place of the screen] where they click
     rng: Words
@@ -48,7 +60,7 @@ def new_post(n_slots: int, n_positions: int, n_places: int, rng: Words) -> Post:
     desk = new_impression(n_positions, n_places)
     size = (n_slots, len(desk.ranking))
     return Post(
-        numbers=np.zeros((n_slots, 4), np.int64),
+        numbers=np.zeros((n_slots, 3), np.int64),
         ranking=np.zeros(size, np.uint32),
         start=np.zeros(size, np.int64),
         end=np.zeros(size, np.int64),
@@ -60,6 +72,7 @@ def new_post(n_slots: int, n_positions: int, n_places: int, rng: Words) -> Post:
         last=np.full(n_slots, NOWHERE),
         arriving=np.zeros(1, np.int64),
         desk=desk,
+        every=np.ones(n_positions, np.int64),
         screen=np.zeros(n_positions, np.uint32),
         seen=np.zeros(n_positions, np.int64),
         rng=rng,
@@ -82,7 +95,7 @@ def _delay(delays: Floats, number: float) -> int:
 @kernel
 def _store(post: Post, slot: int, page: Impression, clicks: Ints) -> None:
     post.numbers[slot, 0], post.numbers[slot, 1] = page.round[0], page.places[0]
-    post.numbers[slot, 2], post.numbers[slot, 3] = page.challenger[0], page.frozen[0]
+    post.numbers[slot, 2] = page.challenger[0]
     for place in range(len(page.ranking)):
         post.ranking[slot, place] = page.ranking[place]
         post.start[slot, place], post.end[slot, place] = page.start[place], page.end[place]
@@ -96,7 +109,7 @@ def _fetch(post: Post, slot: int, clicks: Ints) -> None:
     """Lay the page of a slot on the desk."""
     page = post.desk
     page.round[0], page.places[0] = post.numbers[slot, 0], post.numbers[slot, 1]
-    page.challenger[0], page.frozen[0] = post.numbers[slot, 2], post.numbers[slot, 3]
+    page.challenger[0] = post.numbers[slot, 2]
     for place in range(len(page.ranking)):
         page.ranking[place] = post.ranking[slot, place]
         page.start[place], page.end[place] = post.start[slot, place], post.end[slot, place]
@@ -127,15 +140,16 @@ def _send(post: Post, terms: FeedbackTerms, rounds: int, page: Impression, click
 
 
 @kernel
-def _receive(policy: Any, state: Any, post: Post, rounds: int, clicks: Ints) -> bool:
-    """Learn what is due after this round; False when the state has no room for all of it."""
+def _receive(policy: Any, evidence: Any, plan: Any, post: Post, rounds: int, clicks: Ints) -> bool:
+    """Learn what is due after this round; False when there is no room for all of it."""
     due = rounds % len(post.first)
     while post.first[due] != NOWHERE:
-        if not has_room(policy, state):
+        if not (has_room(policy, evidence, len(post.desk.ranking)) and plan_has_room(policy, plan)):
             return False
         slot = post.first[due]
         _fetch(post, slot, clicks)
-        learn(policy, state, post.desk, clicks)
+        learn(policy, evidence, post.desk, clicks)
+        follow(policy, evidence, plan, post.desk, clicks, rounds)
         post.first[due] = post.following[slot]
     return True
 
@@ -153,30 +167,36 @@ def _visit(world: World, table: Table, post: Post, terms: FeedbackTerms) -> None
 
 @kernel
 def play_late(
-    policy: Any, state: Any, world: World, table: Table, tally: Tally, post: Post, terms: FeedbackTerms, until: int
+    policy: Any,
+    evidence: Any,
+    plan: Any,
+    world: World,
+    table: Table,
+    tally: Tally,
+    post: Post,
+    terms: FeedbackTerms,
+    until: int,
 ) -> None:
-    """Play up to round ``until``, or less when the state has no room; ``rounds.play`` with feedback on its way."""
-    judge, certificates = world.judge, table.certificates
+    """Play up to round ``until``, or less when there is no room; ``rounds.play`` with feedback on its way."""
+    judge, certificates, page = world.judge, table.certificates, table.impression
     share = 1.0 / world.original if world.original > 0.0 else 0.0
     while True:
         if post.arriving[0] == 0:
-            if tally.rounds[0] >= until or not has_room(policy, state):
+            if tally.rounds[0] >= until or not has_room(policy, evidence, len(page.ranking)):
                 return
-            advance(policy, state)
-            table.impression.frozen[0] = 0
-            choose(policy, state, table.policy_rng, table.impression)
-            freeze(policy, state, table.impression)
+            next_page(policy, evidence, plan, table.policy_rng, page, tally.rounds[0])
+            freeze(policy, evidence, plan, page, post.every)
             _visit(world, table, post, terms)
             expected = reward(terms.reward, world.model, post.screen)
             tally.regret[0] += world.best - expected
             tally.clicks[0] += expected
             tally.clicks[1] += world.original
             tally.clicks[2] = min(tally.clicks[2], expected * share)
-            tally.violations[0] += int(violates(judge, table.impression.shown))
+            tally.violations[0] += int(violates(judge, page.shown))
             tally.rounds[0] += 1
-            _send(post, terms, tally.rounds[0], table.impression, table.clicks)
+            _send(post, terms, tally.rounds[0], page, table.clicks)
             post.arriving[0] = 1
-        if not _receive(policy, state, post, tally.rounds[0], table.clicks):
+        if not _receive(policy, evidence, plan, post, tally.rounds[0], table.clicks):
             return
         post.arriving[0] = 0
         count_wrong(tally, judge, certificates)

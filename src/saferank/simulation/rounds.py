@@ -5,13 +5,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import kernel
-from saferank.policies import advance, has_room, shows_one_page
 from saferank.randomness import Words
 from saferank.safety import Judge, violates
 from saferank.simulation.runs import MEASURES
 from saferank.simulation.users import next_user
 from saferank.statistics.certificates import Certificates
-from saferank.verbs import Floats, Impression, Ints, choose, click, expected_clicks, learn
+from saferank.verbs import (
+    Floats,
+    Impression,
+    Ints,
+    advance,
+    choose,
+    click,
+    expected_clicks,
+    follow,
+    freeze,
+    has_room,
+    learn,
+    plan_has_room,
+    renew,
+    shows_one_page,
+)
 
 
 class World(NamedTuple):
@@ -28,7 +42,7 @@ class Table(NamedTuple):
 
     impression: Impression
     clicks: Ints
-    certificates: Certificates  # of the policy's state; empty for a policy that gives none
+    certificates: Certificates  # of the evidence; empty for a policy that gives none
     policy_rng: Words
     user_rng: Words
     page_rng: Words  # from which the user of a page draws: see ``users.py``
@@ -94,25 +108,36 @@ def next_checkpoint(tally: Tally) -> int:
 
 
 @kernel
-def play(policy: Any, state: Any, world: World, table: Table, tally: Tally, until: int) -> None:
-    """Play up to round ``until``, or less when the state has no room for another page.
+def next_page(policy: Any, evidence: Any, plan: Any, rng: Words, impression: Impression, issued: int) -> None:
+    """Draw the page after ``issued`` others; the first one has the plan filled in."""
+    if advance(policy, evidence, issued) or issued == 0:
+        renew(policy, evidence, plan, issued)
+    impression.round[0] = issued + 1
+    choose(policy, evidence, plan, rng, impression)
+
+
+@kernel
+def play(policy: Any, evidence: Any, plan: Any, world: World, table: Table, tally: Tally, until: int) -> None:
+    """Play up to round ``until``, or less when evidence or plan has no room for another page.
 
     The running sums are local variables: in arrays they would be stored and loaded again every round.
     """
-    shown, judge, certificates = table.impression.shown, world.judge, table.certificates
+    page, clicks, judge, certificates = table.impression, table.clicks, world.judge, table.certificates
+    shown, places = page.shown, len(page.ranking)
     rounds, regret, violations = tally.rounds[0], tally.regret[0], tally.violations[0]
     seen, checkpoint = tally.certificates[0], next_checkpoint(tally)
     earned, due, worst = tally.clicks[0], tally.clicks[1], tally.clicks[2]
     share = 1.0 / world.original if world.original > 0.0 else 0.0
     expected, violating, same = 0.0, 0, False
-    while rounds < until and has_room(policy, state):
+    while rounds < until and has_room(policy, evidence, places) and plan_has_room(policy, plan):
         if not same:
-            advance(policy, state)
-            choose(policy, state, table.policy_rng, table.impression)
+            next_page(policy, evidence, plan, table.policy_rng, page, rounds)
             next_user(world.model, table.user_rng, table.page_rng)
-            click(world.model, shown, table.page_rng, table.clicks)
+            click(world.model, shown, table.page_rng, clicks)
             expected, violating = expected_clicks(world.model, shown), int(violates(judge, shown))
-            learn(policy, state, table.impression, table.clicks)
+            freeze(policy, evidence, plan, page, clicks)
+            learn(policy, evidence, page, clicks)
+            follow(policy, evidence, plan, page, clicks, rounds + 1)
             same = shows_one_page(policy)  # known when the loop is compiled
         regret += world.best - expected
         earned += expected

@@ -213,16 +213,17 @@ def _bits(word: int) -> int:
 
 @seldom
 def count_below(closure: Closure, present: Flags, below: Ints) -> None:
-    """Fill in, by number, how many present items are certified to be worse."""
+    """Fill in, by item that has a number, how many present items are certified to be worse."""
     words, here = len(closure.item) // BITS, closure.queue
     for word in range(words):
         here[word] = 0
     for number in range(closure.size[0]):
         here[number // BITS] |= int(present[closure.item[number]]) << (number % BITS)
     for number in range(closure.size[0]):
-        below[number] = 0
+        worse = 0
         for word in range(words):
-            below[number] += _bits(int(closure.worse[number * words + word]) & here[word])
+            worse += _bits(int(closure.worse[number * words + word]) & here[word])
+        below[closure.item[number]] = worse
 
 
 @kernel

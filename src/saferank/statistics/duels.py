@@ -53,13 +53,13 @@ from saferank.statistics.pairs import (
     row_of,
     wins_by_row,
 )
-from saferank.verbs import Flags, Impression, Ints, Items
+from saferank.verbs import Flags, Impression, Ints
 
 DIRECT_DUELS = 256
 """Up to so many items every pair has its row."""
 
 FIRST_PAIRS = 2048
-"""Beyond, there is room for so many pairs at first, or for those of four pages."""
+"""Beyond, there is room for so many pairs at first."""
 
 
 class Duels(NamedTuple):
@@ -75,10 +75,6 @@ class LifetimeDuels(NamedTuple):
 
     pairs: Pairs  # wins in pages of this epoch
     epoch: Ints  # [2] pages issued before this epoch began, pages of an epoch
-    changed: Ints  # [1] the certificates have changed since the leader was derived from them
-    base: Items  # production's ranking
-    reference: Items  # the same without absent items, closed up
-    pool: Items  # scratch: present items
     certificates: Certificates  # all that were ever given, in every epoch again
     closure: Closure  # what follows from those that hold
 
@@ -95,27 +91,19 @@ def _with_pairs(pairs: Pairs) -> Duels:
     return Duels(pairs, np.zeros(pairs.wins.shape, np.bool_), new_certificates(pairs.wins.size))
 
 
-def new_lifetime_duels(n_items: int, n_positions: int, lifetime: int, n_pairs: int = FIRST_PAIRS) -> LifetimeDuels:
-    """No duel fought yet; an epoch has ``lifetime`` pages, and the first items are production's ranking."""
-    ranked = np.arange(n_positions, dtype=np.uint32)
+def new_lifetime_duels(n_items: int, lifetime: int, n_pairs: int = FIRST_PAIRS) -> LifetimeDuels:
+    """No duel fought yet; an epoch has ``lifetime`` pages."""
     return LifetimeDuels(
         pairs=new_pairs(n_items, n_pairs, DIRECT_DUELS),
         epoch=np.array([0, lifetime], np.int64),
-        changed=np.zeros(1, np.int64),
-        base=ranked,
-        reference=ranked.copy(),
-        pool=np.zeros(n_items, np.uint32),
         certificates=new_certificates(256),
         closure=new_closure(n_items),
     )
 
 
-def duels_for(n_items: int, n_positions: int, lifetime: int | None) -> AnyDuels:
+def duels_for(n_items: int, lifetime: int | None) -> AnyDuels:
     """The store of a policy; ``lifetime`` is that of its certificates, None for no end."""
-    n_pairs = max(FIRST_PAIRS, 4 * n_positions)
-    if lifetime is None:
-        return new_duels(n_items, n_pairs)
-    return new_lifetime_duels(n_items, n_positions, lifetime, n_pairs)
+    return new_duels(n_items) if lifetime is None else new_lifetime_duels(n_items, lifetime)
 
 
 # --- what is certain ---
@@ -144,6 +132,27 @@ implements(surely_better, Duels)(_decided_by_wins)
 implements(compared_enough, Duels)(_decided_by_wins)
 
 
+class Decided(NamedTuple):
+    """What the decision rule says of the present wins, for a derivation that asks what is certain."""
+
+    duels: Duels
+    lead_needed: Ints
+
+
+@verb
+def is_sure(certain: Any, i: int, j: int) -> bool:
+    """True when i is certain to be better: it follows from certificates (``Closure``), or wins say so (``Decided``)."""
+    raise NotImplementedError
+
+
+implements(is_sure, Closure)(surely)
+
+
+@implements(is_sure, Decided)
+def _is_decided(certain: Decided, i: int, j: int) -> bool:
+    return _decided_by_wins(certain.duels, certain.lead_needed, i, j)
+
+
 @implements(surely_better, LifetimeDuels)
 def _follows(duels: LifetimeDuels, lead_needed: Ints, i: int, j: int) -> bool:
     return surely(duels.closure, i, j)
@@ -159,7 +168,7 @@ def _certified_in_this_epoch(duels: LifetimeDuels, lead_needed: Ints, i: int, j:
 
 
 @verb
-def record(policy: Any, state: Any, winner: int, loser: int, now: int) -> bool:
+def record(policy: Any, evidence: Any, winner: int, loser: int, now: int) -> bool:
     """Count a win in round ``now``; True when it changes what the policy believes of the pair."""
     raise NotImplementedError
 
@@ -195,10 +204,7 @@ def _add_win_of_epoch(duels: LifetimeDuels, lead_needed: Ints, winner: int, lose
     wins, losses = duels.pairs.wins[2 * row + side], duels.pairs.wins[2 * row + 1 - side]
     if wins - losses < lead_needed[np.uint32(wins + losses)]:
         return False
-    if give(duels.certificates, duels.closure, (winner, loser), end_of_certificates(duels), now) == NOTHING:
-        return False
-    duels.changed[0] = 1
-    return True
+    return give(duels.certificates, duels.closure, (winner, loser), end_of_certificates(duels), now) != NOTHING
 
 
 @kernel
@@ -208,13 +214,13 @@ def is_certified(duels: Duels, i: int, j: int) -> bool:
 
 
 @kernel
-def record_and_certify(policy: Any, state: Any, winner: int, loser: int, now: int) -> bool:
+def record_and_certify(policy: Any, evidence: Any, winner: int, loser: int, now: int) -> bool:
     """Count a win by the rule of the policy; True when it changes what is certain."""
-    return add_win(state.duels, policy.lead_needed, winner, loser, now)
+    return add_win(evidence.duels, policy.lead_needed, winner, loser, now)
 
 
 @kernel
-def fight(policy: Any, state: Any, impression: Impression, clicks: Ints) -> bool:
+def fight(policy: Any, evidence: Any, impression: Impression, clicks: Ints) -> bool:
     """Record every duel of a page: pairs of one group of which exactly one item was clicked.
 
     True when a record changed what the policy believes of a pair.
@@ -225,7 +231,7 @@ def fight(policy: Any, state: Any, impression: Impression, clicks: Ints) -> bool
         if clicks[a]:
             for b in range(impression.start[a], impression.end[a]):
                 if b >= n_positions or not clicks[b]:
-                    changed |= record(policy, state, ranking[a], ranking[b], now)
+                    changed |= record(policy, evidence, ranking[a], ranking[b], now)
     return changed
 
 
@@ -248,7 +254,6 @@ def begin_epoch(duels: LifetimeDuels, issued: int) -> bool:
     forget_wins(duels)
     if expire(duels.certificates, duels.epoch[0] + 1):
         close(duels.certificates, duels.closure, 1)
-    duels.changed[0] = 1
     return True
 
 
@@ -288,9 +293,8 @@ def with_room(duels: Any, n_new: int) -> Any:
 
 def with_more_items(duels: Any, n_items: int, direct_items: int = DIRECT_DUELS) -> Any:
     """The same duels with room for ``n_items`` items."""
-    if isinstance(duels, LifetimeDuels) and len(duels.pool) != n_items:
-        closure = with_more_unnumbered(duels.closure, n_items)
-        duels = duels._replace(closure=closure, pool=np.zeros(n_items, np.uint32))
+    if isinstance(duels, LifetimeDuels):
+        duels = duels._replace(closure=with_more_unnumbered(duels.closure, n_items))
     if len(duels.pairs.slots):
         return duels
     rows = all_rows(duels)

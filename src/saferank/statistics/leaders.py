@@ -17,10 +17,11 @@ class LeaderCounts(NamedTuple):
     """Leaders in the order of their first appearance."""
 
     keys: Ints  # [capacity, width]
-    counts: Ints  # [capacity] pages issued under each
+    counts: Ints  # [capacity] pages issued under each, as long as it led before the present leader
     slots: Ints  # [2 * capacity] open-addressed: index of a leader + 1, or 0
     size: Ints  # [1] leaders known
     current: Ints  # [1] index of the present leader
+    since: Ints  # [1] pages that were issued when it became the leader
 
 
 def new_leader_counts(width: int, capacity: int) -> LeaderCounts:
@@ -31,6 +32,7 @@ def new_leader_counts(width: int, capacity: int) -> LeaderCounts:
         slots=np.zeros(2 * capacity, np.int64),
         size=np.zeros(1, np.int64),
         current=np.zeros(1, np.int64),
+        since=np.zeros(1, np.int64),
     )
 
 
@@ -52,8 +54,17 @@ def _same(known: Ints, leader: Ints | Items) -> bool:
 
 
 @kernel
-def enthrone(leaders: LeaderCounts, leader: Ints | Items) -> None:
-    """Make ``leader`` the current one; it is remembered with its count if it was the leader before."""
+def pages_under(leaders: LeaderCounts, issued: int) -> int:
+    """After so many pages: how many of them were issued under the present leader."""
+    return int(leaders.counts[leaders.current[0]] + issued - leaders.since[0])
+
+
+@kernel
+def enthrone(leaders: LeaderCounts, leader: Ints | Items, issued: int) -> None:
+    """Make ``leader`` the current one after so many pages; it has its count again if it was the leader before."""
+    if leaders.size[0] > 0:
+        leaders.counts[leaders.current[0]] += issued - leaders.since[0]
+    leaders.since[0] = issued
     mask = len(leaders.slots) - 1
     slot = np.int64(_hash(leader) >> np.uint64(20)) & mask
     while leaders.slots[slot] > 0 and not _same(leaders.keys[leaders.slots[slot] - 1], leader):
@@ -86,7 +97,7 @@ def with_more_leaders(leaders: LeaderCounts) -> LeaderCounts:
     """The same counts in a table of twice the size."""
     bigger = new_leader_counts(leaders.keys.shape[1], 2 * len(leaders.counts))
     for leader, count in zip(leaders.keys[: leaders.size[0]], leaders.counts, strict=False):
-        enthrone(bigger, leader)
+        enthrone(bigger, leader, 0)
         bigger.counts[bigger.current[0]] = count
-    bigger.current[0] = leaders.current[0]
+    bigger.current[0], bigger.since[0] = leaders.current[0], leaders.since[0]
     return bigger

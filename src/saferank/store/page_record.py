@@ -77,7 +77,6 @@ class PageRecord(NamedTuple):
     tenant: str
     context: str
     policy: str
-    form: str  # the form of the policy's state that chose the row, for a policy that has several
     arm: int
     knowledge: int  # version of the knowledge that the page was made from
     round: int  # its number for the policy
@@ -136,7 +135,7 @@ class PageRecord(NamedTuple):
         )  # fmt: skip
         at, absent = _places_of(self.base, self.row)
         names = (*self.row, *absent, *self.instead)
-        texts = (self.tenant, self.context, self.policy, self.form, self.request_id or "", *names)
+        texts = (self.tenant, self.context, self.policy, self.request_id or "", *names)
         body = b"".join((head, self.source, law.start, law.end, law.draw, at, "\0".join(texts).encode("utf-8")))
         return body + _CHECKSUM.pack(zlib.crc32(body))
 
@@ -170,10 +169,10 @@ def read_record(data: bytes) -> PageRecord:
     at += len(draw)
     based = data[at : at + k] if flags & BASE else b""
     at += len(based)
-    tenant, context, policy, form, request_id, *names = data[at : -_CHECKSUM.size].decode("utf-8").split("\0")
+    tenant, context, policy, request_id, *names = data[at : -_CHECKSUM.size].decode("utf-8").split("\0")
     behind = max(places, max(based, default=-1) + 1)
     return PageRecord(
-        impression=impression, tenant=tenant, context=context, policy=policy, form=form, arm=arm, knowledge=knowledge,
+        impression=impression, tenant=tenant, context=context, policy=policy, arm=arm, knowledge=knowledge,
         round=round_, window_ms=window_ms, k=k, visitor=visitor if flags & VISITOR else b"", catalogue=catalogue,
         coins=coins, row=tuple(names[:places]), instead=tuple(names[behind:]), law=Law(start, end, draw),
         challenger=None if challenger == NOBODY else challenger, request_id=request_id or None,

@@ -41,9 +41,9 @@ _HEAD = np.dtype(list(HEAD))
 _SIZE = _HEAD.itemsize
 _FLAGS, _K, _PLACES, _CHALLENGER = (int(_HEAD.fields[name][1]) for name in ("flags", "k", "places", "challenger"))  # type: ignore[index]
 
-TENANT, CONTEXT, POLICY, FORM, _REQUEST = range(5)
+TENANT, CONTEXT, POLICY, _REQUEST = range(4)
 """The texts before the names of items."""
-_TEXTS = 5
+_TEXTS = 4
 
 _SEED = secrets.randbits(64)
 """Texts are found again by a hash that nobody outside this process knows: names that share one cannot be made up."""
@@ -363,7 +363,7 @@ class RecordColumns:
     # --- texts ---
 
     def has_text(self, which: int, wanted: str) -> Flags:
-        """Records whose TENANT, CONTEXT, POLICY or FORM is the wanted one."""
+        """Records whose TENANT, CONTEXT or POLICY is the wanted one."""
         texts = self._read.texts
         return np.asarray(self._codes(which) == (texts.index(wanted) if wanted in texts else -1))
 

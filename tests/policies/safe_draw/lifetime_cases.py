@@ -12,13 +12,13 @@ import pytest
 
 import saferank
 from saferank import Ranker
-from saferank.checks.state import copied_impression
+from saferank.checks.state import same
 from saferank.click_models import PBM
 from saferank.instances import Instance
 from saferank.live.learner import Learner
-from saferank.policies import POLICIES, Setup, advance, freeze, make_room
-from saferank.policies.safe_draw.large import LargeState
-from saferank.policies.safe_draw.small import SmallState
+from saferank.policies import POLICIES, Setup
+from saferank.policies.safe_draw.large import LargePlan
+from saferank.policies.safe_draw.small import SmallPlan
 from saferank.randomness import stream
 from saferank.safety import allowance, whole_allowance
 from saferank.safety.worst_case import certify_seats, change_certainty, new_possible, page_code
@@ -28,7 +28,8 @@ from saferank.statistics.certificates import ENDLESS, NOTHING, held, surely
 from saferank.statistics.decision import decision_rule
 from saferank.statistics.epochs import begin_epoch, certify, sound_alarm
 from saferank.statistics.pairs import row_of
-from saferank.verbs import Impression, choose, learn, new_impression
+from saferank.verbs import Impression, new_impression
+from tests.policies.at_work import AtWork
 from tests.reference.safe_draw import slow_safe_draw
 from tests.reference.worst_case import worst_case
 
@@ -48,17 +49,16 @@ def mood(size: tuple[int, int], seed: int, era: int) -> Any:
 class Both(NamedTuple):
     """The policy and its transcription, side by side, with the same random words."""
 
-    policy: Any
-    state: Any
+    state: AtWork
     rng: Any
     slow: Any
 
 
 def started(size: tuple[int, int], alpha: float, seed: int, lifetime: int, trust: float = 0.5) -> Both:
-    setup = Setup(*size, decision_rule(f"anytime:{alpha}"), lifetime=lifetime)
-    policy, state = make_room(KIND, setup, *KIND.start(setup))
+    setup = Setup(*size, decision_rule(f"anytime:{alpha}"), lifetime=lifetime, trust=trust)
+    state = AtWork(KIND, setup)
     rng = stream(seed, "policy")
-    return Both(policy._replace(trust=trust), state, rng, slow_safe_draw(size, alpha, rng.tolist(), lifetime, trust))
+    return Both(state, rng, slow_safe_draw(size, alpha, rng.tolist(), lifetime, trust))
 
 
 def capital(bets: Bets, kind: int, i: int, j: int) -> list[float]:
@@ -76,8 +76,7 @@ def certain(state: Any) -> set[tuple[int, int]]:
 def issued(both: Both, size: tuple[int, int]) -> tuple[Impression, Any]:
     """A page of both, which must be the same one, with the same weights and the same numbers drawn for it."""
     impression = new_impression(size[1], size[0])
-    advance(both.policy, both.state)
-    choose(both.policy, both.state, both.rng, impression)
+    both.state.choose(both.rng, impression)
     page = both.slow.rank()
     assert impression.ranking.tolist() == page.row
     assert impression.weight.tolist() == page.weights
@@ -99,7 +98,7 @@ def assert_same_knowledge(both: Both) -> None:
         assert capital(bets, SURGE, i, j) == slow.surge[i, j]
         assert bets.information[row_of(bets, i, j)] == slow.I[min(i, j), max(i, j)]
         assert bets.pairs.wins[2 * row_of(bets, i, j) + int(i > j)] == slow.wins[i, j]
-    assert state.rates.exposure[state.item].tolist() == [slow.plan.M[item] for item in state.item.tolist()]
+    assert state.rates.exposure[state.item].tolist() == [slow.exact.M[item] for item in state.item.tolist()]
 
 
 def play(size: tuple[int, int], lifetime: int, seed: int, pages: int, trust: float = 0.5) -> tuple[int, int]:
@@ -109,7 +108,7 @@ def play(size: tuple[int, int], lifetime: int, seed: int, pages: int, trust: flo
         impression, page = issued(both, size)
         targets += page.target is not None
         clicks = fickle_user(users, mood(size, seed, number // (2 * lifetime + 13)), page.shown)
-        learn(both.policy, both.state, impression, np.array(clicks))
+        both.state.learn(impression, np.array(clicks))
         both.slow.learn(page, clicks)
         if number % 7 == 0:
             assert_same_knowledge(both)
@@ -136,12 +135,12 @@ def test_streams_and_alarms_are_those_of_the_transcription() -> None:
         p0 = float(users.choice([0.5, 0.3, 0.82]))
         if users.random() < (1 - p0) * attraction[j] / ((1 - p0) * attraction[j] + p0 * attraction[i]):
             i, j, p0 = j, i, 1 - p0
-        settle_bet(both.policy.table, bets, row_of(bets, i, j), int(i > j), p0, number)
+        settle_bet(both.state.policy.table, bets, row_of(bets, i, j), int(i > j), p0, number)
         slow.settle(i, j, p0, number)
         before = len(slow.holding())
         assert sound_alarm(bets, i, j) == slow.alarm(i, j)
         revoked += len(slow.holding()) < before
-        assert (certify(both.policy.table, bets, i, j, number) != NOTHING) == (slow.certify(i, j) > 0)
+        assert (certify(both.state.policy.table, bets, i, j, number) != NOTHING) == (slow.certify(i, j) > 0)
         slow.issued = number
         assert begin_epoch(bets, number) == (number % 400 == 0)
         if number % 400 == 0:
@@ -161,42 +160,37 @@ def test_late_feedback_equals_the_transcription() -> None:
         out = []
         for _ in range([30, 70, 40][batch % 3]):
             impression, page = issued(both, size)
-            freeze(both.policy, both.state, impression)
+            both.state.freeze(impression)
             out.append((impression, page))
             targets += page.target is not None
         for place in users.permutation(len(out))[: len(out) - 1]:
             impression, page = out[place]
             clicks = fickle_user(users, mood(size, 1, batch // 6), page.shown)
-            learn(both.policy, both.state, impression, np.array(clicks))
+            both.state.learn(impression, np.array(clicks), frozen=True)
             both.slow.learn(page, clicks)
         assert_same_knowledge(both)
     assert len(both.slow.certificates) > 4 and targets > 0
 
 
 def test_items_come_and_go_as_in_the_transcription() -> None:
-    learner = Learner("safe-draw", original=list("abc"), candidates=list("xyz"), rule="anytime:0.2", lifetime=80)
-    rng, users = stream(5, "policy"), np.random.default_rng(5)
-    slow = slow_safe_draw((6, 3), 0.2, rng.tolist(), 80, learner.policy.trust)
+    both = started((6, 3), 0.2, 5, 80, 0.977)
+    state, rng, slow, users = *both, np.random.default_rng(5)
 
     def visit(times: int) -> None:
         for _ in range(times):
-            impression, page = learner.issue(rng), slow.rank()
+            impression, page = state.issue(rng), slow.rank()
             assert impression.ranking[: len(page.row)].tolist() == page.row
             clicks = fickle_user(users, [0.3, 0.8, 0.2, 0.7, 0.1, 0.5, 0.9], page.shown)
-            learner.learn(impression, np.array(clicks))
+            state.learn(impression, np.array(clicks), frozen=True)
             slow.learn(page, clicks)
 
     visit(110)
-    assert learner.valid_certificates()
-    present = learner.present.copy()
-    present[0] = False  # a leaves production's ranking, x closes up
-    learner.regroup(present)
-    slow.call([1, 2, 3], [4, 5])
-    visit(40)
-    learner.regroup(np.append(present, True), ["w"])
-    slow.call([1, 2, 3], [4, 5, 6])
-    visit(40)
-    assert "a" not in learner.leader()
+    assert held(state.duels.certificates)
+    for call in (([1, 2, 3], [4, 5]), ([1, 2, 3], [4, 5, 6])):  # an item leaves production's ranking; another comes
+        state.call(*call)
+        slow.call(*call)
+        visit(40)
+    assert 0 not in state.leader()
 
 
 @pytest.mark.parametrize("size", [(5, 3), (4, 4), (4, 1)], ids=str)
@@ -204,17 +198,16 @@ def test_no_page_is_unsafe_in_any_order_that_the_certificates_that_hold_allow(si
     worst_of_all = -99
     for seed in range(2):
         setup = Setup(*size, decision_rule("anytime:0.1"), lifetime=40 + seed)
-        policy, state = make_room(KIND, setup, *KIND.start(setup))
+        state = AtWork(KIND, setup)
         words, users, page = stream(seed, "policy"), np.random.default_rng(seed), new_impression(size[1], size[0])
         for number in range(120):
-            advance(policy, state)
-            choose(policy, state, words, page)
+            state.choose(words, page)
             known = certain(state)
             worst = worst_case(size[0], known, list(range(size[1])), page.shown.tolist())
             assert worst is not None, "what follows from certificates never contradicts itself"
             assert worst <= allowance(*size), (size, seed, number)
             worst_of_all = max(worst_of_all, worst)
-            learn(policy, state, page, np.array(fickle_user(users, mood(size, seed, number // 50), page.shown)))
+            state.learn(page, np.array(fickle_user(users, mood(size, seed, number // 50), page.shown)))
     assert worst_of_all == int(allowance(*size))
 
 
@@ -255,7 +248,7 @@ def test_the_odds_of_bets_are_those_of_the_law_of_the_page() -> None:
             p0 = here / (here + there)
             before[row_of(both.state.duels, row[a], row[b])] += p0 * (1 - p0)
             seen[renewing] += 1
-        learn(both.policy, both.state, impression, np.array(clicks))
+        both.state.learn(impression, np.array(clicks))
         alarms = both.slow.alarms
         both.slow.learn(page, clicks)
         if both.slow.alarms == alarms:
@@ -282,18 +275,18 @@ def test_after_the_world_has_turned_round_pages_are_legal_again_within_two_lifet
 
 
 def test_a_late_answer_to_a_page_of_an_epoch_before_speaks_for_that_epoch_only() -> None:
-    learner = Learner("safe-draw", original=list("abc"), candidates=list("xy"), rule="anytime:0.1", lifetime=10)
+    state = AtWork(KIND, Setup(5, 3, decision_rule("anytime:0.1"), lifetime=10))
     words = stream(1, "pages")
-    pages = [copied_impression(learner.issue(words)) for _ in range(21)]
-    bets = learner.state.duels
+    pages = [state.issue(words) for _ in range(21)]
+    bets = state.duels
     kinds = bets.capital.reshape(-1, 4, 2, 8)
-    learner.learn(pages[3], np.array([0, 0, 1]))  # two epochs ago
+    state.learn(pages[3], np.array([0, 0, 1]), frozen=True)  # two epochs ago
     assert not kinds.any()
-    learner.learn(pages[13], np.array([0, 0, 1]))  # the epoch before
+    state.learn(pages[13], np.array([0, 0, 1]), frozen=True)  # the epoch before
     assert (
         kinds[:, PREVIOUS].any() and kinds[:, SOFT].any() and not kinds[:, CURRENT].any() and not bets.pairs.wins.any()
     )
-    learner.learn(pages[20], np.array([0, 0, 1]))
+    state.learn(pages[20], np.array([0, 0, 1]), frozen=True)
     assert kinds[:, CURRENT].any() and bets.pairs.wins.any()
 
 
@@ -306,30 +299,32 @@ def test_a_saved_ranker_goes_on_in_its_epoch(n_items: int) -> None:
     twin = Ranker.load(ranker.save())
     assert twin._learner.valid_certificates() == ranker._learner.valid_certificates() != []
     for _ in range(90):
-        page, same = ranker.rank(), twin.rank()
-        assert (page.items, page.groups, ranker.leader) == (same.items, same.groups, twin.leader)
+        page, again = ranker.rank(), twin.rank()
+        assert (page.items, page.groups, ranker.leader) == (again.items, again.groups, twin.leader)
         ranker.feedback(page, page.items[:1])
-        twin.feedback(same, same.items[:1])
+        twin.feedback(again, again.items[:1])
     assert ranker.alarms == twin.alarms
 
 
 @pytest.mark.parametrize("n_items", [5, 14])
-def test_a_replay_that_only_counts_pages_comes_to_the_same_state(n_items: int) -> None:
+def test_a_learner_that_never_draws_comes_to_the_same_evidence(n_items: int) -> None:
     options: Any = {"rule": "anytime:0.2", "lifetime": 40, "trust": 0.5}
-    items: Any = {"original": range(3), "candidates": range(3, n_items)}
-    live, replayed = Learner("safe-draw", **items, **options), Learner("safe-draw", **items, **options)
+    learner = Learner("safe-draw", original=range(3), candidates=range(3, n_items), **options)
+    state = AtWork(KIND, Setup(n_items, 3, decision_rule("anytime:0.2"), lifetime=40, trust=0.5))
     words, users, waiting = stream(5, "pages"), np.random.default_rng(5), []
-    for _ in range(200):
-        waiting.append(copied_impression(live.issue(words)))
-        replayed.count_issued()
+    for number in range(200):
+        waiting.append(state.issue(words))
+        learner.advance(number)
         if len(waiting) > 3:
             late = waiting.pop(users.integers(3))
             clicks = (users.random(3) < late.shown / n_items).astype(np.int64)
-            live.learn(copied_impression(late), clicks)
-            replayed.learn(late, clicks)
-        assert live.leader() == replayed.leader()
-    assert live.canonical() == replayed.canonical()
-    assert live.state.duels.certificates.given[0] > 0
+            state.learn(late, clicks, frozen=True)
+            learner.learn(late, clicks)
+        plan = learner.plan(state.setup.first_call(), number + 1)
+        assert KIND.leader(learner.evidence, plan).tolist() == state.leader().tolist()
+    assert certain(state) == certain(learner.evidence) and learner.certificates()
+    for name in ("learned", "changes", "rates", "appeal", "trust"):
+        assert same(getattr(learner.evidence, name), getattr(state.evidence, name))
 
 
 @pytest.mark.parametrize("n_items", [5, 14])
@@ -352,7 +347,7 @@ def test_a_plan_with_a_target_says_so() -> None:
     users, told = np.random.default_rng(1), []
     for _ in range(160):
         page = ranker.rank()
-        if ranker._learner.state.plan.target[0] >= 0:
+        if ranker._plan.draw.target[0] >= 0:
             told.append(str(ranker.explain(page)))
         wanted = {"x": 0.9, "y": 0.7, "c": 0.5}
         ranker.feedback(page, [item for item in page.items if users.random() < wanted.get(str(item), 0.1)])
@@ -364,17 +359,16 @@ def test_a_plan_with_a_target_says_so() -> None:
 def test_no_page_of_the_slot_form_is_dearer_than_what_holds_allows(size: tuple[int, int]) -> None:
     """Prices are proved for any certificates (docs/policies/safe-draw.md); R and m must be those of what holds now."""
     setup = Setup(*size, decision_rule("anytime:0.1"), lifetime=100)
-    policy, state = make_room(KIND, setup, *KIND.start(setup))
-    words, users, page = stream(1, "policy"), np.random.default_rng(1), new_impression(size[1], KIND.places(setup))
+    state = AtWork(KIND, setup)
+    words, users, page = stream(1, "policy"), np.random.default_rng(1), state.blank()
     incomes = set()
     for number in range(330):
-        advance(policy, state)
-        choose(policy, state, words, page)
-        assert KIND.worst(state) <= whole_allowance(*size)  # type: ignore[misc]
+        state.choose(words, page)
+        assert KIND.worst(state.evidence, state.plan, page.shown) <= whole_allowance(*size)  # type: ignore[misc]
         incomes.add(int(state.reference.income[0]))
         above = certain(state)
-        assert all(KIND.settled(state, i, j) == ((i, j) in above) for i in range(5) for j in range(5))  # type: ignore[misc]
-        learn(policy, state, page, np.array(fickle_user(users, mood(size, 1, number // 150), page.shown)))
+        assert all(surely(state.duels.closure, i, j) == ((i, j) in above) for i in range(5) for j in range(5))
+        state.learn(page, np.array(fickle_user(users, mood(size, 1, number // 150), page.shown)))
     assert len(incomes) > 2 and 0 in incomes
 
 
@@ -384,11 +378,11 @@ def test_items_cross_the_line_between_the_forms_with_a_lifetime() -> None:
     for step in range(240):
         if step == 60:
             ranker.add(*(f"n{number}" for number in range(10)))
-            assert isinstance(ranker._learner.state, LargeState)
+            assert isinstance(ranker._plan, LargePlan)
         if step == 150:
             for number in range(10):
                 ranker.remove(f"n{number}")
-            assert isinstance(ranker._learner.state, SmallState)
+            assert isinstance(ranker._plan, SmallPlan)
         page = ranker.rank()
         ranker.feedback(page, [max(page.items, key=str)])
     assert ranker.leader[0] == "y"
@@ -399,7 +393,7 @@ def test_more_pairs_keep_what_is_known() -> None:
     for number in range(120):
         impression, page = issued(run, (4, 2))
         clicks = fickle_user(np.random.default_rng(number), mood((4, 2), 1, 0), page.shown)
-        learn(run.policy, run.state, impression, np.array(clicks))
+        run.state.learn(impression, np.array(clicks))
         run.slow.learn(page, clicks)
     bets = run.state.duels
     for n_items in (7, 20):  # rows by number, and by hash
@@ -411,25 +405,25 @@ def test_more_pairs_keep_what_is_known() -> None:
 
 
 def test_the_number_of_items_decides_which_plan_it_has() -> None:
-    for (n_items, lifetime), kind in {(5, None): SmallState, (13, None): LargeState, (13, 9): LargeState}.items():
-        assert isinstance(KIND.start(Setup(n_items, 3, decision_rule("anytime:0.1"), lifetime=lifetime))[1], kind)
+    for (n_items, lifetime), kind in {(5, None): SmallPlan, (13, None): LargePlan, (13, 9): LargePlan}.items():
+        setup = Setup(n_items, 3, decision_rule("anytime:0.1"), lifetime=lifetime)
+        assert isinstance(AtWork(KIND, setup).plan, kind)
 
 
 @pytest.mark.parametrize("size", [(6, 3), (14, 4)], ids=str)
 def test_an_endless_lifetime_is_none_to_the_last_digit(size: tuple[int, int]) -> None:
     """The served policy is the measured one: pages, weights, random words, certificates and capital are the same."""
     runs = [Setup(*size, decision_rule("anytime:0.1"), lifetime=lifetime) for lifetime in (None, ENDLESS)]
-    (policy, one), (_, other) = (make_room(KIND, setup, *KIND.start(setup)) for setup in runs)
+    one, other = (AtWork(KIND, setup) for setup in runs)
     words, twins, users = stream(1, "policy"), stream(1, "policy"), np.random.default_rng(1)
-    page, same = (new_impression(size[1], KIND.places(runs[0])) for _ in range(2))
+    page, twin = one.blank(), other.blank()
     for number in range(250):
-        for state, rng, impression in ((one, words, page), (other, twins, same)):
-            advance(policy, state)
-            choose(policy, state, rng, impression)
-        assert page.ranking.tolist() == same.ranking.tolist() and page.weight.tolist() == same.weight.tolist()
+        one.choose(words, page)
+        other.choose(twins, twin)
+        assert page.ranking.tolist() == twin.ranking.tolist() and page.weight.tolist() == twin.weight.tolist()
         clicks = np.array(fickle_user(users, mood(size, 1, number // 100), page.shown))
-        learn(policy, one, page, clicks)
-        learn(policy, other, same, clicks)
+        one.learn(page, clicks)
+        other.learn(twin, clicks)
     assert words.tolist() == twins.tolist() and one.duels.capital.tolist() == other.duels.capital.tolist()
     assert held(one.duels.certificates) == held(other.duels.certificates) != []
     assert one.duels.certificates.alarms[0] == 0
@@ -445,31 +439,3 @@ def test_what_is_remembered_of_pages_is_forgotten_before_versions_run_out() -> N
     change_certainty(possible, True)
     assert possible.version[0] == 0 and (possible.memory[::2] == -1).all() and not possible.worse.any()
     assert worst_case_of(possible, page_code(np.array([3, 1]))) > before
-
-
-def information(learner: Learner) -> Any:
-    """Of the pairs of the first five items."""
-    bets = learner.state.duels
-    return np.array([bets.information[row_of(bets, i, j)] for i, j in itertools.combinations(range(5), 2)])
-
-
-def test_a_page_teaches_the_same_in_the_other_form() -> None:
-    """Pages with and without a target, answered after so many items came that the form is another one."""
-    options: Any = {"rule": "anytime:0.2", "lifetime": 80, "trust": 0.5}
-    learner = Learner("safe-draw", original=list("abc"), candidates=list("xy"), **options)
-    words, users, with_target = stream(1, "pages"), np.random.default_rng(1), 0
-    for _ in range(150):
-        page = learner.issue(words)
-        with_target += int(learner.state.plan.target[0] >= 0)
-        clicks = np.array(fickle_user(users, [0.1, 0.2, 0.5, 0.95, 0.7], page.shown))
-        other = Learner.load(learner.save())
-        other.regroup(np.ones(14, np.bool_), [f"n{number}" for number in range(9)])
-        assert isinstance(other.state, LargeState)
-        before = information(other)
-        other.learn(copied_impression(page), clicks)
-        gained = information(other) - before
-        before, alarms = information(learner), learner.lifetime_alarms()
-        learner.learn(page, clicks)
-        if learner.lifetime_alarms() == alarms:
-            assert information(learner) - before == pytest.approx(gained, abs=1e-9)
-    assert with_target > 10

@@ -2,17 +2,15 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 
-from saferank.policies import Setup, make_room, policy_kind
-from saferank.policies.safe_draw.large import LargeState, arranged
-from saferank.policies.shared.derivation import close_ranks
+from saferank.policies import Setup, policy_kind
 from saferank.randomness import stream
 from saferank.statistics.decision import decision_rule
-from saferank.verbs import Flags, Impression, Ints, choose, learn, new_impression
+from saferank.verbs import Impression, Ints, new_impression
 from tests.policies.all_orders import consistent, worst_excess
+from tests.policies.at_work import AtWork
 
 NAME = "safe-draw:slots"
 LOOSE = "anytime:0.3"
@@ -21,28 +19,16 @@ Users = Callable[[int, list[int]], Ints]
 """Clicks on a page, given its number and its items."""
 
 
-def started(n_items: int, n_positions: int, rule: str = LOOSE, trust: float = 0.5) -> tuple[Any, LargeState]:
-    """Policy and state with room."""
-    kind, setup = policy_kind(NAME), Setup(n_items, n_positions, decision_rule(rule), trust=trust)
-    return make_room(kind, setup, *kind.start(setup))
-
-
-def with_room(policy: Any, state: LargeState) -> LargeState:
-    """The state with room for one more page."""
-    larger: LargeState = make_room(policy_kind(NAME), Setup(len(state.present), len(state.plan.page)), policy, state)[1]
-    return larger
-
-
-def regrouped(state: LargeState, present: Flags) -> LargeState:
-    """The state for other items, in the slot form however few they are."""
-    return arranged(state, close_ranks(state.reference.base, present), present)
+def started(n_items: int, n_positions: int, rule: str = LOOSE, trust: float = 0.5) -> AtWork:
+    """The policy with the slot plan, however few items there are."""
+    return AtWork(policy_kind(NAME), Setup(n_items, n_positions, decision_rule(rule), trust=trust))
 
 
 def empty_page(n_positions: int) -> Impression:
     return new_impression(n_positions, n_positions + 3)
 
 
-def certificates_of(state: LargeState) -> set[tuple[int, int]]:
+def certificates_of(state: AtWork) -> set[tuple[int, int]]:
     kept = state.duels.certificates
     given = int(kept.given[0])
     return set(zip(kept.better[:given].tolist(), kept.worse[:given].tolist(), strict=True))
@@ -55,7 +41,7 @@ def _worst(n_items: int, certificates: frozenset[tuple[int, int]], base: tuple[i
     return worst_excess(orders, list(base), list(page))
 
 
-def worst_of_page(state: LargeState, page: list[int]) -> int:
+def worst_of_page(state: AtWork, page: list[int]) -> int:
     """V(page) - V(production's ranking) at worst. Absent items count for neither."""
     here = np.flatnonzero(state.present).tolist()
     number = {item: place for place, item in enumerate(here)}
@@ -65,7 +51,7 @@ def worst_of_page(state: LargeState, page: list[int]) -> int:
     return _worst(len(here), pairs, base, tuple(number[item] for item in page))
 
 
-def _is_over(state: LargeState, i: int, j: int) -> bool:
+def _is_over(state: AtWork, i: int, j: int) -> bool:
     """By a search through the certificates, not by our closure."""
     certificates, seen, waiting = certificates_of(state), {i}, [i]
     while waiting:
@@ -78,8 +64,8 @@ def _is_over(state: LargeState, i: int, j: int) -> bool:
     return False
 
 
-def allowance(state: LargeState) -> float:
-    return int(state.present.sum()) - len(state.plan.page) / 2
+def allowance(state: AtWork) -> float:
+    return int(state.present.sum()) - len(state.plan.base) / 2
 
 
 def random_users(seed: int, n_positions: int) -> Users:
@@ -104,35 +90,33 @@ def one_minded_users(seed: int, n_items: int, *, turn_every: int | None = None) 
     return click
 
 
-def contrary_users(state: LargeState) -> Users:
+def contrary_users(state: AtWork) -> Users:
     """Click every item of the page that production has below or outside: whatever is certified costs most."""
     place = state.reference.place.copy()
     return lambda number, page: np.array([int(place[item] >= len(page) - 1) for item in page], np.int64)
 
 
 def excesses(
-    policy: Any,
-    state: LargeState,
+    state: AtWork,
     users: Users,
     seed: int,
     pages: int,
-    mutate: Callable[[LargeState], None] = lambda state: None,
-    before_page: Callable[[LargeState], None] = lambda state: None,
+    mutate: Callable[[AtWork], None] = lambda state: None,
+    before_page: Callable[[AtWork], None] = lambda state: None,
 ) -> list[float]:
     """By how much every page exceeds the allowance at worst.
 
     ``mutate`` is applied after every certificate, ``before_page`` before every page.
     """
-    rng, page, found = stream(seed, "slots"), empty_page(len(state.plan.page)), []
+    rng, page, found = stream(seed, "slots"), empty_page(len(state.plan.base)), []
     mutate(state)
     for number in range(pages):
         before_page(state)
-        choose(policy, state, rng, page)
+        state.choose(rng, page)
         shown = page.shown.tolist()
         found.append(worst_of_page(state, shown) - allowance(state))
         given = len(certificates_of(state))
-        learn(policy, state, page, users(number, shown))
+        state.learn(page, users(number, shown))
         if len(certificates_of(state)) != given:
             mutate(state)
-        state = with_room(policy, state)
     return found

@@ -9,12 +9,12 @@ from scipy import stats
 
 from saferank import Ranker, simulate
 from saferank.instances import embedded_instances
-from saferank.policies import POLICIES, Setup, WrongRuleError, make_room
+from saferank.policies import POLICIES, Setup, WrongRuleError
 from saferank.randomness import stream
 from saferank.service.settings import Settings
 from saferank.statistics.bets import bet_table, budget, needed_for
 from saferank.statistics.decision import decision_rule
-from saferank.verbs import choose, learn, new_impression
+from tests.policies.at_work import AtWork
 from tests.policies.test_every_policy import browses, ties
 from tests.reference.safe_draw import error_of as slow_error_of
 from tests.reference.safe_draw import slow_safe_draw
@@ -59,16 +59,15 @@ def test_it_equals_the_transcription(size: tuple[int, int], pages: int) -> None:
         POLICIES["safe-draw"],
         stream(4, "policy"),
     )
-    policy, state = make_room(kind, setup, *kind.start(setup))
+    state = AtWork(kind, setup)
     slow = slow_safe_draw(size, 0.9, rng.tolist(), trust=0.977, began=(size[1], size[0]))
-    users, attraction, page = np.random.default_rng(4), ties(size[0], 4), new_impression(size[1], kind.places(setup))
+    users, attraction, page = np.random.default_rng(4), ties(size[0], 4), state.blank()
     for _ in range(pages):
-        policy, state = make_room(kind, setup, policy, state)
-        choose(policy, state, rng, page)
+        state.choose(rng, page)
         drawn = slow.rank()
         assert page.shown.tolist() == drawn.shown
         clicks = browses(users, attraction, drawn.shown)
-        learn(policy, state, page, np.array(clicks))
+        state.learn(page, np.array(clicks))
         slow.learn(drawn, clicks)
     kept = state.duels.certificates
     given = list(zip(kept.better[: kept.given[0]].tolist(), kept.worse[: kept.given[0]].tolist(), strict=True))

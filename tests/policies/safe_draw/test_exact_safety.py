@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from saferank.checks.state import copied_impression
-from saferank.policies import POLICIES, Setup, freeze
+from saferank.policies import POLICIES, Setup
 from saferank.randomness import stream
 from saferank.safety import allowance
 from saferank.statistics.decision import decision_rule
-from saferank.verbs import Impression, choose, learn, new_impression
+from saferank.verbs import Impression, new_impression
+from tests.policies.at_work import AtWork
 from tests.policies.worst_pages import certificates_of
 from tests.reference.worst_case import worst_case
 
@@ -54,16 +55,16 @@ def user(how: str, rng: np.random.Generator, appeal: Any, shown: Any, t: int) ->
 
 def excesses(size: tuple[int, int], how: str, seed: int, pages: int = 120, mutant: Mutant = honest) -> list[int]:
     """Of every page V(page) - V(original), at worst over all orders that agree with the certificates."""
-    policy, state = KIND.start(Setup(*size, decision_rule("anytime:0.4"), trust=0.5))
+    state = AtWork(KIND, Setup(*size, decision_rule("anytime:0.4"), trust=0.5))
     rng, users, page = stream(seed, "policy"), np.random.default_rng(seed), new_impression(size[1], size[0])
     appeal, found = users.permutation(size[0]), []
     for t in range(pages):
         mutant(state, page)
-        choose(policy, state, rng, page)
+        state.choose(rng, page)
         worst = worst_case(size[0], certificates_of(state), list(range(size[1])), page.shown.tolist())
         assert worst is not None  # certificates of safe-draw never contradict each other
         found.append(worst)
-        learn(policy, state, page, user(how, users, appeal, page.shown, t))
+        state.learn(page, user(how, users, appeal, page.shown, t))
     return found
 
 
@@ -89,11 +90,11 @@ def late_certificates(size: tuple[int, int], seed: int, mutant: Mutant = honest)
     They prefer 2 to 1 until that is certified, then 1 to 0, then 0 to 2. The pages were drawn before anything was
     certain, so each of them still compares all three.
     """
-    policy, state = KIND.start(Setup(*size, decision_rule("anytime:0.4"), trust=0.5))
+    state = AtWork(KIND, Setup(*size, decision_rule("anytime:0.4"), trust=0.5))
     rng, page, issued = stream(seed, "policy"), new_impression(size[1], size[0]), []
     for _ in range(100):
-        choose(policy, state, rng, page)
-        freeze(policy, state, page)
+        state.choose(rng, page)
+        state.freeze(page)
         issued.append(copied_impression(page))
     for number, late in enumerate(issued):
         wanted = [pair for pair in ((2, 1), (1, 0), (0, 2)) if pair not in certificates_of(state)]
@@ -102,7 +103,8 @@ def late_certificates(size: tuple[int, int], seed: int, mutant: Mutant = honest)
         best, worst = wanted[0]
         only_the_best = number % 2 == 0 or len(wanted) < 3
         mutant(state, late)
-        learn(policy, state, late, (late.shown == best if only_the_best else late.shown != worst).astype(np.int64))
+        clicks = (late.shown == best if only_the_best else late.shown != worst).astype(np.int64)
+        state.learn(late, clicks, frozen=True)
     return certificates_of(state)
 
 
@@ -125,15 +127,14 @@ def certified_share(odds_ignore_the_redraw: bool, runs: int = 60, pages: int = 3
     setup, given = Setup(5, 3, decision_rule("anytime:0.05")), 0
     page = new_impression(3, 5)
     for seed in range(runs):
-        policy, state = KIND.start(setup)
+        state = AtWork(KIND, setup)
         rng, users = stream(seed, "equal"), np.random.default_rng(seed)
-        choose(policy, state, rng, page)  # makes a plan, whose weights are then replaced
         for _ in range(pages):
-            state.plan.weight[:], state.plan.total[:], state.plan.level[-1], state.plan.stale[0] = 1.0, 5.0, 1.0, 0
-            choose(policy, state, rng, page)
+            state.draw.weight[:], state.draw.total[:], state.draw.level[-1] = 1.0, 5.0, 1.0
+            state.choose(rng, page)
             if odds_ignore_the_redraw:  # as if every exchanged page could have been drawn
-                page.exchanges[:], page.frozen[0] = (1 << 5) - 1, 1
-            learn(policy, state, page, (users.random(3) < 0.5).astype(np.int64))
+                page.exchanges[:] = [((1 << 5) - 1) ^ (1 << place) for place in range(5)]
+            state.learn(page, (users.random(3) < 0.5).astype(np.int64), frozen=odds_ignore_the_redraw)
         given += int(state.duels.certificates.given[0])
     return given / (runs * 20)
 

@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 
-from saferank.policies import POLICIES, Setup, advance, make_room
+from saferank.policies import POLICIES, Setup
 from saferank.randomness import stream
 from saferank.statistics.decision import decision_rule
-from saferank.verbs import choose, learn, new_impression
+from saferank.verbs import new_impression
+from tests.policies.at_work import AtWork
 from tests.policies.safe_draw import lifetime_cases as safe_draw_lifetime_cases
 
 
@@ -26,13 +27,11 @@ def test_equal_items_are_certified_in_an_epoch_with_at_most_the_stated_error() -
     alpha, epochs, length = 0.05, 120, 250
     setup = Setup(4, 3, decision_rule(f"anytime:{alpha}"), lifetime=length)
     kind = POLICIES["safe-draw"]
-    policy, state = make_room(kind, setup, *kind.start(setup))
+    state = AtWork(kind, setup)
     words, users, page = stream(1, "policy"), np.random.default_rng(1), new_impression(3, 4)
     for _ in range(epochs * length):
-        policy, state = make_room(kind, setup, policy, state)
-        advance(policy, state)
-        choose(policy, state, words, page)
-        learn(policy, state, page, (users.random(3) < 0.5).astype(np.int64))
+        state.choose(words, page)
+        state.learn(page, (users.random(3) < 0.5).astype(np.int64))
     certificates = int(state.duels.certificates.given[0])
     assert certificates <= epochs * 12 * alpha + 3 * math.sqrt(epochs * 144 * alpha)
     assert certificates > 0, "there is something that could have been too much"

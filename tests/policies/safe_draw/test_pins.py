@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from saferank import Page, Ranker, RankerError
-from saferank.live.learner import Learner
+from saferank.policies import POLICIES, Setup
 from saferank.randomness import stream
+from saferank.statistics.decision import decision_rule
+from tests.policies.at_work import AtWork
 from tests.policies.safe_draw.test_slots_transcribed import assert_same_reference
 from tests.reference.safe_draw import slow_safe_draw
 
@@ -23,17 +25,17 @@ PINS: list[list[int]] = [[], [0, 3], [2], [2], [0, 1, 2, 3], [4]]
 @pytest.mark.parametrize("seed", range(3))
 def test_pages_around_pins_are_those_of_the_transcription(n_items: int, seed: int) -> None:
     """Of 14 items so many are pinned now and then that the plan is the one for up to 12."""
-    learner = Learner("safe-draw", original=range(5), candidates=range(5, n_items), rule="anytime:0.2", trust=0.9)
+    state = AtWork(POLICIES["safe-draw"], Setup(n_items, 5, decision_rule("anytime:0.2"), trust=0.9))
     rng, users = stream(seed, "policy"), np.random.default_rng(seed)
     slow = slow_safe_draw((n_items, 5), 0.2, rng.tolist(), trust=0.9)
     out: list[tuple[Any, Any]] = []
     for turn in range(24):
         pinned = PINS[turn % len(PINS)]
-        learner.pin(pinned)
         if pinned != PINS[(turn - 1) % len(PINS)]:
-            slow.call([x for x in range(5) if x not in pinned], list(range(5, n_items)))
+            for one in (state, slow):
+                one.call([x for x in range(5) if x not in pinned], list(range(5, n_items)))
         for _ in range(20):
-            impression, page = learner.issue(rng), slow.rank()
+            impression, page = state.issue(rng), slow.rank()
             assert len(impression.shown) == 5 - len(pinned)
             assert impression.ranking[: impression.places[0]].tolist() == page.row
             assert rng.tolist() == slow.coins.words
@@ -41,13 +43,13 @@ def test_pages_around_pins_are_those_of_the_transcription(n_items: int, seed: in
             if len(out) > 6:
                 impression, page = out.pop(0)
                 clicks = [int(users.random() < 0.9 * (item * 7 % n_items) / n_items) for item in page.shown]
-                learner.learn(impression, np.array(clicks))
+                state.learn(impression, np.array(clicks), frozen=True)
                 slow.learn(page, clicks)
-    kept = learner.state.duels.certificates
+    kept = state.duels.certificates
     found = list(zip(kept.better[: kept.given[0]].tolist(), kept.worse[: kept.given[0]].tolist(), strict=True))
     assert found == [(better, worse) for better, worse, _ in slow.certificates] and len(found) > 2
     if n_items > 12:
-        assert_same_reference(learner.state, slow)
+        assert_same_reference(state, slow)
 
 
 def ranker_of(n_items: int, seed: int = 1) -> Ranker:
@@ -120,5 +122,15 @@ def test_pins_that_cannot_be_are_refused_and_change_nothing(pinned: Any, why: st
 
 
 def test_a_policy_that_cannot_rank_around_pins_says_so() -> None:
-    with pytest.raises(RankerError, match="kl-ucb-br cannot rank around pinned items; safe-draw can"):
-        Ranker("kl-ucb-br", original=range(3)).rank(pinned=[0])
+    ranker = Ranker("pbm-ucb", original=range(3), examination=[1.0, 0.5, 0.2])
+    with pytest.raises(RankerError, match="pbm-ucb cannot rank around pinned items; safe-draw can"):
+        ranker.rank(pinned=[0])
+
+
+@pytest.mark.parametrize("policy", ["kl-ucb-br", "bubble-rank", "top-rank", "uni-rank"])
+def test_other_policies_rank_around_pins_too(policy: str) -> None:
+    ranker = Ranker(policy, original=range(4), candidates=range(4, 8), rule="paper:0.1", seed=2)
+    for number in range(60):
+        page = ranker.rank(pinned=[0, 2] if number % 3 else [])
+        assert number % 3 == 0 or (page.items[0], page.items[2]) == (0, 2)
+        ranker.feedback(page, [max(page.items)])

@@ -11,7 +11,7 @@ from saferank.click_models.pbm import PBM
 from saferank.errors import ArgumentError
 from saferank.instances import Instance
 from saferank.live.learner import Learner
-from saferank.policies import Setup, policy_kind
+from saferank.policies import policy_kind
 from saferank.policies.safe_draw.draw import has_target
 from saferank.verbs import new_impression
 
@@ -25,7 +25,7 @@ def items(number: int) -> list[str]:
 def test_every_place_of_a_page_is_a_bit_of_a_word_that_is_not_its_sign() -> None:
     kind = policy_kind("safe-draw")
     assert kind.most_positions == 60
-    assert kind.places(Setup(500, 60)) == 63
+    assert kind.places(500, 60) == 63
 
 
 def test_the_last_place_of_the_longest_page_is_not_taken_for_a_mark_of_the_target() -> None:

@@ -5,13 +5,14 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from saferank.policies.safe_draw.large import LargeState
+from saferank.policies.safe_draw.large import _board
 from saferank.policies.safe_draw.large_plan import price_of
 from saferank.policies.shared.derivation import derive_reference
 from saferank.randomness import stream
 from saferank.statistics.certificates import certify_over, surely
-from saferank.verbs import choose, learn
+from saferank.verbs import Impression
 from tests.policies.all_orders import consistent, wrong_pairs
+from tests.policies.at_work import AtWork
 from tests.policies.safe_draw.slot_pages import (
     Users,
     allowance,
@@ -20,19 +21,17 @@ from tests.policies.safe_draw.slot_pages import (
     excesses,
     one_minded_users,
     random_users,
-    regrouped,
     started,
-    with_room,
     worst_of_page,
 )
 
 SIZES = [(5, 1), (5, 2), (5, 5), (6, 3), (6, 4), (7, 3), (7, 4)]
 
 
-def certified_state(n_items: int, n_positions: int, n_pairs: int, seed: int) -> tuple[LargeState, set[tuple[int, int]]]:
+def certified_state(n_items: int, n_positions: int, n_pairs: int, seed: int) -> tuple[AtWork, set[tuple[int, int]]]:
     """A state with random certificates that agree with some order, and those."""
     random = np.random.default_rng(seed)
-    _, state = started(n_items, n_positions)
+    state = started(n_items, n_positions)
     rank, pairs = random.permutation(n_items), set()
     for _ in range(n_pairs):
         i, j = random.choice(n_items, 2, replace=False)
@@ -53,7 +52,7 @@ def broken_bounds(n_items: int, n_positions: int, seed: int, income: int = 1) ->
     pages = list(permutations(range(n_items), n_positions))
     for choice in random.permutation(len(pages))[:60]:
         page = list(pages[choice])
-        bound = price_of(state, np.array(page)) - income * int(state.reference.income[0])
+        bound = price_of(_board(state.evidence, state.plan), np.array(page)) - income * int(state.reference.income[0])
         worst = int((wrong_pairs(orders, page) - base).max())
         broken += worst > bound
         tight += worst == bound
@@ -74,8 +73,8 @@ def test_income_counted_double_breaks_the_bound(size: tuple[int, int]) -> None:
     assert sum(broken_bounds(*size, seed, income=2)[0] for seed in range(60)) > 0
 
 
-def users_of(kind: str, state: LargeState, seed: int) -> Users:
-    n_items, n_positions = len(state.present), len(state.plan.page)
+def users_of(kind: str, state: AtWork, seed: int) -> Users:
+    n_items, n_positions = len(state.present), len(state.plan.base)
     if kind == "random":
         return random_users(seed, n_positions)
     if kind == "contrary":
@@ -91,8 +90,8 @@ KINDS = ["random", "one-minded", "contrary", "changing"]
 def test_no_page_exceeds_the_allowance(size: tuple[int, int], kind: str) -> None:
     """Under very loose certificates, whoever clicks."""
     for seed in range(3):
-        policy, state = started(*size)
-        found = excesses(policy, state, users_of(kind, state, seed), seed, 300)
+        state = started(*size)
+        found = excesses(state, users_of(kind, state, seed), seed, 300)
         assert max(found) <= 0
 
 
@@ -100,17 +99,17 @@ def mutant_is_caught(mutate: object, sizes: list[tuple[int, int]]) -> bool:
     for size in sizes:
         for kind in KINDS:
             for seed in range(3):
-                policy, state = started(*size)
-                if max(excesses(policy, state, users_of(kind, state, seed), seed, 300, mutate)) > 0:  # type: ignore[arg-type]
+                state = started(*size)
+                if max(excesses(state, users_of(kind, state, seed), seed, 300, mutate)) > 0:  # type: ignore[arg-type]
                     return True
     return False
 
 
-def one_pair_more(state: LargeState) -> None:
+def one_pair_more(state: AtWork) -> None:
     state.limit[0] = int(allowance(state)) + 1
 
 
-def double_income(state: LargeState) -> None:
+def double_income(state: AtWork) -> None:
     state.reference.income[0] *= 2
 
 
@@ -120,18 +119,24 @@ def test_mutants_are_caught(mutate: object) -> None:
     assert mutant_is_caught(mutate, [(6, 3), (6, 4), (7, 3)])
 
 
-def no_check_on_redraw(state: LargeState) -> None:
+def no_check_on_redraw(state: AtWork) -> None:
     """A plan is made within the allowance, but every page that is drawn from it is taken."""
-    state.limit[0] = int(allowance(state)) if state.plan.stale[0] else 1000
+    state.limit[0] = int(allowance(state)) if state.issued % 16 == 0 else 1000
 
 
 def test_pages_that_are_not_drawn_again_are_caught() -> None:
     found = []
     for seed in range(6):
-        policy, state = started(6, 4)
+        state = started(6, 4)
         users = users_of("contrary", state, seed)
-        found.append(max(excesses(policy, state, users, seed, 150, before_page=no_check_on_redraw)))
+        found.append(max(excesses(state, users, seed, 150, before_page=no_check_on_redraw)))
     assert max(found) > 0
+
+
+def _of_its_group(page: Impression, place: int) -> int:
+    """As bits, the other places that were drawn together with a place."""
+    others = [other for other in range(int(page.places[0])) if page.start[other] == page.start[place]]
+    return sum(1 << other for other in others if other != place)
 
 
 def certified_share(odds_ignore_the_redraw: bool, runs: int = 40, pages: int = 300) -> float:
@@ -142,16 +147,15 @@ def certified_share(odds_ignore_the_redraw: bool, runs: int = 40, pages: int = 3
     """
     given, chances = 0, 0.9 * 0.6 ** np.arange(5)
     for seed in range(runs):
-        policy, state = started(6, 5, "anytime:0.05")
+        state = started(6, 5, "anytime:0.05")
         rng, users, page = stream(seed, "equal"), np.random.default_rng(seed), empty_page(5)
         for _ in range(pages):
-            if not state.plan.stale[0]:
-                state.plan.weight[:] = 1.0
-            choose(policy, state, rng, page)
+            state.draw.weight[:] = 1.0
+            state.choose(rng, page)
             if odds_ignore_the_redraw:  # as if every exchanged order could have been drawn
-                page.exchanges[:], page.frozen[0] = (1 << len(page.exchanges)) - 1, 1
-            learn(policy, state, page, (users.random(5) < chances).astype(np.int64))
-            state = with_room(policy, state)
+                page.exchanges[:] = [_of_its_group(page, place) for place in range(len(page.exchanges))]
+            clicks = (users.random(5) < chances).astype(np.int64)
+            state.learn(page, clicks, frozen=odds_ignore_the_redraw)
         given += int(state.duels.certificates.given[0])
     return given / (runs * 30)
 
@@ -165,18 +169,17 @@ def test_equal_items_are_hardly_certified_and_odds_that_ignore_the_redraw_are_ca
 @pytest.mark.parametrize("seed", range(6))
 def test_no_page_exceeds_the_allowance_when_items_come_and_go(seed: int) -> None:
     """Against production's ranking closed up. Items leave and return every 30 pages."""
-    random, (policy, state) = np.random.default_rng(seed), started(7, 3)
+    random, state, gone = np.random.default_rng(seed), started(7, 3), set[int]()
     rng, page, users = stream(seed, "regroup"), empty_page(3), one_minded_users(seed, 7)
     for number in range(400):
         if number % 30 == 29:
-            present = state.present.copy()
-            present[random.integers(7)] ^= True
-            if present.sum() >= 4:
-                state = with_room(policy, regrouped(state, present))
-        choose(policy, state, rng, page)
+            changed = gone ^ {int(random.integers(7))}
+            if len(changed) <= 3:
+                gone, here = changed, [item for item in range(7) if item not in changed]
+                state.call(here[:3], here[3:])
+        state.choose(rng, page)
         shown = page.shown.tolist()
         assert state.present[shown].all()
         assert worst_of_page(state, shown) <= allowance(state)
-        learn(policy, state, page, users(number, shown))
-        state = with_room(policy, state)
+        state.learn(page, users(number, shown))
     assert state.reference.income[0] > 0

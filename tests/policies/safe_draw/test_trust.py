@@ -7,11 +7,11 @@ import pytest
 
 from saferank import Ranker
 from saferank.live.ranker import RankerError
-from saferank.policies import POLICIES, Setup, make_room, policy_kind
+from saferank.policies import POLICIES, Setup, policy_kind
 from saferank.policies.safe_draw.trust import Trust, faded, new_trust, prior_of, trust_with_more
 from saferank.randomness import stream
 from saferank.statistics.decision import decision_rule
-from saferank.verbs import choose, new_impression
+from tests.policies.at_work import AtWork
 
 KIND = POLICIES["safe-draw"]
 
@@ -21,9 +21,9 @@ def first_pages(size: tuple[int, int], trust: float, pages: int = 60) -> tuple[f
     setup = Setup(*size, decision_rule("anytime:1e-5"), trust=trust)
     same = first = 0
     for seed in range(pages):
-        policy, state = make_room(KIND, setup, *KIND.start(setup))
-        page = new_impression(size[1], KIND.places(setup))
-        choose(policy, state, stream(seed, "first"), page)
+        state = AtWork(KIND, setup)
+        page = state.blank()
+        state.choose(stream(seed, "first"), page)
         same += page.shown.tolist() == list(range(size[1]))
         first += page.shown[0] == 0
     return same / pages, first / pages

@@ -57,7 +57,7 @@ async def same_answer(
 
 def same_statistics(h: House, model: ServiceFold) -> None:
     for context in h.server.contexts:
-        learner = context.fold.knowledge[3].learner
+        learner = context.fold.knowledge.learner
         for item in map(str, learner.items):
             for other in map(str, learner.items):
                 assert learner.duel(item, other) == model.pair(context.row.name, item, other)

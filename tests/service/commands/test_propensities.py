@@ -10,7 +10,7 @@ from saferank.store.page_record import NO_LAW, TARGET_BIT, Law, PageRecord
 from tests.store.laws import drawn_law
 
 EVERYTHING = PageRecord(
-    impression=bytes(16), tenant="t", context="c", policy="p", form="", arm=0, knowledge=1, round=1, window_ms=1, k=2,
+    impression=bytes(16), tenant="t", context="c", policy="p", arm=0, knowledge=1, round=1, window_ms=1, k=2,
     visitor=b"", catalogue=bytes(16), coins=bytes(32), row=("a", "b", "x", "y"),
 )  # fmt: skip
 WEIGHTS = {"a": 1.0, "b": 0.7, "x": 0.2, "y": 0.1}

@@ -134,7 +134,7 @@ class FakeEngine:
         return ContextView(
             name=name, k=1, policy="original", rule="paper:1e-5", window_seconds=1800, mode="live", leader_version=0,
             leader=["a"], base_ranking=["a"], candidates=[], pairs=[], versions=[], pages=0, open_pages=0, arms={},
-            killed=SwitchView(on=False), killed_everywhere=SwitchView(on=False), sizes=[1], certificate_days=14.0,
+            killed=SwitchView(on=False), killed_everywhere=SwitchView(on=False), certificate_days=14.0,
             waiting=False, alarms={},
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The fold of a context: the same however closings cut it, also over epochs, page sizes and forms of a policy."""
+"""The fold of a context: the same however closings cut it, also over epochs, page sizes and sizes of catalogues."""
 
 import random
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from saferank.policies.safe_draw.draw import TARGET
 from saferank.service.knowledge.arms import EXPLORE, HOLDOUT
 from saferank.service.knowledge.fold import Fold
-from saferank.service.knowledge.knowledge import MISFITS, Terms
+from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.publications import comparable, pack, restored
 from saferank.service.knowledge.view import View
 from saferank.store.contract import PageRow, Publication
@@ -30,19 +30,15 @@ def page(fold: Fold, dice: random.Random, at: int, k: int, items: list[str], arm
     impression = at.to_bytes(6, "big") + dice.randbytes(10)
     visitor = dice.choice([b"", b"visitor%d" % dice.randrange(10), dice.randbytes(8)])
     record = PageRecord(
-        impression=impression, tenant="t", context="c", policy=fold.terms.policy, form="", arm=arm,
+        impression=impression, tenant="t", context="c", policy=fold.terms.policy, arm=arm,
         knowledge=fold.version, round=0, window_ms=WINDOW, k=k, visitor=visitor, catalogue=bytes(16), coins=bytes(32),
         row=(), instead=tuple(items[:k]),
     )  # fmt: skip
     if arm == EXPLORE:
-        known = fold.knowledge.get(k) or opened(fold.terms.policy).knowledge[3]
-        if known.k == k:
-            view = View(known, items, [])
-            made = view.page(dice.randbytes(32))
-            record = record._replace(
-                form=view.form, round=made.round, row=made.row, law=made.law, challenger=made.challenger, instead=(),
-                base=tuple(items[:k]),
-            )  # fmt: skip
+        made = View(fold.knowledge, items, [], k).page(dice.randbytes(32))
+        record = record._replace(
+            round=made.round, row=made.row, law=made.law, challenger=made.challenger, instead=(), base=tuple(items[:k])
+        )
     clicks = sum((dice.random() < int(item[1:]) / 8) << place for place, item in enumerate(record.shown))
     return PageRow(impression, 1, at + WINDOW, record.packed(), clicks)
 
@@ -54,7 +50,7 @@ def traffic(policy: str, seed: int, size: int) -> list[PageRow]:
         at += dice.choice([1, 50, 200, 700])
         at += 2 * DAY if dice.random() < 0.01 else 0
         arm = HOLDOUT if dice.random() < 0.1 else EXPLORE
-        pages.append(page(fold, dice, at, 3, dice.sample(ITEMS, 6), arm))
+        pages.append(page(fold, dice, at, dice.choice([3, 3, 2, 5]), dice.sample(ITEMS, 6), arm))
         if dice.random() < 0.2:
             fold.fold([row for row in pages if fold.through < row.closes_at - WINDOW], at)
     return pages
@@ -96,27 +92,15 @@ def test_visitors_of_the_newest_window_are_recalled_from_its_pages() -> None:
     assert (twin.visitors, twin.window) == (fold.visitors, fold.window)
 
 
-def test_a_new_page_size_opens_a_version_of_its_own_and_too_many_teach_nothing() -> None:
-    dice, fold = random.Random(2), opened()
-    for k in (2, 4, 5, 1):
-        fold.fold([page(fold, dice, START + k, k, ITEMS)._replace(clicks=1)], START + 10)
-    assert sorted(fold.knowledge) == [1, 2, 3, 4, 5]
-    assert [row.cause for row in fold.versions] == ["opened"] * 5
-
-
-def test_base_rankings_of_two_lengths_that_alternate_do_not_undo_each_other() -> None:
-    """safe-draw has a form for at most 12 items and one for more; the form of the majority is learnt."""
-    dice, fold = random.Random(7), opened("safe-draw", lifetime_ms=0)
+def test_few_and_many_items_share_their_evidence() -> None:
+    """safe-draw has a plan for at most 12 items and one for more. Pages of both teach the same evidence."""
+    dice, fold, at = random.Random(7), opened("safe-draw", lifetime_ms=0), START
     few, many = ITEMS, [*ITEMS, *(f"i{number}" for number in range(7, 20))]
-    form, at = fold.knowledge[3].form, START
-    for number in range(6 * MISFITS):
+    for number in range(200):
         at += 1
         fold.fold([page(fold, dice, at, 3, many if number % 3 == 0 else few)], at)
-        assert fold.knowledge[3].form == form
-    for _ in range(4 * MISFITS):
-        at += 1
-        fold.fold([page(fold, dice, at, 3, many)], at)
-    assert fold.knowledge[3].form != form
+    assert int(fold.knowledge.learner.evidence.learned[0]) == sum(tally[0] for tally in fold.tallies[:1])
+    assert len(fold.knowledge.learner.items) > 12 and fold.knowledge.certified.pairs
 
 
 def test_pages_that_renew_a_certificate_are_learnt() -> None:
@@ -146,7 +130,7 @@ def test_items_that_come_and_go_do_not_undo_what_is_known_of_those_that_stay() -
         pages.append(row._replace(clicks=sum((item in (ITEMS[3], ITEMS[6])) << at for at, item in enumerate(shown))))
         if number % 20 == 19:
             fold.fold(pages[-20:], START + 10 * number)
-    knowledge, stay = fold.knowledge[3], {ITEMS[1], ITEMS[3], ITEMS[6]}
+    knowledge, stay = fold.knowledge, {ITEMS[1], ITEMS[3], ITEMS[6]}
     index, (versions, _) = knowledge.learner.index, fold.take_news()
     assert len(index) > 256
     assert stay <= index.keys() and newcomer in index
@@ -193,17 +177,17 @@ def test_a_reset_takes_other_terms_and_counts_epochs_from_there() -> None:
     old = opened()
     visited(old, random.Random(1), 150, START)
     fold, _, at = reset_after(150)
-    assert old.epoch >= 2 and any(known.certified.pairs for known in old.knowledge.values())
+    assert old.epoch >= 2 and old.knowledge.certified.pairs
     assert fold.terms == Terms(**NEW, window_ms=WINDOW, opened_at=at, first_epoch=old.epoch + 1)
-    assert (fold.epoch, fold.knowledge[3].epoch, fold.terms_version) == (old.epoch + 1, old.epoch + 1, old.version + 1)
+    assert (fold.epoch, fold.knowledge.epoch, fold.terms_version) == (old.epoch + 1, old.epoch + 1, old.version + 1)
     assert (fold.terms.epoch_at(START), fold.terms.epoch_at(at + 3 * DAY)) == (fold.epoch, fold.epoch + 1)
-    assert fold.knowledge[3].learner.kind.name == "safe-draw" and not fold.knowledge[3].certified.pairs
+    assert fold.knowledge.learner.kind.name == "safe-draw" and not fold.knowledge.certified.pairs
     assert fold.leader() == tuple(ITEMS[:3])
     visited(fold, random.Random(2), 30, at)
-    assert fold.knowledge[3].learner.items and fold.learnt > old.learnt
+    assert fold.knowledge.learner.items and fold.learnt > old.learnt
     begin = fold.terms.begin_of(fold.epoch + 1)
     fold.turn_to(begin)
-    assert begin == at + 3 * DAY and fold.knowledge[3].epoch == fold.epoch == fold.terms.first_epoch + 1
+    assert begin == at + 3 * DAY and fold.knowledge.epoch == fold.epoch == fold.terms.first_epoch + 1
 
 
 def test_after_new_terms_cuts_and_publications_make_no_difference() -> None:
@@ -256,4 +240,4 @@ def test_pages_that_the_policy_before_a_reset_drew_teach_nothing() -> None:
         fold = opened("kl-ucb-br")
         fold.reset(7, START, "new terms", {"policy": policy})
         fold.fold(late, late[-1].closes_at)
-        assert (fold.learnt > 0) is learns and (fold.knowledge[3].learner.state.round[0] > 0)
+        assert (fold.learnt > 0) is learns and (fold.knowledge.pages > 0) is learns

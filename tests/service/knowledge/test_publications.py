@@ -17,7 +17,7 @@ ITEMS = [f"item-{number}" for number in range(40)]
 
 
 def arrays(part: Any) -> Iterator[Any]:
-    """All arrays of a learner's state."""
+    """All arrays of evidence."""
     if isinstance(part, np.ndarray):
         yield part
     elif isinstance(part, tuple):
@@ -26,7 +26,7 @@ def arrays(part: Any) -> Iterator[Any]:
 
 
 def size(h: House) -> int:
-    return sum(array.nbytes for array in arrays(h.knowledge().learner.state))
+    return sum(array.nbytes for array in arrays(h.knowledge().learner.evidence))
 
 
 @pytest.mark.parametrize("policy", ["kl-ucb-br", "safe-draw"])
@@ -55,6 +55,6 @@ def test_terms_are_published_when_a_reset_has_changed_them() -> None:
     assert terms_in(read_head(body)) == fold.terms == Terms("safe-draw", "anytime:0.5", 1000, 50, 90, 0, 1)
     again = restored(Publication(1, 2, 90, 7, body), terms)
     assert (again.terms, again.opened_terms, again.terms_version) == (fold.terms, terms, fold.version)
-    assert again.knowledge[3].terms == fold.terms and differences(pack(again), body) == []
+    assert again.knowledge.terms == fold.terms and differences(pack(again), body) == []
     fold.terms = fold.terms._replace(opened_at=91)
     assert differences(pack(fold), body) == ["terms"]

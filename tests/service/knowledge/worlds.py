@@ -4,19 +4,27 @@ import random
 from collections.abc import Sequence
 
 from saferank.service.knowledge.knowledge import Knowledge, Terms
-from saferank.service.knowledge.lessons import Lesson, Lessons
+from saferank.service.knowledge.lessons import Lessons
 from saferank.service.knowledge.view import Proposal, View
 from saferank.store.page_record import PageRecord
 
 TERMS = Terms("kl-ucb-br", "anytime:0.1", window_ms=1000, lifetime_ms=0, opened_at=0)
 
 
-def recorded(knowledge: Knowledge, view: View, page: Proposal, number: int = 0) -> PageRecord:
+Lesson = tuple[PageRecord, int]
+"""A page, and a bit for each clicked place."""
+
+
+def recorded(knowledge: Knowledge, page: Proposal, number: int = 0) -> PageRecord:
     return PageRecord(
-        impression=number.to_bytes(16, "big"), tenant="t", context="c", policy=knowledge.terms.policy, form=view.form,
-        arm=0, knowledge=1, round=page.round, window_ms=1000, k=knowledge.k, visitor=b"", catalogue=bytes(16),
+        impression=number.to_bytes(16, "big"), tenant="t", context="c", policy=knowledge.terms.policy,
+        arm=0, knowledge=1, round=page.round, window_ms=1000, k=len(page.shown), visitor=b"", catalogue=bytes(16),
         coins=bytes(32), row=page.row, law=page.law, challenger=page.challenger,
     )  # fmt: skip
+
+
+def as_lessons(lessons: Sequence[Lesson]) -> Lessons:
+    return Lessons.of([record for record, _ in lessons], [clicks for _, clicks in lessons])
 
 
 class World:
@@ -29,7 +37,7 @@ class World:
         self.items = [f"i{number}" for number in range(n_items)]
         self.appeal = {item: 0.9 * (number + 1) / n_items for number, item in enumerate(self.items)}
         self.dice.shuffle(self.items)
-        self.base = list(self.items)
+        self.base, self.k = list(self.items), k
         self.knowledge = Knowledge(TERMS._replace(policy=policy, rule=rule, lifetime_ms=lifetime_ms), k, self.base)
         self.faults: list[str] = []
         self.shown: set[tuple[str, ...]] = set()
@@ -37,21 +45,25 @@ class World:
     def visit(self, pages: int, views_of: int = 10) -> None:
         """Pages from views that are as old as some pages, all learnt in between."""
         for _ in range(pages // views_of):
-            view = View(self.knowledge, self.base)
+            view = self.view()
             lessons = [self.lesson(view) for _ in range(views_of)]
             self.learn(lessons)
+
+    def view(self, base: Sequence[str] | None = None, k: int | None = None) -> View:
+        return View(self.knowledge, self.base if base is None else base, (), k or self.k)
 
     def lesson(self, view: View) -> Lesson:
         page = view.page(self.dice.randbytes(32))
         if page.fault is not None:
             self.faults.append(page.fault)
-        shown = page.row[: self.knowledge.k]
-        self.shown.add(shown)
-        clicks = sum((self.dice.random() < self.appeal[item]) << place for place, item in enumerate(shown))
-        return Lesson(recorded(self.knowledge, view, page) if clicks else None, clicks)
+        self.shown.add(page.shown)
+        clicks = sum((self.dice.random() < self.appeal[item]) << place for place, item in enumerate(page.shown))
+        return recorded(self.knowledge, page), clicks
 
     def learn(self, lessons: Sequence[Lesson]) -> None:
-        for _ in self.knowledge.learn(Lessons.of(lessons)):
+        for record, _ in lessons:
+            self.knowledge.learner.know(record.row)
+        for _ in self.knowledge.learn(as_lessons(lessons)):
             self.knowledge.changed_certificates()
 
     def wrong_certificates(self) -> int:

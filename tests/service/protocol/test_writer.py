@@ -146,7 +146,7 @@ def test_a_second_engine_on_the_same_store_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("policy", "rule", "why"),
     [
-        ("top-rank", "paper:1e-5", "top-rank cannot be served: it has no rebuild"),
+        ("top-rank", "paper:1e-5", "top-rank cannot be served: it has no follows_base"),
         ("nothing", "paper:1e-5", "unknown policy 'nothing'"),
         ("safe-draw", "paper:1e-5", "safe-draw takes the rule anytime:ALPHA"),
     ],

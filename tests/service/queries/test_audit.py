@@ -84,7 +84,7 @@ def test_the_coins_of_a_page_give_the_page_again(tmp_path: Path) -> None:
             for _ in range(20):
                 page = await h.rank()
                 story = await h.engine.impression(T, page.impression_id)
-                again = View(h.knowledge(), BASE, CANDIDATES).page(bytes.fromhex(story.coins))
+                again = View(h.knowledge(), BASE, CANDIDATES, 3).page(bytes.fromhex(story.coins))
                 record = h.record(page)
                 assert (again.row, again.law, again.round) == (record.row, record.law, record.round)
 

@@ -20,7 +20,7 @@ from tests.service.engine_harness import ALONE, house, run
 
 def record(k: int, row: str, law: Law, arm: int = EXPLORE, instead: str = "") -> PageRecord:
     return PageRecord(
-        bytes(16), "t", "c", "safe-draw", "", arm, 0, 1, 1000, k, b"", bytes(16), bytes(32), tuple(row),
+        bytes(16), "t", "c", "safe-draw", arm, 0, 1, 1000, k, b"", bytes(16), bytes(32), tuple(row),
         tuple(instead), law,
     )  # fmt: skip
 

@@ -24,38 +24,28 @@ and figures are in docs/policies/safe-draw.md.
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from saferank._kernel import implements
 from saferank.policies.registry import OURS, Look, Presentation, Setup, given_rule, register, register_variant
 from saferank.policies.safe_draw import large, small
-from saferank.policies.safe_draw.constants import RACERS, TRUST
-from saferank.policies.safe_draw.large import LargeState
-from saferank.policies.safe_draw.learning import (
+from saferank.policies.safe_draw.constants import MOST_POSITIONS, RACERS, TRUST
+from saferank.policies.safe_draw.large import LargePlan
+from saferank.policies.safe_draw.learning import SafeDrawEvidence, learn_page, new_evidence, turn_epoch, with_items
+from saferank.policies.safe_draw.plans import (
     draw_from_plan,
-    has_room_for_page,
+    follow_evidence,
     note_exchanges,
-    settle_bets,
-    turn_epoch,
+    plan_again,
+    plan_is_old,
 )
-from saferank.policies.safe_draw.small import SmallState
-from saferank.policies.safe_draw.trust import Trust, new_trust
-from saferank.policies.shared.derivation import close_ranks, with_more_in_order
-from saferank.policies.shared.epochs import advance
-from saferank.policies.shared.issuing import freeze
-from saferank.policies.shared.room import has_room
+from saferank.policies.safe_draw.small import SmallPlan
 from saferank.randomness import Words
 from saferank.safety.worst_case import MOST_SEATS
-from saferank.statistics.bets import Bets, BetTable, bet_table, budget, most_bets, new_bets, same_level
+from saferank.statistics.bets import BetTable, bet_table, bets_have_room, budget, most_bets, same_level, with_room
 from saferank.statistics.certificates import surely
-from saferank.verbs import Flags, Impression, Ints, Items, choose, learn
+from saferank.verbs import Call, Impression, Ints, advance, choose, follow, freeze, has_room, is_outdated, learn, renew
 
-State = SmallState | LargeState
+Plan = SmallPlan | LargePlan
 """Evidence is the same for both; the plan for up to 12 items is another one than the plan for more."""
-
-
-MOST_POSITIONS = 63 - RACERS
-"""Which exchanges a page allows is one bit of a word for each place, the hidden ones of a race among them."""
 
 
 class SafeDraw(NamedTuple):
@@ -63,115 +53,102 @@ class SafeDraw(NamedTuple):
 
     table: BetTable
     trust: float
-
-
-class Known(NamedTuple):
-    """What a state begins with."""
-
-    round: Ints
-    learned: Ints
-    order: Items
-    trust: Trust
-    duels: Bets
+    slots: bool = False  # the plan for many items serves few as well
 
 
 @implements(choose, SafeDraw)
-def _choose(policy: SafeDraw, state: Any, rng: Words, impression: Impression) -> None:
-    draw_from_plan(state, policy, rng, impression)
-
-
-@implements(learn, SafeDraw)
-def _learn(policy: SafeDraw, state: Any, impression: Impression, clicks: Ints) -> None:
-    settle_bets(state, policy, impression, clicks)
+def _choose(policy: SafeDraw, evidence: SafeDrawEvidence, plan: Any, rng: Words, impression: Impression) -> None:
+    draw_from_plan(plan, policy, evidence, rng, impression)
 
 
 @implements(freeze, SafeDraw)
-def _freeze(policy: SafeDraw, state: Any, impression: Impression) -> None:
-    note_exchanges(state, policy, impression)
+def _freeze(policy: SafeDraw, evidence: SafeDrawEvidence, plan: Any, impression: Impression, places: Ints) -> None:
+    note_exchanges(plan, evidence, impression, places)
+
+
+implements(learn, SafeDraw)(learn_page)
+
+
+@implements(follow, SafeDraw)
+def _follow(
+    policy: SafeDraw, evidence: SafeDrawEvidence, plan: Any, impression: Impression, clicks: Ints, issued: int
+) -> None:
+    follow_evidence(plan, policy, evidence)
+
+
+@implements(renew, SafeDraw)
+def _renew(policy: SafeDraw, evidence: SafeDrawEvidence, plan: Any, issued: int) -> None:
+    plan_again(plan, policy, evidence)
+
+
+@implements(is_outdated, SafeDraw)
+def _is_outdated(policy: SafeDraw, evidence: SafeDrawEvidence, plan: Any) -> bool:
+    return plan_is_old(plan, evidence)
 
 
 @implements(advance, SafeDraw)
-def _advance(policy: SafeDraw, state: Any) -> None:
-    if state.round[0] >= state.duels.epoch[0] + state.duels.epoch[1]:
-        turn_epoch(state)
+def _advance(policy: SafeDraw, evidence: SafeDrawEvidence, issued: int) -> bool:
+    over = issued >= evidence.duels.epoch[0] + evidence.duels.epoch[1]
+    return bool(over) and turn_epoch(evidence, issued)
 
 
 @implements(has_room, SafeDraw)
-def _has_room(policy: SafeDraw, state: Any) -> bool:
-    return has_room_for_page(state)
+def _has_room(policy: SafeDraw, evidence: SafeDrawEvidence, places: int) -> bool:
+    return bets_have_room(evidence.duels, places)
 
 
-def _start(setup: Setup) -> tuple[SafeDraw, State]:
+def _start(setup: Setup) -> tuple[SafeDraw, SafeDrawEvidence]:
     """Nothing is known; the first items are production's ranking."""
-    return _start_as(setup, setup.n_items > MOST_SEATS)
-
-
-def _start_large(setup: Setup) -> tuple[SafeDraw, State]:
-    return _start_as(setup, is_large=True)
-
-
-def _start_as(setup: Setup, is_large: bool) -> tuple[SafeDraw, State]:
     level = setup.rule.level
     levels = budget(level, setup.n_positions, setup.n_items) if setup.rule.kind == "budget" else same_level(level)
     policy = SafeDraw(bet_table(levels), TRUST if setup.trust is None else setup.trust)
-    duels = new_bets(setup.n_items, setup.lifetime, most_bets(setup.n_positions + RACERS))
-    order = np.arange(setup.n_items, dtype=np.uint32)
-    known = Known(np.zeros(1, np.int64), np.zeros(1, np.int64), order, new_trust(setup.n_items), duels)
-    base, present = np.arange(setup.n_positions, dtype=np.uint32), np.ones(setup.n_items, np.bool_)
-    return policy, (large if is_large else small).arranged(known, base, present)
+    return policy, new_evidence(setup.n_items, setup.lifetime, most_bets(setup.n_positions + RACERS))
 
 
-def _arranged(state: State, base: Items, present: Flags) -> State:
-    """The state for these items and this ranking of production's, with the plan that suits their number."""
-    return _grow((large if int(present.sum()) > MOST_SEATS else small).arranged(state, base, present))
+def _start_with_slots(setup: Setup) -> tuple[SafeDraw, SafeDrawEvidence]:
+    policy, evidence = _start(setup)
+    return policy._replace(slots=True), evidence
 
 
-def _rebuild(policy: SafeDraw, state: State, base: Items) -> State:
-    return _arranged(state, base, _plan(state).present_items(state))
+def _plan(policy: SafeDraw, evidence: SafeDrawEvidence, call: Call) -> Plan:
+    few = len(call.base) + len(call.candidates) <= MOST_SEATS and not policy.slots
+    return small.small_plan(evidence, call) if few else large.large_plan(evidence, call)
 
 
-def _regroup(policy: SafeDraw, state: State, present: Flags) -> State:
-    """Production's ranking closes up when one of its items leaves."""
-    order = with_more_in_order(state.order, len(present))
-    return _arranged(state, close_ranks(_plan(state).base_of(state), present, order), present)
+def _many_pages(plan: Plan) -> Plan:
+    return small.for_many_pages(plan) if isinstance(plan, SmallPlan) else plan
 
 
-def _reorder(policy: SafeDraw, state: State, order: Items) -> State:
-    """Untried candidates are tried in this order from now on."""
-    return _arranged(state._replace(order=order), _plan(state).base_of(state), _plan(state).present_items(state))
+def _grow(evidence: SafeDrawEvidence, places: int) -> SafeDrawEvidence:
+    return evidence._replace(duels=with_room(evidence.duels, places))
 
 
-def _plan(state: State) -> Any:
-    """The module of the state's plan."""
-    return small if isinstance(state, SmallState) else large
-
-
-def _grow(state: State) -> State:
-    grown: State = _plan(state).with_room(state)
-    return grown
+def _module(plan: Plan) -> Any:
+    return small if isinstance(plan, SmallPlan) else large
 
 
 KIND = register(
     "safe-draw",
     SafeDraw,
     start=_start,
-    leader=lambda state: _plan(state).leader_of(state),
+    leader=lambda evidence, plan: _module(plan).leader_of(plan),
+    plan=_plan,
+    plan_is_derived=True,
+    for_many_pages=_many_pages,
     certifies=True,
     safe=True,
+    follows_base=True,
     rule=given_rule,
     rules=("anytime", "budget"),
     keeps_budget=True,
     most_positions=MOST_POSITIONS,
-    compared=lambda setup: max(min(setup.n_items, MOST_SEATS), setup.n_positions + RACERS),
-    regroup=_regroup,
-    rebuild=_rebuild,
-    reorder=_reorder,
-    pins=True,
-    outlook=lambda _, state: _plan(state).outlook(state),
-    settled=lambda state, i, j: bool(surely(state.duels.closure, i, j)),
-    worst=lambda state: _plan(state).worst_of_newest(state),
+    compared=lambda n_items, n_positions: max(min(n_items, MOST_SEATS), n_positions + RACERS),
+    with_items=with_items,
+    tries_in_order=True,
+    outlook=lambda policy, evidence, plan, issued: _module(plan).outlook_of(plan),
+    settled=lambda evidence, plan, i, j: bool(surely(evidence.duels.closure, i, j)),
+    worst=lambda evidence, plan, shown: _module(plan).worst_of(plan, evidence, shown),
     grow=_grow,
-    caches=("plan", "possible", "renewal"),
     lifetimes=True,
     trusts=True,
     shown_as=Presentation(
@@ -183,4 +160,4 @@ KIND = register(
     ),
 )
 
-register_variant(KIND, "slots", _start_large)
+register_variant(KIND, "slots", _start_with_slots)

@@ -14,28 +14,33 @@ exposure + 2; its standard error is sqrt(shape) / rate.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from saferank._kernel import kernel
 from saferank.policies.safe_draw.constants import FIRST_CLICKS, GUESS, GUESS_CLICKS, GUESS_FALL
-from saferank.verbs import Floats, Impression, Ints
+from saferank.verbs import Floats, Impression, Ints, Items
 
 _NOT_A_CANDIDATE = 0.0
 
 
 class Appeal(NamedTuple):
-    """Clicks and exposures by item and by place."""
+    """Clicks and exposures by item and by place: evidence."""
 
     clicks: Floats  # by item
     exposure: Floats  # by item
-    guess: Floats  # by item: .75 (c/n)^-.25; 0 for items of production's ranking and absent ones
-    pool: Floats  # [2] clicks and exposure of candidates
     place_clicks: Floats  # by place
     pages: Ints  # [1] pages learnt from
     tried: Ints  # items that were ever shown, in the order in which it happened
     n_tried: Ints  # [1]
+
+
+class Guesses(NamedTuple):
+    """What a call makes of it."""
+
+    guess: Floats  # by item: .75 (c/n)^-.25; 0 for items of production's ranking and absent ones
+    pool: Floats  # [2] clicks and exposure of candidates
 
 
 def new_appeal(n_items: int, n_positions: int) -> Appeal:
@@ -43,8 +48,6 @@ def new_appeal(n_items: int, n_positions: int) -> Appeal:
     return Appeal(
         clicks=np.zeros(n_items),
         exposure=np.zeros(n_items),
-        guess=np.zeros(n_items),
-        pool=np.zeros(2),
         place_clicks=np.zeros(n_positions),
         pages=np.zeros(1, np.int64),
         tried=np.zeros(n_items, np.int64),
@@ -52,39 +55,51 @@ def new_appeal(n_items: int, n_positions: int) -> Appeal:
     )
 
 
-def most_places(state: Any, n_positions: int) -> int:
-    """How many places pages have for which a state keeps click rates: those around pinned items have fewer."""
-    known = [getattr(state, name) for name in ("rates", "appeal") if hasattr(state, name)]
-    return max([n_positions, *(len(rates.place_clicks) for rates in known)])
-
-
-def _guesses(candidates: Ints, n_items: int) -> Floats:
-    n, guess = len(candidates), np.full(n_items, _NOT_A_CANDIDATE)
-    guess[candidates] = GUESS * (np.arange(1, n + 1) / max(n, 1)) ** -GUESS_FALL
-    return guess
-
-
-def _summed(numbers: Floats) -> float:
-    """The sum in the order of the items, as kernels and people take it: ``sum`` of numpy takes another."""
-    return float(np.append(0.0, numbers).cumsum()[-1])
-
-
-def appeal_for(appeal: Appeal, candidates: Ints, n_items: int) -> Appeal:
-    """The same clicks with room for more items, with the guesses that this order of the candidates makes."""
-    room, guess = np.zeros(n_items - len(appeal.clicks)), _guesses(candidates, n_items)
+def with_more_appeal(appeal: Appeal, n_items: int) -> Appeal:
+    """The same clicks with room for so many items."""
+    room = np.zeros(n_items - len(appeal.clicks))
     clicks, exposure = np.append(appeal.clicks, room), np.append(appeal.exposure, room)
-    candidate = guess != _NOT_A_CANDIDATE
-    return appeal._replace(
-        clicks=clicks,
-        exposure=exposure,
-        guess=guess,
-        pool=np.array([_summed(clicks[candidate]), _summed(exposure[candidate])]),
-        tried=np.append(appeal.tried, room.astype(np.int64)),
-    )
+    return appeal._replace(clicks=clicks, exposure=exposure, tried=np.append(appeal.tried, room.astype(np.int64)))
+
+
+def new_guesses(n_items: int) -> Guesses:
+    """For no call yet."""
+    return Guesses(np.zeros(n_items), np.zeros(2))
 
 
 @kernel
-def shape_of(appeal: Appeal, item: int) -> float:
+def guess_by_order(guesses: Guesses, candidates: Items) -> None:
+    """Fill in the guesses that an order of the candidates makes."""
+    n = len(candidates)
+    for item in range(len(guesses.guess)):
+        guesses.guess[item] = _NOT_A_CANDIDATE
+    for c in range(n):
+        guesses.guess[candidates[c]] = GUESS * ((c + 1.0) / n) ** -GUESS_FALL
+
+
+@kernel
+def pool_candidates(guesses: Guesses, appeal: Appeal) -> None:
+    """Sum the clicks and the exposure of candidates, in the order in which they were tried."""
+    clicks, exposure = 0.0, 0.0
+    for entry in range(appeal.n_tried[0]):
+        item = appeal.tried[entry]
+        if guesses.guess[item] != _NOT_A_CANDIDATE:
+            clicks += appeal.clicks[item]
+            exposure += appeal.exposure[item]
+    guesses.pool[0], guesses.pool[1] = clicks, exposure
+
+
+class Estimates(NamedTuple):
+    """What the appeal of an item is made of: a part of the evidence and what a call makes of it."""
+
+    clicks: Floats
+    exposure: Floats
+    guess: Floats
+    pool: Floats
+
+
+@kernel
+def shape_of(appeal: Estimates, item: int) -> float:
     """Clicks, and the clicks that the guess is worth."""
     mu = 1.0
     if appeal.guess[item] != _NOT_A_CANDIDATE:
@@ -93,19 +108,19 @@ def shape_of(appeal: Appeal, item: int) -> float:
 
 
 @kernel
-def rate_of(appeal: Appeal, item: int) -> float:
+def rate_of(appeal: Estimates, item: int) -> float:
     """Exposure, and what the guess is worth."""
     return float(appeal.exposure[item] + GUESS_CLICKS)
 
 
 @kernel
-def appeal_of(appeal: Appeal, item: int) -> float:
+def appeal_of(appeal: Estimates, item: int) -> float:
     """Th."""
     return shape_of(appeal, item) / rate_of(appeal, item)
 
 
 @kernel
-def lead_in_errors(appeal: Appeal, x: int, d: int) -> float:
+def lead_in_errors(appeal: Estimates, x: int, d: int) -> float:
     """z(th(x) - th(d)): the difference, divided by the standard error of a difference of independent numbers."""
     error_x = math.sqrt(shape_of(appeal, x)) / rate_of(appeal, x)
     error_d = math.sqrt(shape_of(appeal, d)) / rate_of(appeal, d)
@@ -124,9 +139,6 @@ def note_page(appeal: Appeal, impression: Impression, clicks: Ints) -> None:
             appeal.n_tried[0] += 1
         appeal.exposure[item] += rate
         appeal.clicks[item] += clicks[place]
-        if appeal.guess[item] != _NOT_A_CANDIDATE:
-            appeal.pool[0] += clicks[place]
-            appeal.pool[1] += rate
         appeal.place_clicks[place] += clicks[place]
     appeal.pages[0] += 1
 
@@ -134,14 +146,10 @@ def note_page(appeal: Appeal, impression: Impression, clicks: Ints) -> None:
 @kernel
 def fade_appeal(appeal: Appeal, exposure: float, pages: int) -> None:
     """Let no item count for more than this exposure, and places for more than so many pages: for a changing world."""
-    appeal.pool[0] = appeal.pool[1] = 0.0
     for item in range(len(appeal.clicks)):
         if appeal.exposure[item] > exposure:
             appeal.clicks[item] *= exposure / appeal.exposure[item]
             appeal.exposure[item] = exposure
-        if appeal.guess[item] != _NOT_A_CANDIDATE:
-            appeal.pool[0] += appeal.clicks[item]
-            appeal.pool[1] += appeal.exposure[item]
     if appeal.pages[0] > pages:
         for place in range(len(appeal.place_clicks)):
             appeal.place_clicks[place] *= pages / appeal.pages[0]

@@ -56,6 +56,9 @@ FIRST_CLICKS = 0.1
 RACERS = 3
 """Members of a race at most: with more of them none is compared enough."""
 
+MOST_POSITIONS = 63 - RACERS
+"""Which exchanges a page allows is one bit of a word for each place, the hidden ones of a race among them."""
+
 CLEARLY = 1.5
 """A contender that leads the defender by more standard errors than this is a member before others are drawn."""
 

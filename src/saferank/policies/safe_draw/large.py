@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank._kernel import implements, kernel
+from saferank._kernel import implements, kernel, seldom
 from saferank.policies.registry import Outlook
-from saferank.policies.safe_draw.appeal import Appeal, appeal_for, fade_appeal, most_places, new_appeal, note_page
-from saferank.policies.safe_draw.constants import MOST_DRAWS, PLACE_PAGES, RACERS
-from saferank.policies.safe_draw.draw import draw_one, has_target, odds_of_exchange
+from saferank.policies.safe_draw.appeal import Estimates, Guesses, guess_by_order, new_guesses, pool_candidates
+from saferank.policies.safe_draw.constants import MOST_DRAWS
+from saferank.policies.safe_draw.draw import draw_one
 from saferank.policies.safe_draw.large_plan import (
     NO_SLOT,
     NO_SLOT_FLAT,
@@ -31,81 +31,118 @@ from saferank.policies.safe_draw.large_plan import (
     price_of,
     slack_of,
 )
-from saferank.policies.safe_draw.learning import (
-    compares,
-    count_learned,
+from saferank.policies.safe_draw.learning import SafeDrawEvidence
+from saferank.policies.safe_draw.plans import (
     draw_from_plan,
-    fade_guesses,
-    follow_bets,
-    follow_certificates,
-    is_here,
-    most_compared,
+    follow_evidence,
+    note_age,
     note_exchanges,
-    settle_bets,
+    plan_again,
+    plan_is_old,
 )
-from saferank.policies.safe_draw.trust import Trust, trust_with_more
-from saferank.policies.shared.derivation import (
-    Reference,
-    derive_reference,
-    new_reference,
-    others_in_order,
-    with_more_in_order,
-)
+from saferank.policies.safe_draw.trust import Trust
+from saferank.policies.shared.derivation import Reference, derive_reference, new_reference, take_base
 from saferank.randomness import Words, uniform
 from saferank.safety import whole_allowance
-from saferank.statistics.bets import Bets, settle_bet, with_more_items
-from saferank.statistics.bets import with_room as bets_with_room
-from saferank.statistics.certificates import TAKEN, surely
-from saferank.statistics.epochs import is_bet_on, still_counts
-from saferank.statistics.pairs import claim_row
-from saferank.verbs import NOBODY, Flags, Impression, Ints, Items
+from saferank.statistics.bets import Bets
+from saferank.statistics.certificates import surely
+from saferank.verbs import NOBODY, Call, Flags, Impression, Ints, Items
 
 
-class LargeState(NamedTuple):
-    """What is known, what clicks say, and the plan of the newest pages."""
+class LargePlan(NamedTuple):
+    """What follows from the evidence for many items: R, and what pages are drawn from."""
 
-    round: Ints  # [1] pages issued
-    learned: Ints  # [1] pages learnt from
+    base: Items  # production's ranking
+    candidates: Items
+    known: Ints  # [3] the changes that it has followed, and the pages that were learnt when weights were worked out
     present: Flags  # by item
-    order: Items  # all items in candidate order: that of the newest call, then those that it did not have
-    limit: Ints  # [2] floor(L - K/2) and L, the number of present items
+    limit: Ints  # [2] floor(L - K/2) and L, the number of items of the call
     reference: Reference
-    appeal: Appeal
+    guesses: Guesses
+    draw: SlotPlan
+
+
+class LargeBoard(NamedTuple):
+    """Evidence and plan, as far as the slot needs them."""
+
+    base: Items
+    candidates: Items
+    present: Flags
+    limit: Ints
+    reference: Reference
+    appeal: Estimates
+    tried: Ints
+    n_tried: Ints
     plan: SlotPlan
     trust: Trust
     duels: Bets
 
 
-def arranged(state: Any, base: Items, present: Flags) -> LargeState:
-    """The state for these items and this ranking of production's, with what another state knows.
-
-    R is derived again, there is no plan. Appeal means nothing to a state for a small catalogue, and begins again after
-    one.
-    """
-    n_items, n_positions, here = len(present), len(base), int(present.sum())
-    order = with_more_in_order(state.order, n_items)
-    duels = with_more_items(state.duels, n_items)
-    appeal = state.appeal if isinstance(state, LargeState) else new_appeal(n_items, most_places(state, n_positions))
-    mine = LargeState(
-        round=state.round,
-        learned=state.learned,
-        present=present.copy(),
-        order=order,
-        limit=np.array([whole_allowance(here, n_positions), here], np.int64),
-        reference=new_reference(base, n_items, len(duels.closure.item)),
-        appeal=appeal_for(appeal, others_in_order(base, present, order), n_items),
-        plan=new_slot_plan(n_positions),
-        trust=trust_with_more(state.trust, n_items),
-        duels=duels,
+@kernel
+def _board(evidence: SafeDrawEvidence, plan: LargePlan) -> LargeBoard:
+    appeal, guesses = evidence.appeal, plan.guesses
+    estimates = Estimates(appeal.clicks, appeal.exposure, guesses.guess, guesses.pool)
+    return LargeBoard(
+        plan.base,
+        plan.candidates,
+        plan.present,
+        plan.limit,
+        plan.reference,
+        estimates,
+        appeal.tried,
+        appeal.n_tried,
+        plan.draw,
+        evidence.trust,
+        evidence.duels,
     )
-    _follow_certificates(mine, TAKEN)
-    return mine
 
 
-@implements(follow_certificates, LargeState)
-def _follow_certificates(state: LargeState, changed: int) -> None:
-    derive_reference(state.reference, state.duels.closure, state.present)
-    state.plan.stale[0] = 1
+def large_plan(evidence: SafeDrawEvidence, call: Call) -> LargePlan:
+    """Room for a plan of this call."""
+    n_items, n_positions = len(evidence.trust.came), len(call.base)
+    here = n_positions + len(call.candidates)
+    return LargePlan(
+        base=call.base,
+        candidates=call.candidates,
+        known=np.zeros(3, np.int64),
+        present=np.zeros(n_items, np.bool_),
+        limit=np.array([whole_allowance(here, n_positions), here], np.int64),
+        reference=new_reference(call.base, n_items),
+        guesses=new_guesses(n_items),
+        draw=new_slot_plan(n_positions),
+    )
+
+
+@implements(plan_again, LargePlan)
+@seldom
+def _plan_again(plan: LargePlan, policy: Any, evidence: SafeDrawEvidence) -> None:
+    for item in range(len(plan.present)):
+        plan.present[item] = False
+    for place in range(len(plan.base)):
+        plan.present[plan.base[place]] = True
+    for place in range(len(plan.candidates)):
+        plan.present[plan.candidates[place]] = True
+    take_base(plan.reference, plan.base)
+    guess_by_order(plan.guesses, plan.candidates)
+    plan.draw.untried[0] = 0
+    derive_reference(plan.reference, evidence.duels.closure, plan.present)
+    note_age(plan, evidence)
+    _work_out(plan, policy, evidence)
+
+
+@implements(follow_evidence, LargePlan)
+def _follow(plan: LargePlan, policy: Any, evidence: SafeDrawEvidence) -> None:
+    if plan_is_old(plan, evidence):
+        _work_out(plan, policy, evidence)
+
+
+@seldom
+def _work_out(plan: LargePlan, policy: Any, evidence: SafeDrawEvidence) -> None:
+    if evidence.changes[0] != plan.known[0] or evidence.changes[1] != plan.known[1]:
+        derive_reference(plan.reference, evidence.duels.closure, plan.present)
+    pool_candidates(plan.guesses, evidence.appeal)
+    make_plan(policy, _board(evidence, plan))
+    note_age(plan, evidence)
 
 
 @kernel
@@ -169,23 +206,18 @@ def _variant(plan: SlotPlan, rng: Words) -> int:
     return NO_SLOT_FLAT if plan.share[1] > 0.0 and uniform(rng) < plan.share[1] else NO_SLOT
 
 
-@implements(draw_from_plan, LargeState)
-def _page(state: LargeState, policy: Any, rng: Words, impression: Impression) -> None:
-    plan, last = state.plan, len(state.plan.page) - 1
-    state.round[0] += 1
-    if plan.stale[0]:
-        make_plan(policy, state)
-    variant, slot, size = _variant(plan, rng), NOBODY, last + 1
+@implements(draw_from_plan, LargePlan)
+def _page(plan: LargePlan, policy: Any, evidence: SafeDrawEvidence, rng: Words, impression: Impression) -> None:
+    draw, last = plan.draw, len(plan.draw.page) - 1
+    variant, slot, size = _variant(draw, rng), NOBODY, last + 1
     if variant == WITH_SLOT:
         slot, size = last, last
-        if plan.slot[0] < last and (plan.share[2] == 1.0 or uniform(rng) < plan.share[2]):
-            slot = int(plan.slot[0])
-    _fill_order(plan, impression, variant, slot, _draw_page(state, variant, slot, size, rng))
-    impression.places[0] = _fill_slot(plan, rng, impression, slot)
-    impression.round[0], impression.challenger[0], impression.frozen[0] = state.round[0], NOBODY, 0
-    for place in range(last + 1):
-        plan.page[place] = impression.ranking[place]
-    plan.price[0] = price_of(state, plan.page)
+        if draw.slot[0] < last and (draw.share[2] == 1.0 or uniform(rng) < draw.share[2]):
+            slot = int(draw.slot[0])
+    drawn = _draw_page(_board(evidence, plan), variant, slot, size, rng)
+    _fill_order(draw, impression, variant, slot, drawn)
+    impression.places[0] = _fill_slot(draw, rng, impression, slot)
+    impression.challenger[0] = NOBODY
 
 
 @kernel
@@ -247,95 +279,32 @@ def _note_exchanges_of(state: Any, impression: Impression, a: int) -> None:
     impression.exchanges[a] = bits
 
 
-@implements(note_exchanges, LargeState)
-def _freeze(state: LargeState, policy: Any, impression: Impression) -> None:
-    for place in range(impression.places[0]):
-        _note_exchanges_of(state, impression, place)
-    impression.frozen[0] = 1
+@implements(note_exchanges, LargePlan)
+def _freeze(plan: LargePlan, evidence: SafeDrawEvidence, impression: Impression, places: Ints) -> None:
+    for place in range(len(places)):
+        if places[place]:
+            _note_exchanges_of(_board(evidence, plan), impression, place)
 
 
-@implements(is_here, LargeState)
-def _is_here(state: LargeState, item: int) -> bool:
-    return bool(state.present[item])
-
-
-@kernel
-def _settle_bets(policy: Any, state: LargeState, impression: Impression, clicks: Ints, a: int) -> bool:
-    """Settle the bets of a clicked place. True when something may follow."""
-    moved, renewing = False, impression.frozen[0] != 0 and has_target(impression)  # if there were fewer items
-    for b in range(impression.places[0]):
-        i, j = impression.ranking[a], impression.ranking[b]
-        if compares(state, impression, clicks, a, b) and is_bet_on(state.duels, i, j):
-            p0 = odds_of_exchange(impression, len(clicks), (a, b), renewing)
-            row = claim_row(state.duels, i, j)
-            moved |= settle_bet(policy.table, state.duels, row, int(i > j), p0, impression.round[0])
-    return moved
-
-
-@implements(settle_bets, LargeState)
-def _learn(state: LargeState, policy: Any, impression: Impression, clicks: Ints) -> None:
-    moved, clicked = False, False
-    count_learned(state)
-    if not still_counts(state.duels, impression.round[0]):
-        return
-    note_page(state.appeal, impression, clicks)
-    for a in range(len(clicks)):
-        if clicks[a]:
-            clicked = True
-            if not impression.frozen[0]:
-                _note_exchanges_of(state, impression, a)
-            moved |= _settle_bets(policy, state, impression, clicks, a)
-    state.trust.clicked[0] += int(clicked)
-    if moved:
-        follow_bets(policy, state, impression, clicks)
-
-
-@implements(fade_guesses, LargeState)
-def _fade(state: LargeState, exposure: float) -> None:
-    fade_appeal(state.appeal, exposure, int(PLACE_PAGES))
-
-
-@implements(most_compared, LargeState)
-def _most_compared(state: LargeState) -> int:
-    return len(state.appeal.place_clicks) + RACERS
-
-
-def with_room(state: LargeState) -> LargeState:
-    """The same state with room for more pairs and more certified items."""
-    duels = bets_with_room(state.duels, most_compared(state))
-    below = np.append(state.reference.below, np.zeros(len(duels.closure.item) - len(state.reference.below), np.int64))
-    return state._replace(duels=duels, reference=state.reference._replace(below=below))
-
-
-def present_items(state: LargeState) -> Flags:
-    """By item: it is here."""
-    return state.present
-
-
-def base_of(state: LargeState) -> Items:
-    """Production's ranking."""
-    return state.reference.base
-
-
-def leader_of(state: LargeState) -> Ints:
+def leader_of(plan: LargePlan) -> Ints:
     """R."""
-    leader: Ints = state.reference.row.astype(np.int64)
+    leader: Ints = plan.reference.row.astype(np.int64)
     return leader
 
 
-def worst_of_newest(state: LargeState) -> int:
-    """The bound of W of the newest page: its price against R, less what certified moves have earned."""
-    return int(state.plan.price[0] - state.reference.income[0])
+def worst_of(plan: LargePlan, evidence: SafeDrawEvidence, shown: Items) -> int:
+    """The bound of W of a page: its price against R, less what certified moves have earned."""
+    return int(price_of(_board(evidence, plan), shown.astype(np.int64)) - plan.reference.income[0])
 
 
-def outlook(state: LargeState) -> Outlook:
+def outlook_of(plan: LargePlan) -> Outlook:
     """What the plan does, in words; the challenger is the contender with most hope."""
-    plan, n_positions = state.plan, len(state.reference.row)
-    if plan.stale[0]:
-        return Outlook("makes a new plan for the next page")
-    if plan.share[0] == 0.0:
-        return Outlook(f"draws the order of the {n_positions} items of the leader; no item from outside is shown")
-    place = int(plan.slot[0]) + 1
+    draw, n_positions = plan.draw, len(plan.reference.row)
+    working = tuple(draw.order[NO_SLOT].tolist())
+    if draw.share[0] == 0.0:
+        note = f"draws the order of the {n_positions} items of the leader; no item from outside is shown"
+        return Outlook(note, working=working)
+    place = int(draw.slot[0]) + 1
     note = f"draws the order of the items of the leader; one position, {place} at the highest, is contested by an item"
     note += " of the leader and up to three from outside, whose draws are the highest"
-    return Outlook(note, int(plan.contender[0]), against=int(plan.defender[0]))
+    return Outlook(note, int(draw.contender[0]), against=int(draw.defender[0]), working=working)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import kernel
-from saferank.policies.safe_draw.appeal import Appeal, appeal_of, lead_in_errors, rate_of, shape_of
+from saferank.policies.safe_draw.appeal import Estimates, appeal_of, lead_in_errors, rate_of, shape_of
 from saferank.policies.safe_draw.constants import (
     CLEARLY,
     CONTENDERS,
@@ -59,12 +59,12 @@ def _price_of_ranked(reference: Reference, closure: Closure, seat: Ints, item: i
 
 @kernel
 def _price_of_outsider(reference: Reference, closure: Closure, page: Ints, place: int, n_present: int) -> int:
-    price, number = n_present - place - 1, closure.number[page[place]]
-    certified = 0 if number == NOBODY else reference.below[number]
+    price, item = n_present - place - 1, page[place]
+    certified = 0 if closure.number[item] == NOBODY else reference.below[item]
     if certified == 0:
         return price
     for above in range(place):
-        certified -= int(surely(closure, page[place], page[above]))
+        certified -= int(surely(closure, item, page[above]))
     return int(price - certified)
 
 
@@ -128,7 +128,7 @@ def _may_race(state: Any, item: int, defender: int) -> bool:
 
 
 @kernel
-def _add_contender(plan: Any, appeal: Appeal, item: int) -> None:
+def _add_contender(plan: Any, appeal: Estimates, item: int) -> None:
     """Put an item where its hope has it among the contenders, of which only so many are kept."""
     shape, rate = shape_of(appeal, item), rate_of(appeal, item)
     hope, place, size = (shape + HOPE * math.sqrt(shape)) / rate, plan.contenders[0], len(plan.contender)
@@ -145,14 +145,14 @@ def _add_contender(plan: Any, appeal: Appeal, item: int) -> None:
 
 @kernel
 def _add_untried(state: Any, defender: int) -> None:
-    """Let the next items in candidate order contend that were never shown and may race: as many as a race has members.
+    """Let the next items in the call's order contend that were never shown and may race: as many as a race has members.
 
-    ``next`` remembers from where on to look: all items before it were shown or are absent.
+    ``untried`` remembers from where on to look: all items before it were shown.
     """
-    exposure, leading, found = state.appeal.exposure, True, 0
-    for number in range(state.plan.next[0], len(state.order)):
-        item = state.order[number]
-        if exposure[item] == 0.0 and state.present[item]:
+    exposure, n_positions, leading, found = state.appeal.exposure, len(state.base), True, 0
+    for number in range(state.plan.untried[0], state.limit[1]):
+        item = state.base[number] if number < n_positions else state.candidates[number - n_positions]
+        if exposure[item] == 0.0:
             leading = False  # an item of R too, which may leave R before it is shown
             if _may_race(state, item, defender):
                 _add_contender(state.plan, state.appeal, item)
@@ -160,16 +160,16 @@ def _add_untried(state: Any, defender: int) -> None:
                 if found == RACERS:
                     break
         elif leading:
-            state.plan.next[0] = number + 1
+            state.plan.untried[0] = number + 1
 
 
 @kernel
 def _list_contenders(state: Any) -> None:
     """The items that may race and have most hope: of those that were tried and the next ones that were not."""
     appeal, plan, defender = state.appeal, state.plan, state.plan.defender[0]
-    for entry in range(appeal.n_tried[0]):
-        if _may_race(state, appeal.tried[entry], defender):
-            _add_contender(plan, appeal, appeal.tried[entry])
+    for entry in range(state.n_tried[0]):
+        if _may_race(state, state.tried[entry], defender):
+            _add_contender(plan, appeal, state.tried[entry])
     _add_untried(state, defender)
     plan.threshold[0] = appeal_of(appeal, defender)
     for entry in range(plan.contenders[0]):
@@ -220,14 +220,13 @@ NO_SLOT, NO_SLOT_FLAT, WITH_SLOT = 0, 1, 2
 class SlotPlan(NamedTuple):
     """What the next pages are drawn from, and room to draw."""
 
-    stale: Ints  # [1] 1: the next page needs another plan
+    untried: Ints  # [1] all items before this one, in the order of the call, were shown
     order: Ints  # [3, K] by variant: the items of the Plackett-Luce places, best first
     weight: Floats  # [3, K] their weights
     share: Floats  # [3] of pages with a race; of flat ones among those without a slot; of slots that rise
     slot: Ints  # [1] the highest place that the slot may have
     defender: Ints  # [1] d, or NOBODY
     threshold: Floats  # [1] th(d)
-    next: Ints  # [1] all items before this one in candidate order were shown or are absent
     contenders: Ints  # [1] how many
     contender: Ints  # [CONTENDERS] those who may race, the most hopeful first
     hope: Floats  # [CONTENDERS]
@@ -239,7 +238,6 @@ class SlotPlan(NamedTuple):
     members: Ints  # [1] scratch: how many
     member: Ints  # scratch [RACERS]: numbers of contenders
     occupied: Floats  # scratch [1 + RACERS]: the weights of the defender and of the members
-    price: Ints  # [1] of the newest page
     page: Ints  # scratch [K]
     seat: Ints  # scratch [K]: by place of R, where its item is on a page
     left: Floats  # scratch [K]
@@ -249,18 +247,17 @@ class SlotPlan(NamedTuple):
 
 def new_slot_plan(n_positions: int) -> SlotPlan:
     """A plan for no page."""
-    slot, following, contenders, members, price = np.zeros((5, 1), np.int64)
+    slot, contenders, members = np.zeros((3, 1), np.int64)
     page, seat, drawn = np.zeros((3, n_positions), np.int64)
     hope, shape, rate, chance, draw = np.zeros((5, CONTENDERS))
     return SlotPlan(
-        stale=np.ones(1, np.int64),
+        untried=np.zeros(1, np.int64),
         order=np.zeros((3, n_positions), np.int64),
         weight=np.zeros((3, n_positions)),
         share=np.zeros(3),
         slot=slot,
         defender=np.full(1, NOBODY, np.int64),
         threshold=np.zeros(1),
-        next=following,
         contenders=contenders,
         contender=np.zeros(CONTENDERS, np.int64),
         hope=hope,
@@ -272,7 +269,6 @@ def new_slot_plan(n_positions: int) -> SlotPlan:
         members=members,
         member=np.zeros(RACERS, np.int64),
         occupied=np.zeros(1 + RACERS),
-        price=price,
         page=page,
         seat=seat,
         left=np.zeros(n_positions),
@@ -445,7 +441,7 @@ def make_plan(policy: Any, state: Any) -> None:
     """Plan the next pages."""
     plan, poor, last = state.plan, state.reference.income[0] < POOR, len(state.reference.row) - 1
     prior_of(policy.trust, plan.prior)
-    plan.stale[0], plan.contenders[0] = 0, 0
+    plan.contenders[0] = 0
     if state.limit[1] > last + 1:
         plan.defender[0] = _weakest(state)
         _list_contenders(state)

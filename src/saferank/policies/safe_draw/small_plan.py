@@ -49,7 +49,6 @@ ORDINARY, HINDERED, RESERVED, LEVEL = 0, 1, 2, 3
 class DrawPlan(NamedTuple):
     """What the next pages are drawn from, and room to make another plan and to draw."""
 
-    stale: Ints  # [1] 1: the next page needs another plan
     order: Ints  # [2, place] the working order and the one with reserve, in seats
     chance: Floats  # [4] of a page to be drawn from a variant
     seats: Ints  # [2, number] by working order, the seats by their number in the draw: the order, then the others
@@ -62,12 +61,9 @@ class DrawPlan(NamedTuple):
     fall: Floats  # scratch, by seat: lambda
     drawn: Floats  # [number] scratch: the weights of a flat page
     left: Floats  # scratch, by number
-    page: Ints  # the newest page, in seats
+    page: Ints  # scratch: the newest page
     trial: Ints  # scratch
     place: Ints  # scratch, by seat
-    rival: Ints  # scratch: the places with which one is compared
-    odds: Floats  # scratch: at which odds
-    tails: Floats  # scratch
     evidence: Floats  # [seat, seat]
     prior: Floats  # [2] scratch: see ``trust.py``
 
@@ -75,7 +71,6 @@ class DrawPlan(NamedTuple):
 def new_plan(n_seats: int, n_positions: int) -> DrawPlan:
     """For no page: the first page makes a plan."""
     return DrawPlan(
-        stale=np.ones(1, np.int64),
         order=np.tile(np.arange(n_positions), (2, 1)),
         chance=np.array([1.0, 0.0, 0.0, 0.0]),
         seats=np.tile(np.arange(n_seats), (2, 1)),
@@ -91,16 +86,13 @@ def new_plan(n_seats: int, n_positions: int) -> DrawPlan:
         page=np.arange(n_positions),
         trial=np.zeros(n_positions, np.int64),
         place=np.zeros(n_seats, np.int64),
-        rival=np.zeros(n_seats, np.int64),
-        odds=np.zeros(n_seats),
-        tails=np.zeros(n_positions),
         evidence=np.zeros((n_seats, n_seats)),
         prior=np.array([0.5, 0.0]),
     )
 
 
 class Board(NamedTuple):
-    """What plans are made of besides evidence: a part of the state, the same whatever the form of the policy."""
+    """What the working orders are made of: a part of a plan."""
 
     plan: DrawPlan
     possible: Possible
@@ -110,29 +102,29 @@ class Board(NamedTuple):
 
 
 @kernel
-def board_of(state: Any) -> Board:
-    """The board of a state. Kernels that take it are compiled once, and faster than those that take a whole state."""
-    return Board(state.plan, state.possible, state.item, state.reference, state.worst)
+def board_of(plan: Any) -> Board:
+    """The board of a plan. Kernels that take it are compiled faster than those that take everything."""
+    return Board(plan.draw, plan.possible, plan.item, plan.reference, plan.worst)
 
 
 @seldom
-def _weigh_evidence(policy: Any, state: Any) -> None:
+def _weigh_evidence(policy: Any, known: Any, plan: Any) -> None:
     """Fill in the evidence of every pair of seats: E, and the prior where production has an opinion of the two."""
-    table, most, duels = state.plan.evidence, state.duels.levels[1], state.duels
-    prior, since, left = prior_of(policy.trust, state.plan.prior), -1, 0.0
-    for x in range(len(state.item)):
+    table, most, duels = plan.draw.evidence, known.duels.levels[1], known.duels
+    prior, since, left = prior_of(policy.trust, plan.draw.prior), -1, 0.0
+    for x in range(len(plan.item)):
         for z in range(x):
-            i, j = state.item[x], state.item[z]
+            i, j = plan.item[x], plan.item[z]
             if is_settled(duels, i, j):
                 e = most
             elif is_settled(duels, j, i):
                 e = -most
             else:
-                e = evidence(duels, i, j) + RATE_SHARE * rate_evidence(state.rates, i, j)
-                if z < len(state.base):  # seats are in production's order
-                    came = max(state.trust.came[i], state.trust.came[j])
+                e = evidence(duels, i, j) + RATE_SHARE * rate_evidence(known.rates, i, j)
+                if z < len(plan.base):  # seats are in production's order
+                    came = max(known.trust.came[i], known.trust.came[j])
                     if came != since:  # of most pairs it is the same, and exponentials are slow
-                        since, left = came, faded(prior, state.trust, i, j)
+                        since, left = came, faded(prior, known.trust, i, j)
                     e -= left
                 e = min(most, max(-most, e))
             table[x, z], table[z, x] = e, -e
@@ -313,15 +305,14 @@ def _note_weights(board: Board, order: Ints, variant: int) -> None:
 
 
 @seldom
-def make_plan(policy: Any, state: Any) -> None:
-    """Work out the next plan from the evidence, and its target if certificates end."""
-    plan, duels = state.plan, state.duels
-    _weigh_evidence(policy, state)
-    _lay_plan(board_of(state))
-    plan.target[0] = plan.target[1] = NOBODY
+def make_plan(policy: Any, known: Any, plan: Any) -> None:
+    """Work out weights from the evidence, and the target if certificates end."""
+    draw, duels = plan.draw, known.duels
+    _weigh_evidence(policy, known, plan)
+    _lay_plan(board_of(plan))
+    draw.target[0] = draw.target[1] = NOBODY
     if has_epochs(duels):
-        find_target(state.renewal, state.possible, state.seat, duels, page_code(plan.order[0]), plan.target)
-    plan.stale[0] = 0
+        find_target(plan.renewal, plan.possible, plan.seat, duels, page_code(draw.order[0]), draw.target)
 
 
 @seldom

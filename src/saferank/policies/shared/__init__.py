@@ -1,4 +1,4 @@
-"""What several policies use: blocks, bubbles, partitions, plans, the account, and how states grow.
+"""What several policies use: bubbles, partitions, derivations, settings, and how evidence grows.
 
 May import what the policies may: statistics, safety, the verbs and the registry.
 """

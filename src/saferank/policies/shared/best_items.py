@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank._kernel import kernel
-from saferank.verbs import Flags, Floats, Impression, Ints, Items
+from saferank.verbs import Call, Flags, Floats, Impression, Ints, Items
 
 T = TypeVar("T", bound=np.generic)
 
@@ -27,12 +27,19 @@ def best_items(value: Floats, present: Flags, row: Items) -> None:
 
 
 @kernel
-def show_items(impression: Impression, number: int, row: Items, places: Ints) -> None:
-    """Make the page ``number``: the item ``row[rank]`` at ``places[rank]``, every place on its own."""
-    impression.round[0], impression.places[0] = number, len(row)
+def show_items(impression: Impression, row: Items, places: Ints) -> None:
+    """Make the page: the item ``row[rank]`` at ``places[rank]``, every place on its own."""
+    impression.places[0] = len(row)
     for rank in range(len(row)):
         impression.ranking[places[rank]] = row[rank]
         impression.start[rank], impression.end[rank] = rank, rank + 1
+
+
+def items_of(call: Call, n_items: int) -> Flags:
+    """By item: it is in a call."""
+    present = np.zeros(n_items, np.bool_)
+    present[call.base] = present[call.candidates] = True
+    return present
 
 
 def ranked(value: Floats, present: Flags, places: Ints) -> Ints:

@@ -8,8 +8,8 @@ least, under every order of the items that the certificates leave possible. So w
 Neighbours come first, wherever the lower one is certified over the upper one. When none are left, an exchange of two
 items further apart is made, and neighbours have their turn again. Which one, is where the two derivations differ:
 
-* ``sort_pool``: the first place from the top with the first below it. The leader of policies whose certificates have a
-  lifetime, and the one that the service shows.
+* ``sort_pool``: the first place from the top with the first below it. The leader of a new plan of BubbleRank and
+  KL-UCB-BR, and the one that the service shows.
 * ``derive_reference``: the lowest place with the best item for it, so that m is large. The reference of safe-draw's
   slot plan.
 
@@ -19,14 +19,13 @@ paper's, a single step from the leader of the page before (``bubble.py``). And t
 worst case itself (``improve_reference``).
 """
 
-import itertools
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from saferank._kernel import kernel, seldom
 from saferank.statistics.certificates import Closure, count_below, surely
+from saferank.statistics.duels import is_sure
 from saferank.verbs import NOBODY, Flags, Ints, Items
 
 CONTRADICTION = -1
@@ -34,20 +33,20 @@ CONTRADICTION = -1
 
 
 @kernel
-def _swapped_if_sure(closure: Closure, row: Items, upper: int, lower: int) -> int:
+def _swapped_if_sure(certain: Any, row: Items, upper: int, lower: int) -> int:
     """Exchange two places of a row if the lower item is surely better; returns how many swaps, 0 or 1."""
-    if not surely(closure, row[lower], row[upper]):
+    if not is_sure(certain, row[lower], row[upper]):
         return 0
     row[upper], row[lower] = row[lower], row[upper]
     return 1
 
 
 @kernel
-def _swap_neighbours(closure: Closure, row: Items, n_positions: int) -> int:
+def _swap_neighbours(certain: Any, row: Items, n_positions: int) -> int:
     """One sweep from the top over the neighbours of the first so many places; returns how many swaps."""
     swaps = 0
     for place in range(n_positions - 1):
-        swaps += _swapped_if_sure(closure, row, place, place + 1)
+        swaps += _swapped_if_sure(certain, row, place, place + 1)
     return swaps
 
 
@@ -55,29 +54,30 @@ def _swap_neighbours(closure: Closure, row: Items, n_positions: int) -> int:
 
 
 @kernel
-def _swap_distant(closure: Closure, pool: Items, n_positions: int, size: int) -> int:
+def _swap_distant(certain: Any, pool: Items, n_positions: int, size: int) -> int:
     """Exchange the first place from the top with the first below it whose item is surely better; 1 if there is one."""
     for upper in range(n_positions):
         for lower in range(upper + 1, size):
-            if _swapped_if_sure(closure, pool, upper, lower):
+            if _swapped_if_sure(certain, pool, upper, lower):
                 return 1
     return 0
 
 
 @seldom
-def sort_pool(closure: Closure, pool: Items, n_positions: int, size: int) -> int:
+def sort_pool(certain: Any, pool: Items, n_positions: int, size: int) -> int:
     """Sort the first ``size`` places of a pool, of which the first K are the leader, as far as it is certain.
 
-    The bottom item of the leader and any item outside count as neighbours. Returns how many swaps were made, or
-    CONTRADICTION: then the pool is in no particular order. Each right swap removes a wrong pair, so there is an end.
+    ``certain`` is what ``is_sure`` is asked of. The bottom item of the leader and any item outside count as neighbours.
+    Returns how many swaps were made, or CONTRADICTION: then the pool is in no particular order. Each right swap removes
+    a wrong pair, so there is an end.
     """
     swaps, most = 0, n_positions * (n_positions - 1) // 2 + n_positions * (size - n_positions)
     while swaps <= most:
-        made = _swap_neighbours(closure, pool, n_positions)
+        made = _swap_neighbours(certain, pool, n_positions)
         for place in range(n_positions, size):
-            made += _swapped_if_sure(closure, pool, n_positions - 1, place)
+            made += _swapped_if_sure(certain, pool, n_positions - 1, place)
         if made == 0:
-            made = _swap_distant(closure, pool, n_positions, size)
+            made = _swap_distant(certain, pool, n_positions, size)
         if made == 0:
             return swaps
         swaps += made
@@ -95,14 +95,25 @@ class Reference(NamedTuple):
     row: Items  # by place: R
     place: Ints  # by item: its place in R, K for all others
     income: Ints  # [1] m
-    below: Ints  # by number of the closure: how many present items are certified to be worse
+    below: Ints  # by item that has a number in the closure: how many present items are certified to be worse
 
 
-def new_reference(base: Items, n_items: int, capacity: int) -> Reference:
-    """R is production's ranking; ``capacity`` is that of the closure."""
-    place = np.full(n_items, len(base), np.int64)
-    place[base] = np.arange(len(base))
-    return Reference(base.copy(), place.copy(), base.copy(), place, np.zeros(1, np.int64), np.zeros(capacity, np.int64))
+def new_reference(base: Items, n_items: int) -> Reference:
+    """R is production's ranking."""
+    place, base_place, below = np.zeros((3, n_items), np.int64)
+    reference = Reference(base.copy(), base_place, base.copy(), place, np.zeros(1, np.int64), below)
+    take_base(reference, base)
+    return reference
+
+
+@kernel
+def take_base(reference: Reference, base: Items) -> None:
+    """Let this be production's ranking, and R."""
+    for item in range(len(reference.place)):
+        reference.place[item] = reference.base_place[item] = len(base)
+    for place in range(len(base)):
+        reference.base[place] = reference.row[place] = base[place]
+        reference.place[base[place]] = reference.base_place[base[place]] = place
 
 
 @kernel
@@ -114,9 +125,9 @@ def _best_over(reference: Reference, closure: Closure, present: Flags, place: in
     best, most, item = NOBODY, 0, reference.row[place]
     for number in range(closure.size[0]):
         other = closure.item[number]
-        candidate = present[other] and reference.place[other] > place and reference.below[number] > most
+        candidate = present[other] and reference.place[other] > place and reference.below[other] > most
         if candidate and surely(closure, other, item):
-            best, most = other, reference.below[number]
+            best, most = other, reference.below[other]
     return int(best)
 
 
@@ -182,30 +193,3 @@ def derive_reference(reference: Reference, closure: Closure, present: Flags) -> 
         if gain == 0:
             return
         reference.income[0] += gain
-
-
-# --- items come and go ---
-
-
-def close_ranks(leader: Ints | Items, present: Flags, order: Items | None = None) -> Items:
-    """The leader without absent items, filled up from below with the others in candidate order.
-
-    ``order`` has all items in candidate order; None: by their numbers.
-    """
-    staying = [int(item) for item in leader if present[item]]
-    others = (int(item) for item in others_in_order(staying, present, order))
-    return np.array([*staying, *itertools.islice(others, len(leader) - len(staying))], np.uint32)
-
-
-def with_more_in_order(order: Items, n_items: int) -> Items:
-    """The candidate order of all items when more have come: they are the last."""
-    return np.append(order, np.arange(len(order), n_items, dtype=np.uint32))
-
-
-def others_in_order(ranked: Sequence[int] | Items, present: Flags, order: Items | None = None) -> Ints:
-    """The present items that are not ranked, in candidate order."""
-    candidate = present.copy()
-    candidate[ranked] = False
-    if order is None:
-        return np.flatnonzero(candidate)
-    return order[candidate[order]].astype(np.int64)

@@ -10,8 +10,8 @@ import numpy as np
 
 from saferank._kernel import kernel
 from saferank.policies.registry import Setup
-from saferank.policies.shared.best_items import enlarged, ranked
-from saferank.verbs import Floats, Impression, Ints
+from saferank.policies.shared.best_items import enlarged, items_of, ranked
+from saferank.verbs import Call, Flags, Floats, Impression, Ints, Items
 
 
 class Displays(NamedTuple):
@@ -62,9 +62,25 @@ def _mass(displays: Displays, kappa: Floats, item: int) -> float:
     return mass
 
 
-def best_guess(state: Any) -> Ints:
+class PbmPlan(NamedTuple):
+    """The items of a call, and room to compute in."""
+
+    base: Items  # production's ranking, of which only the length counts
+    present: Flags  # by item
+    value: Floats  # by item: its bound, or its draw for the newest page
+    row: Items  # [position]
+
+
+def plan_of(policy: Any, evidence: Any, call: Call) -> PbmPlan:
+    """Room for a call."""
+    n_items = len(evidence.displays.mass)
+    row = np.zeros(len(call.base), np.uint32)
+    return PbmPlan(call.base, items_of(call, n_items), np.zeros(n_items), row)
+
+
+def best_guess(evidence: Any, plan: PbmPlan) -> Ints:
     """The ranking by clicks divided by mass; items that were never shown come last."""
-    displays: Displays = state.displays
+    displays: Displays = evidence.displays
     clicks, known = displays.clicked.sum(axis=1), displays.mass > 0
     rates = np.where(known, clicks / np.where(known, displays.mass, 1.0), -1.0)
-    return ranked(rates, state.present, displays.places)
+    return ranked(rates, plan.present, displays.places)

@@ -63,5 +63,5 @@ def starting_with(start: Callable[..., tuple[Any, Any]], values: Mapping[str, Va
 
 
 def _start_with(start: Callable[..., tuple[Any, Any]], values: dict[str, Value], setup: Any) -> tuple[Any, Any]:
-    policy, state = start(setup)
-    return policy._replace(**values), state
+    policy, evidence = start(setup)
+    return policy._replace(**values), evidence

@@ -1,8 +1,9 @@
 """What UniRank recommends: neighbouring parts merged while optimism allows, one extra item beside the last part.
 
-The functions take UniRank's state (``uni_rank.py``). A choice is kept, because most pages make it again: the ends of
-the recommended groups, by place, in ``parts.blockers`` (after ``rebuild`` NOBODY stands there: nothing is kept), and in
-``extra`` the place of the extra item, the first place of the part it is for, and the count at which to choose again.
+The functions take UniRank's evidence and plan (``uni_rank.py``). A choice is kept, because most pages make it again:
+the ends of the recommended groups, by place, in ``parts.blockers`` (after ``rebuild`` NOBODY stands there: nothing is
+kept), and in ``extra`` the place of the extra item, the first place of the part it is for, and the count at which to
+choose again.
 
 The budget grows with the count, so a positive index stays positive. For the other pairs it is known up to which budget
 they cannot change the choice; ``outdates`` says whether a duel does.
@@ -30,15 +31,15 @@ from saferank.verbs import NOBODY, Impression
 
 
 @kernel
-def _hopeful_at(state: Any, start: int, end: int, first: int, allowed: float) -> float:
+def _hopeful_at(evidence: Any, plan: Any, start: int, end: int, first: int, allowed: float) -> float:
     """A budget up to which no item of the part that begins at ``first`` has a positive index against start..end-1.
 
     -1 when one has a positive index now.
     """
-    order, earliest = state.parts.order, np.inf
+    order, earliest = plan.parts.order, np.inf
     for beside in range(start, end):
-        for place in range(first, state.parts.end[first]):
-            won, lost = duel_of(state.duels, order[place], order[beside])
+        for place in range(first, plan.parts.end[first]):
+            won, lost = duel_of(evidence.duels, order[place], order[beside])
             if may_be_better(won, lost, allowed):
                 return -1.0
             earliest = min(earliest, hopeless_until(won, lost, allowed))
@@ -58,17 +59,17 @@ def _reached_at(won: int, lost: int, x: float, q: float, log_q: float, allowed: 
 
 
 @kernel
-def _best_of_part(state: Any, start: int, end: int, first: int, allowed: float) -> tuple[int, float]:
+def _best_of_part(evidence: Any, plan: Any, start: int, end: int, first: int, allowed: float) -> tuple[int, float]:
     """Of the part that begins at place ``first``, the place with the largest index against start..end-1.
 
     Some index must be positive. Returns the place, and a budget up to which no other item of the part passes it.
     """
-    order = state.parts.order
+    order = plan.parts.order
     found, against, x, q, log_q = NOBODY, NOBODY, 0.0, 0.5, 0.0
     best_won, best_lost = -1, -1
-    for place in range(first, state.parts.end[first]):
+    for place in range(first, plan.parts.end[first]):
         for beside in range(start, end):
-            won, lost = duel_of(state.duels, order[place], order[beside])
+            won, lost = duel_of(evidence.duels, order[place], order[beside])
             if lost == 0:
                 return place, np.inf
             if (won == best_won and lost == best_lost) or not may_be_better(won, lost, allowed):
@@ -77,108 +78,110 @@ def _best_of_part(state: Any, start: int, end: int, first: int, allowed: float) 
                 found, against, best_won, best_lost = place, beside, won, lost
                 x = optimistic(float(won), float(lost), entropy(float(won), float(lost)), allowed)
                 q, log_q = -math.expm1(-x), math.log1p(-math.exp(-x))
-    return found, _passed_at(state, start, end, found, against, x, allowed)
+    return found, _passed_at(evidence, plan, start, end, found, against, x, allowed)
 
 
 @kernel
-def _passed_at(state: Any, start: int, end: int, found: int, against: int, x: float, allowed: float) -> float:
+def _passed_at(
+    evidence: Any, plan: Any, start: int, end: int, found: int, against: int, x: float, allowed: float
+) -> float:
     """A budget up to which no other item of that part passes the one at ``found``, which has its index x against one.
 
     An equal record has an equal index under every budget, and the first place keeps the lead.
     """
-    order, earliest = state.parts.order, np.inf
+    order, earliest = plan.parts.order, np.inf
     q, log_q = -math.expm1(-x), math.log1p(-math.exp(-x))
-    best_won, best_lost = duel_of(state.duels, order[found], order[against])
-    for place in range(state.parts.start[found], state.parts.end[found]):
+    best_won, best_lost = duel_of(evidence.duels, order[found], order[against])
+    for place in range(plan.parts.start[found], plan.parts.end[found]):
         for beside in range(start, end):
-            won, lost = duel_of(state.duels, order[place], order[beside])
+            won, lost = duel_of(evidence.duels, order[place], order[beside])
             if place != found and (won != best_won or lost != best_lost):
                 earliest = min(earliest, _reached_at(won, lost, x, q, log_q, allowed))
     return earliest
 
 
 @kernel
-def _extra(state: Any, start: int, end: int, allowed: float) -> tuple[int, float]:
+def _extra(evidence: Any, plan: Any, start: int, end: int, allowed: float) -> tuple[int, float]:
     """The place of the item to try beside the part start..end-1, or NOBODY, and a budget up to which it stays.
 
     It is the best of the first part below that has an item with a positive index. Alone in its part it needs no index,
     and before FIRST_BUDGET, when the budget is infinite, all indices are 1.
     """
     first, until = end, np.inf
-    while first < state.parts.size[0]:
-        hopeful = _hopeful_at(state, start, end, first, allowed)
+    while first < plan.parts.size[0]:
+        hopeful = _hopeful_at(evidence, plan, start, end, first, allowed)
         if hopeful < 0.0:
-            if state.parts.end[first] == first + 1 or allowed == np.inf:
+            if plan.parts.end[first] == first + 1 or allowed == np.inf:
                 return first, until
-            found, passed = _best_of_part(state, start, end, first, allowed)
+            found, passed = _best_of_part(evidence, plan, start, end, first, allowed)
             return found, min(until, passed)
         until = min(until, hopeful)
-        first = state.parts.end[first]
+        first = plan.parts.end[first]
     return NOBODY, until
 
 
 @kernel
-def _group(state: Any, start: int, stop: int) -> None:
+def _group(plan: Any, start: int, stop: int) -> None:
     """Recommend the places start..stop-1 as one group."""
     for place in range(start, stop):
-        state.parts.blockers[place] = stop
+        plan.parts.blockers[place] = stop
 
 
 @kernel
-def _plan(state: Any, n_positions: int, t: int, allowed: float) -> None:
+def _choose_groups(evidence: Any, plan: Any, n_positions: int, t: int, allowed: float) -> None:
     """Choose the groups and the extra item, and note until when the choice stands."""
-    start, end, extra, until = 0, state.parts.end[0], NOBODY, np.inf
+    start, end, extra, until = 0, plan.parts.end[0], NOBODY, np.inf
     while start < n_positions and end < n_positions:
-        hopeful = _hopeful_at(state, start, end, end, allowed)
-        stop = state.parts.end[end] if hopeful < 0.0 else end
+        hopeful = _hopeful_at(evidence, plan, start, end, end, allowed)
+        stop = plan.parts.end[end] if hopeful < 0.0 else end
         until = until if hopeful < 0.0 else min(until, hopeful)
-        _group(state, start, stop)
+        _group(plan, start, stop)
         start = stop
-        end = state.parts.end[start] if start < n_positions else start
+        end = plan.parts.end[start] if start < n_positions else start
     if start < n_positions:
-        extra, last = _extra(state, start, end, allowed)
+        extra, last = _extra(evidence, plan, start, end, allowed)
         until = min(until, last)
-        _group(state, start, end + int(extra != NOBODY))
-    state.extra[0], state.extra[1] = extra, start
-    state.extra[2] = t + 1 + rounds_within(t, allowed, until) if t >= FIRST_BUDGET else 0
+        _group(plan, start, end + int(extra != NOBODY))
+    plan.extra[0], plan.extra[1] = extra, start
+    plan.extra[2] = t + 1 + rounds_within(t, allowed, until) if t >= FIRST_BUDGET else 0
 
 
 @kernel
-def outdates(policy: Any, state: Any, winner: int, loser: int) -> bool:
-    """True when a duel between items of two parts, just counted, may change what is recommended.
+def outdates(policy: Any, evidence: Any, plan: Any, winner: int, loser: int, t: int) -> bool:
+    """True when a duel between items of two parts, just counted, may change what is recommended after t pages.
 
     A merged pair stays merged while the lower item may be better. A win raises the index of the extra item, which was
     the largest of its part before; an item alone in its part is the choice while its index is positive.
     """
-    ends, order, t = state.parts.blockers, state.parts.order, state.leaders.counts[state.leaders.current[0]]
-    above, below = (winner, loser) if state.part_of[winner] < state.part_of[loser] else (loser, winner)
-    above_end, below_end = state.part_of[above], state.part_of[below]
-    place, start = state.extra[0], state.extra[1]
+    ends, order = plan.parts.blockers, plan.parts.order
+    above, below = (winner, loser) if plan.part_of[winner] < plan.part_of[loser] else (loser, winner)
+    above_end, below_end = plan.part_of[above], plan.part_of[below]
+    place, start = plan.extra[0], plan.extra[1]
     if below_end <= start:
         by_sign = ends[above_end - 1] == below_end
-    elif place == NOBODY or order[place] != below or state.parts.end[start] != above_end:
+    elif place == NOBODY or order[place] != below or plan.parts.end[start] != above_end:
         return True
     elif below == winner:
         return False
     else:
-        by_sign = state.parts.end[place] == state.parts.start[place] + 1
+        by_sign = plan.parts.end[place] == plan.parts.start[place] + 1
     allowed = budget_at(policy.budgets, t)
-    won, lost = duel_of(state.duels, below, above)
+    won, lost = duel_of(evidence.duels, below, above)
     return not (by_sign and may_be_better(won, lost, allowed))
 
 
 @kernel
-def recommend_parts(policy: Any, state: Any, t: int, impression: Impression) -> int:
+def recommend_parts(policy: Any, evidence: Any, plan: Any, t: int, impression: Impression) -> int:
     """Lay out the recommended groups; returns how many places they take."""
-    ends, order, n_positions = state.parts.blockers, state.parts.order, len(impression.shown)
-    if t >= state.extra[2] or ends[0] == NOBODY:
-        _plan(state, n_positions, t, budget_at(policy.budgets, t))
+    ends, order, n_positions = plan.parts.blockers, plan.parts.order, len(impression.shown)
+    if t >= plan.extra[2] or ends[0] == NOBODY:
+        _choose_groups(evidence, plan, n_positions, t, budget_at(policy.budgets, t))
     start, end, places = 0, ends[0], ends[n_positions - 1]
     for place in range(places):
         if place == end:
             start, end = place, ends[place]
         impression.ranking[place] = order[place]
         impression.start[place], impression.end[place] = start, end
-    if state.extra[0] != NOBODY:
-        impression.ranking[places - 1] = order[state.extra[0]]
+    if plan.extra[0] != NOBODY:
+        impression.ranking[places - 1] = order[plan.extra[0]]
     return int(places)

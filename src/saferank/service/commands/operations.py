@@ -149,8 +149,8 @@ def _check_servable(context: Context, terms: Mapping[str, Any]) -> None:
     """Problem 422 when the policy of the settings cannot learn the items of a context."""
     taken = context.terms._replace(**terms)
     try:
-        for k, look in context.fold.looks.items():
-            Knowledge(taken, k, list(dict.fromkeys([*look.base, *look.items])))
+        look = context.fold.look
+        Knowledge(taken, len(look.base), list(dict.fromkeys([*look.base, *look.items])))
     except ValueError as problem:
         detail = f"context {context.row.name!r} cannot be served by the policy of the settings: {problem}"
         raise Problem(422, "Policy does not fit", detail, "context") from problem

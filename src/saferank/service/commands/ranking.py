@@ -4,13 +4,11 @@ import json
 import logging
 from typing import NamedTuple
 
-from saferank.policies import ContradictionError, policy_kind
+from saferank.policies import policy_kind
 from saferank.service.commands.serving import answer_of
 from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import DAY_MS, EXPLORE, HOLDOUT, OFF, SHADOW
-from saferank.service.knowledge.catalogues import Catalogue, digest_of, items_of, pack_catalogue
-from saferank.service.knowledge.fold import MOST_SIZES
-from saferank.service.knowledge.knowledge import Knowledge
+from saferank.service.knowledge.catalogues import Catalogue, digest_of, pack_catalogue
 from saferank.service.knowledge.view import View
 from saferank.service.knowledge.visitors import Draws, Visitor, draws_of, visitor, window_number
 from saferank.service.protocol.contexts import Context, terms_by_settings
@@ -54,21 +52,17 @@ class Ranking:
         context.newest = (request.digest, request.lists, request.call.k)
         draws = self._draws(context, request)
         arm = self._arm(context, request, draws.arm)
-        if arm != OFF and request.call.k not in context.asked:  # in every arm: what is refused must not depend on it
-            self._check_sizes(context, request.call.k)
+        if arm != OFF:  # in every arm: what is refused must not depend on it
+            _check_positions(context.terms.policy, request.call.k)
         if arm not in (EXPLORE, SHADOW):
             return self._log(context, request, self._production(context, request, arm))
-        try:
-            view = self._view(context, request)
-        except ContradictionError as problem:
-            return self._refused(context, request, arm, str(problem))
+        view = self._view(context, request)
         proposal = view.page(draws.coins)
         if proposal.fault is not None:
             return self._refused(context, request, arm, proposal.fault)
         base = tuple(request.call.base_ranking[: request.call.k])
         record = self._production(context, request, arm)._replace(
             coins=draws.coins,
-            form=view.form,
             round=proposal.round,
             row=proposal.row,
             instead=base if arm == SHADOW else (),
@@ -112,25 +106,7 @@ class Ranking:
         call, fold = request.call, context.fold
         if fold.terms.lifetime_ms and fold.terms.epoch_at(request.now - fold.terms.window_ms) > fold.epoch:
             context.stand_in(request.now)
-        knowledge = context.known.get(call.k) or self._unknown(context, request)
-        return self._server.views.view(context.number, knowledge, request.digest, request.lists, request.now)
-
-    def _check_sizes(self, context: Context, k: int) -> None:
-        _check_positions(context.terms.policy, k)
-        sizes = {*context.asked, *context.fold.knowledge}
-        if k not in sizes and len(sizes) >= MOST_SIZES:
-            detail = f"context {context.row.name} has pages of {MOST_SIZES} sizes, as many as it may; use another name"
-            raise Problem(422, "Too many page sizes", detail, "k")
-        context.asked.add(k)
-
-    def _unknown(self, context: Context, request: RankRequest) -> Knowledge:
-        """A page size of which nothing was learnt; what other sizes have certified holds for it."""
-        blank, k, epoch = context.blank, request.call.k, context.fold.epoch
-        if k not in blank or blank[k].epoch != epoch:
-            blank[k] = Knowledge(context.terms, k, items_of(request.lists))
-            blank[k].turn_to(epoch)
-        blank[k].others = tuple(context.known[size] for size in sorted(context.known))
-        return blank[k]
+        return self._server.views.view(context.number, context.known, request.digest, request.lists, call.k)
 
     def _production(self, context: Context | None, request: RankRequest, arm: int) -> PageRecord:
         """The record of production's page."""
@@ -140,7 +116,6 @@ class Ranking:
             tenant=request.tenant,
             context=call.context,
             policy=server.settings.policy if context is None else context.terms.policy,
-            form="",
             arm=arm,
             knowledge=0 if context is None else context.fold.version,
             round=0,

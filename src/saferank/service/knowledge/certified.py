@@ -127,6 +127,6 @@ def moved_up(certified: Certified, base: Sequence[int], present: int) -> Leader:
         return Leader(tuple(base), 0)
     call = _numbered_for(certified, base)
     ranked = np.array([call.number[item] for item in base], np.uint32)
-    reference = new_reference(ranked, len(call.items), len(call.closure.item))
+    reference = new_reference(ranked, len(call.items))
     derive_reference(reference, call.closure, np.array([present >> item & 1 for item in call.items], np.bool_))
     return Leader(tuple([call.items[at] for at in reference.row.tolist()]), int(reference.income[0]))

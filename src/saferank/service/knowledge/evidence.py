@@ -1,6 +1,6 @@
 """The pairs that were compared, and those that a page turns round, for people; whatever evidence the policy keeps."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,7 +42,7 @@ class PairProgress(NamedTuple):
 
 
 def race(learner: Learner, certified: Certified) -> PairProgress:
-    """The race of one page size. It does not depend on the order in which the learner keeps its pairs."""
+    """The race of a context. It does not depend on the order in which the learner keeps its pairs."""
     low, high, first, second = _table(learner)
     n, s = first + second, np.abs(first - second)
     order = np.lexsort((n, n * (s / (n + 2)) ** 2))[::-1].tolist()
@@ -53,17 +53,9 @@ def race(learner: Learner, certified: Certified) -> PairProgress:
     return PairProgress(len(n), len(certified.pairs))
 
 
-def joined(races: Iterable[PairProgress]) -> PairProgress:
-    """The race of all page sizes of a context."""
-    found = list(races)
-    best = max(found, key=lambda race: (race.progress, race.comparisons), default=PairProgress())
-    compared, decided = (sum(race[place] for race in found) for place in (0, 1))
-    return PairProgress(compared, decided, best.lead, best.comparisons)
-
-
 def _table(learner: Learner) -> tuple[Ints, Ints, Ints, Ints]:
     """The pairs with comparisons, in the order of their items: both items, wins of the first, wins of the second."""
-    duels = learner.state.duels
+    duels = learner.evidence.duels
     rows = np.flatnonzero(wins_by_row(duels).any(axis=1))
     low, high = items_of_rows(duels, rows)
     order = np.lexsort((high, low))

@@ -9,8 +9,7 @@ background and may come late or never.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,18 +33,15 @@ from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import exchanged
 from saferank.service.knowledge.knowledge import Changed, Knowledge, Terms
 from saferank.service.knowledge.lessons import ClosedPages, Laid, Lessons, NewestPage, look_of
-from saferank.service.knowledge.sharing import Names, heard, held, introduce, joined, named, shares
 from saferank.service.knowledge.visitors import OrderWatch, SourceCounts, window_number
 from saferank.service.knowledge.votes import Votes, without_repeats
 from saferank.store.contract import AlarmRow, PageRow, VersionRow
-from saferank.store.page_record import OVER, PageRecord
+from saferank.store.page_record import OVER
+from saferank.store.record_columns import POLICY
 from saferank.verbs import Flags, Ints
 
-MOST_SIZES = 8
-"""Page sizes of one context: each learns from its own pages, and what it certifies holds for all of them."""
-
 _AHEAD = 16
-"""So many lessons are looked at after one that did not fit, and twice as many each time that all of them do."""
+"""So many lessons are looked at after one with new items, and twice as many each time that all items are known."""
 
 _STEPS = 3
 """Epochs in a row that are begun one by one; after so many nothing is left that could end."""
@@ -64,9 +60,9 @@ class Fold:
     def __init__(self, context: int, terms: Terms) -> None:
         self.context, self.terms, self.opened_terms = context, terms, terms
         self.terms_version = 0  # the first version under a policy, rule and lifetime that a reset changed
-        self.knowledge: dict[int, Knowledge] = {}  # by page size
-        self.looks: dict[int, NewestPage] = {}  # by page size
-        self.catalogue, self.k = b"", 0  # of the newest page
+        self.knowledge: Knowledge  # from ``opened``, or of a publication
+        self.look = NewestPage((), ())  # of the newest page that was learnt, or of the first call
+        self.catalogue = b""  # of the newest page
         self.version = 0
         self.changed_at = 0
         self.through = 0  # pages issued until then are in it
@@ -93,28 +89,29 @@ class Fold:
         """The fold of no pages: the context as its first call opened it."""
         fold = cls(context, terms)
         fold.catalogue, fold.compared = digest, ComparedArms.of_page_size(k)
-        fold._open_size(k, NewestPage(tuple(lists[0][:k]), tuple(items_of(lists))), Moment(terms.opened_at))
+        fold.look = NewestPage(tuple(lists[0][:k]), tuple(items_of(lists)))
+        fold.knowledge = Knowledge(terms, k, fold._items())
+        fold._new_version("opened", Moment(terms.opened_at))
         return fold
+
+    @property
+    def k(self) -> int:
+        """The size of the newest page that was learnt."""
+        return len(self.look.base)
 
     @property
     def pages(self) -> int:
         """Pages that are in it."""
         return sum(tally[0] for tally in self.tallies)
 
-    def leader(self, k: int | None = None) -> tuple[str, ...]:
-        """The leader that certified exchanges make of production's newest page of a size."""
-        knowledge = self.knowledge[k or self.k]
-        return self._derived(knowledge, named(heard(knowledge)))
-
-    def _derived(self, knowledge: Knowledge, others: Sequence[Names]) -> tuple[str, ...]:
-        """A leader by the certificates of a size and by others."""
-        look, index = self.looks[knowledge.k], knowledge.learner.index
+    def leader(self) -> tuple[str, ...]:
+        """The leader that certified exchanges make of production's newest page."""
+        look, index = self.look, self.knowledge.index
         if not all(item in index for item in look.base):
             return look.base
         present = sum(1 << index[item] for item in dict.fromkeys([*look.base, *look.items]) if item in index)
-        certified = joined(knowledge.certified, others, index)
-        row = exchanged(certified, [index[item] for item in look.base], present).row
-        return tuple(knowledge.name_of(number) for number in row)
+        row = exchanged(self.knowledge.certified, [index[item] for item in look.base], present).row
+        return tuple(self.knowledge.name_of(number) for number in row)
 
     def take_news(self) -> tuple[list[VersionRow], list[AlarmRow]]:
         """Versions and alarms since the last call."""
@@ -163,9 +160,8 @@ class Fold:
         for number in np.flatnonzero(arms == SHADOW).tolist():
             clicks = pages.row(number).clicks
             self.shadow = with_shadow_page(self.shadow, pages.records.record(number), clicks)
-        taught = pages.select(counted & (arms == EXPLORE))
-        for run in taught.cut_where(taught.records.column("k")):
-            self._learn(run)
+        mine = pages.records.has_text(POLICY, self.terms.policy)  # others' servers had not yet read of a reset
+        self._learn(pages.select(counted & (arms == EXPLORE) & mine))
         self.catalogue = pages.records.field("catalogue")[-1].tobytes()
 
     def _firsts(self, pages: ClosedPages) -> Flags:
@@ -233,75 +229,43 @@ class Fold:
             steps = min(self.epoch + _STEPS, epoch)
             for step in [*range(self.epoch + 1, steps + 1), *([epoch] if epoch > steps else [])]:
                 self.epoch = step
-                for k in sorted(self.knowledge):
-                    self._turn(self.knowledge[k], step)
-
-    def _turn(self, knowledge: Knowledge, epoch: int) -> None:
-        if knowledge.turn_to(epoch):
-            self._follow(knowledge, "expired", Moment(self.terms.begin_of(epoch)))
+                if self.knowledge.turn_to(step):
+                    self._follow("expired", Moment(self.terms.begin_of(step)))
 
     def _learn(self, run: ClosedPages) -> None:
-        """Learn from counted pages of one size and one epoch."""
-        lessons = Lessons.of_pages(run, self.terms.policy)
-        knowledge = self._knowledge_for(run)
-        if knowledge is None:
-            return
-        self.learnt += len(lessons.numbers)
+        """Learn from counted pages of one epoch."""
+        lessons = Lessons(run.records, run.clicks)
+        self.learnt += int((run.n_clicks > 0).sum())
         begin, ahead = 0, lessons.size
         while begin < lessons.size:
             some = lessons.between(begin, begin + ahead)
-            fitting = knowledge.fitting_until(some)
+            known = self.knowledge.known_until(some)
             ahead *= 2
-            if fitting == 0:
-                self._make_fit(knowledge, some.record(0))
-                fitting, ahead = 1, _AHEAD  # what follows is numbered again, and may not fit either
-            self._learn_fitting(knowledge, some.between(0, fitting), run.select(slice(begin, begin + fitting)))
-            begin += fitting
-        if len(lessons.numbers):
-            self.looks[knowledge.k] = look_of(lessons.records.record(-1))
+            if known == 0:
+                self.knowledge.learner.know(some.records.record(0).row)
+                known, ahead = 1, _AHEAD  # items after these get their numbers when it is their turn
+            self._learn_known(some.between(0, known), run.select(slice(begin, begin + known)))
+            begin += known
+        if lessons.size:
+            self.look = look_of(lessons.records.record(-1))
 
-    def _knowledge_for(self, run: ClosedPages) -> Knowledge | None:
-        """The knowledge of a page size, opened if need be; None when there are too many sizes."""
-        k = int(run.records.field("k")[0])
-        if k not in self.knowledge:
-            if len(self.knowledge) >= MOST_SIZES:
-                return None
-            first = run.records.record(0)
-            self._open_size(k, look_of(first), Moment(first.issued_at, first.impression))
-        self.k = k
-        return self.knowledge[k]
-
-    def _open_size(self, k: int, look: NewestPage, moment: Moment) -> None:
-        self.looks[k], self.k = look, k
-        knowledge = self.knowledge[k] = Knowledge(self.terms, k, self._items(k))
-        knowledge.turn_to(self.epoch)
-        introduce(self.knowledge)
-        self._new_version(knowledge, "opened", moment)
-
-    def _make_fit(self, knowledge: Knowledge, record: PageRecord | None) -> None:
-        assert record is not None
-        self.looks[knowledge.k] = look_of(record)
-        knowledge.make_fit(record)
-
-    def _learn_fitting(self, knowledge: Knowledge, lessons: Lessons, run: ClosedPages) -> None:
+    def _learn_known(self, lessons: Lessons, run: ClosedPages) -> None:
+        knowledge = self.knowledge
         alarms = knowledge.alarms
-        for number in knowledge.learn(lessons, self._left_to_learn(knowledge, lessons, run)):
+        for number in knowledge.learn(lessons, self._left_to_learn(lessons, run)):
             moment = Moment(int(run.issued_at[number]), run.row(number).impression)
-            record = lessons.record(number)
-            if record is not None:
-                self.looks[knowledge.k] = look_of(record)
-            self._follow(knowledge, "page" if knowledge.alarms == alarms else "contradiction", moment)
-            self._sound(knowledge, knowledge.alarms - alarms, moment)
-            alarms = knowledge.alarms
+            self.look = look_of(lessons.records.record(number))
+            self._follow("page" if knowledge.alarms == alarms else "contradiction", moment)
+            self._sound(knowledge.alarms - alarms, moment)
             if knowledge.contradicts_itself():
                 lost = knowledge.begin_again()
-                self._new_version(knowledge, "contradiction", moment, ((), lost))
-                self._sound(knowledge, 1, moment)
-                alarms = knowledge.alarms
+                self._new_version("contradiction", moment, ((), lost))
+                self._sound(1, moment)
+            alarms = knowledge.alarms
 
-    def _left_to_learn(self, knowledge: Knowledge, lessons: Lessons, run: ClosedPages) -> Laid:
+    def _left_to_learn(self, lessons: Lessons, run: ClosedPages) -> Laid:
         """Lessons laid out, without comparisons that do not count; an alarm if their orders are not as drawn."""
-        laid, items = knowledge.laid_out(lessons), knowledge.learner.items
+        laid, items = self.knowledge.laid_out(lessons), self.knowledge.learner.items
         for number, item in self.watch.look_at(laid, lessons, items):
             self.alarms["exchange_share"] += 1
             detail = f"on clicked pages {item!r} does not stand where it was drawn to: reports are chosen by order"
@@ -309,44 +273,26 @@ class Fold:
         self.votes.turn_to(self.epoch)
         return without_repeats(self.votes, laid, lessons, items)
 
-    def _sound(self, knowledge: Knowledge, new: int, moment: Moment) -> None:
+    def _sound(self, new: int, moment: Moment) -> None:
         if new > 0:
             self.alarms["contradiction"] += new
-            detail = f"certificates of pages of {knowledge.k} contradicted each other; dropped"
+            detail = "certificates contradicted each other; dropped"
             self.alarm_rows.append(AlarmRow(moment.at, self.context, "contradiction", detail))
 
-    def _follow(self, knowledge: Knowledge, cause: str, moment: Moment) -> None:
+    def _follow(self, cause: str, moment: Moment) -> None:
         """Make a new version if the certificates have changed."""
-        changed = knowledge.changed_certificates()
+        changed = self.knowledge.changed_certificates()
         if changed[0] or changed[1]:
-            self._new_version(knowledge, cause, moment, changed)
+            self._new_version(cause, moment, changed)
 
-    def _new_version(self, knowledge: Knowledge, cause: str, moment: Moment, changed: Changed = ((), ())) -> None:
-        """The present knowledge gets a number, and one more for every other page size whose leader moves by it."""
-        self._number(knowledge, cause, moment, changed)
-        for other in self._moved_by(knowledge, changed):
-            self._number(other, cause, moment, ((), ()), by=knowledge.k)
-
-    def _moved_by(self, knowledge: Knowledge, changed: Changed) -> list[Knowledge]:
-        """The other page sizes whose leader is another one after a change of certificates."""
-        if not knowledge.others or not (changed[0] or changed[1]):
-            return []
-        gained, lost = ({pair[:2] for pair in pairs} for pairs in changed)
-        before = sorted(set(named([held(knowledge)])) - gained | lost)
-        moved = []
-        for other in knowledge.others:
-            told = [(before if third is knowledge else named([held(third)])) for third in other.others]
-            if shares(other.learner) and self._derived(other, [*chain(*told)]) != self.leader(other.k):
-                moved.append(other)
-        return moved
-
-    def _number(
-        self, knowledge: Knowledge, cause: str, moment: Moment, changed: Changed, why: str | None = None, **facts: Any
+    def _new_version(
+        self, cause: str, moment: Moment, changed: Changed = ((), ()), why: str | None = None, **facts: Any
     ) -> None:
+        """The present knowledge gets a number."""
         self.version += 1
         self.changed_at = moment.at
-        evidence = to_json({"gained": changed[0], "lost": changed[1], "k": knowledge.k, **facts})
-        leader = to_json(self.leader(knowledge.k))
+        evidence = to_json({"gained": changed[0], "lost": changed[1], **facts})
+        leader = to_json(self.leader())
         self.version_made(
             VersionRow(self.context, self.version, moment.at, cause, leader, moment.impression, evidence, why)
         )
@@ -359,13 +305,11 @@ class Fold:
         The version must not be older than ``terms_version``: its certificates would be of another kind.
         Votes stay: what is forgotten of a visitor cannot be said again in the same epoch.
         """
-        self.knowledge, self.looks, self.k = saved.knowledge, saved.looks, saved.k
-        self.epoch = saved.epoch
+        self.knowledge, self.look, self.epoch = saved.knowledge, saved.look, saved.epoch
         self._undo(operation, at)
-        for known in self._newest_last():
-            known.terms = self.terms
-            gained = known.named(known.certified.pairs)
-            self._number(known, "rollback", Moment(at), (gained, ()), why, through=self.through)
+        self.knowledge.terms = self.terms
+        gained = self.knowledge.named(self.knowledge.certified.pairs)
+        self._new_version("rollback", Moment(at), (gained, ()), why, through=self.through)
 
     def reset(self, operation: int, at: int, why: str, terms: Mapping[str, Any] | None = None) -> None:
         """Know nothing of any order; open pages are not counted. ``terms`` are those that hold from now on.
@@ -376,11 +320,9 @@ class Fold:
         """
         self._undo(operation, at)
         self._take_terms(self.terms._replace(**(terms or {})), at)
-        lost = {known.k: known.begin_again(self._items(known.k), self.terms) for known in self._newest_last()}
-        for known in self._newest_last():
-            known.turn_to(self.epoch)
-        for known in self._newest_last():  # when all sizes have forgotten: they share what is certain
-            self._number(known, "reset", Moment(at), ((), lost[known.k]), why, through=self.through)
+        lost = self.knowledge.begin_again(self.k, self._items(), self.terms)
+        self.knowledge.turn_to(self.epoch)
+        self._new_version("reset", Moment(at), ((), lost), why, through=self.through)
 
     def _take_terms(self, terms: Terms, at: int) -> None:
         if not terms.certify_like(self.terms):
@@ -391,15 +333,11 @@ class Fold:
         self.terms = terms
         self.sources.limit(terms.source_daily_pages)
 
-    def _items(self, k: int) -> list[str]:
-        look = self.looks[k]
-        return list(dict.fromkeys([*look.base, *look.items]))
+    def _items(self) -> list[str]:
+        return list(dict.fromkeys([*self.look.base, *self.look.items]))
 
     def _undo(self, operation: int, at: int) -> None:
         self.rolled_back_at, self.operation, self.rollback_version = at, operation, self.version + 1
-
-    def _newest_last(self) -> list[Knowledge]:
-        return [self.knowledge[k] for k in sorted(self.knowledge, key=lambda size: size == self.k)]
 
     def compare_again(self, operation: int, at: int, whole: bool) -> None:
         """Begin the comparison with the holdout again: the guardrail had stopped the context, or (whole) its tenant."""

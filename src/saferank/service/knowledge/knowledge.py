@@ -1,9 +1,9 @@
-"""Knowledge of a context from pages of one size: a fold over closed pages in display order.
+"""Knowledge of a context: a fold over closed pages in display order, whatever their size and whoever asked for them.
 
-The fold goes through the state of a policy, which holds the evidence and the certificates. Time comes in by the pages
-alone: *epochs* of ``lifetime_ms`` are counted by issue time, and a policy whose certificates have a lifetime sees them
-as rounds. Page number n of epoch e has round e R + n, and certificates live for R rounds and the rest of their epoch.
-So the same kernels serve the simulator, which counts pages, and the service, which counts days.
+The fold goes through the evidence of a policy, with its certificates. Time comes in by the pages alone: *epochs* of
+``lifetime_ms`` are counted by issue time, and a policy whose certificates have a lifetime sees them as rounds. Page
+number n of epoch e has round e R + n, and certificates live for R rounds and the rest of their epoch. So the same
+kernels serve the simulator, which counts pages, and the service, which counts days.
 """
 
 import copy
@@ -13,25 +13,19 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from saferank.live.learner import Learner
+from saferank.live.replay import new_desk
 from saferank.policies import policy_kind
 from saferank.policies.safe_draw.constants import TRUST
 from saferank.service.knowledge.certified import Certified, Pair
-from saferank.service.knowledge.lessons import Laid, Lessons, as_pages, renumbered
+from saferank.service.knowledge.lessons import Laid, Lessons, as_pages
 from saferank.statistics.bets import Bets, set_levels
 from saferank.statistics.certificates import ENDLESS, held
-from saferank.store.page_record import PageRecord
 
 NamedPair = tuple[str, str, int, int]
 """Better and worse item, s and n."""
 
 Changed = tuple[Sequence[NamedPair], Sequence[NamedPair]]
 """Certificates gained and lost."""
-
-MISFITS = 8
-"""So many more pages of another form than of the present one, and the knowledge takes on the other form."""
-
-FILLERS = [f"\x01{number}" for number in range(16)]
-"""No item has such a name: they stand for items of a call that no page has shown, when only their number matters."""
 
 ROUNDS = 1 << 40
 """Rounds of an epoch: more than there are ever pages in one."""
@@ -63,121 +57,71 @@ class Terms(NamedTuple):
 
 
 class Knowledge:
-    """What is known of the items of a context from pages with ``k`` places."""
+    """What is known of the items of a context; it begins with a first call for pages with ``k`` places."""
 
     def __init__(self, terms: Terms, k: int, items: Sequence[str]) -> None:
-        self.terms, self.k = terms, k
+        self.terms = terms
         self.epoch = 0
         self.pages = 0  # counted pages of this epoch that were closed
-        self.folds = 0  # how often something was learnt: views look at it
-        self.misfits = 0  # how many more pages of another form there were than of the present one, lately
-        self.learner = self._new_learner(items)
+        self.folds = 0  # how often something was learnt: plans look at it
+        self.learner = self._new_learner(k, items)
         self.certified = Certified()
-        self.others: tuple[Knowledge, ...] = ()  # that of other page sizes of the context (``sharing``)
 
     @classmethod
-    def restored(
-        cls,
-        terms: Terms,
-        k: int,
-        epoch: int,
-        pages: int,
-        learner: bytes,
-        misfits: int = 0,
-    ) -> "Knowledge":
+    def restored(cls, terms: Terms, epoch: int, pages: int, learner: bytes) -> "Knowledge":
         """The knowledge of a snapshot."""
         knowledge = cls.__new__(cls)
-        knowledge.terms, knowledge.k, knowledge.epoch, knowledge.pages = terms, k, epoch, pages
-        knowledge.folds, knowledge.misfits, knowledge.others = 0, misfits, ()
+        knowledge.terms, knowledge.epoch, knowledge.pages, knowledge.folds = terms, epoch, pages, 0
         knowledge.learner = Learner.load(learner)
         knowledge.certified = Certified(held_certificates(knowledge.learner))
         return knowledge
-
-    @property
-    def form(self) -> str:
-        """Which form of the policy's state is at work: drawn pages of another form cannot be learnt."""
-        return type(self.learner.state).__name__
 
     @property
     def alarms(self) -> int:
         """How often certificates contradicted each other and were dropped."""
         return self.learner.lifetime_alarms()
 
+    @property
+    def index(self) -> dict[str, int]:
+        """The numbers of items."""
+        return cast(dict[str, int], self.learner.index)  # items of the service are text
+
     def name_of(self, number: int) -> str:
         """An item."""
         return str(self.learner.items[number])
 
-    # --- items ---
-
-    def know(self, items: Sequence[str]) -> None:
-        """These items take part, and no others. What is known of others stays, for the time when they return."""
-        learner = self.learner
-        new = [item for item in items if item not in learner.index]
-        present = np.zeros(len(learner.items) + len(new), np.bool_)
-        present[[learner.index[item] for item in items if item in learner.index]] = True
-        present[len(learner.items) :] = True
-        if new or not np.array_equal(present, learner.present):
-            learner.regroup(present, new)
-            self.folds += 1
-
-    def fitting_until(self, lessons: Lessons) -> int:
-        """The number of the first lesson that cannot be learnt yet.
-
-        Its items do not take part, or it was made by another form of the policy than the present one.
-        """
-        rows = lessons.rows(self._index)
-        here = np.append(self.learner.present, False)[rows]  # the last entry is for unknown items, -1
-        used = np.arange(rows.shape[1]) < lessons.records.column("places")[:, None]
-        unfit = np.flatnonzero(~lessons.of_form(self.form) | (used & ~here).any(axis=1))
-        return int(lessons.numbers[unfit[0]]) if len(unfit) else lessons.size
-
     @property
-    def _index(self) -> dict[str, int]:
-        return cast(dict[str, int], self.learner.index)  # items of the service are text
+    def issued(self) -> int:
+        """The round of the newest page."""
+        return self.epoch * ROUNDS + self.pages
 
-    def make_fit(self, record: PageRecord) -> None:
-        """Let the items of a page take part.
-
-        A form of the policy that only a few pages have is not taken on, so that base rankings of different lengths
-        that alternate do not undo each other: their pages teach nothing then.
-        """
-        if record.form != self.form:
-            self.misfits += 1
-            if self.misfits < MISFITS:
-                return
-        here, old = [str(item) for item in self.learner.present_items()], self.learner
-        everything = [*map(str, old.items), *record.row]
-        for items in (dict.fromkeys([*here, *record.row]), record.row, dict.fromkeys([*everything, *FILLERS])):
-            self.learner = copied_learner(old)
-            self.know(list(items))
-            if self.form == record.form:
-                self.misfits = 0
-                return
-            self.learner = old
-
-    def _new_learner(self, items: Sequence[str]) -> Learner:
+    def _new_learner(self, k: int, items: Sequence[str]) -> Learner:
         """Certificates that never end have an endless lifetime, where the policy can have one."""
         kind, lifetime = policy_kind(self.terms.policy), ROUNDS if self.terms.lifetime_ms else ENDLESS
         learner = Learner(
             self.terms.policy,
-            original=items[: self.k],
-            candidates=items[self.k :],
+            original=items[:k],
+            candidates=items[k:],
             rule=self.terms.rule,
             lifetime=lifetime if kind.lifetimes else None,
             trust=self.terms.trust if kind.trusts else None,
         )
-        learner.state.round[0] = self.epoch * ROUNDS
-        learner.advance()
+        learner.advance(self.epoch * ROUNDS)
         _expect(learner, 0)
         return learner
 
-    def begin_again(self, items: Sequence[str] | None = None, terms: Terms | None = None) -> list[NamedPair]:
-        """Forget everything that was learnt, and take other terms if they are named; returns certificates that held."""
-        lost = self.named(self.certified.pairs)
-        present = [str(item) for item in self.learner.present_items()]
-        if terms is not None and terms != self.terms:
-            self.terms, self.misfits = terms, 0
-        self.learner = self._new_learner(present if items is None else items)
+    def begin_again(
+        self, k: int | None = None, items: Sequence[str] | None = None, terms: Terms | None = None
+    ) -> list[NamedPair]:
+        """Forget everything that was learnt; returns certificates that held.
+
+        Items keep their numbers, unless other ones and a page size are named, with the terms that hold from now on.
+        """
+        lost, known = self.named(self.certified.pairs), [str(item) for item in self.learner.items]
+        self.terms = self.terms if terms is None else terms
+        self.learner = self._new_learner(
+            self.learner.n_positions if k is None else k, known if items is None else items
+        )
         self.certified, self.pages, self.folds = Certified(), 0, self.folds + 1
         return lost
 
@@ -188,14 +132,20 @@ class Knowledge:
         if epoch <= self.epoch:
             return False
         ended, self.epoch, self.pages, self.folds = self.pages, epoch, 0, self.folds + 1
-        self.learner.state.round[0] = epoch * ROUNDS
-        self.learner.advance()
+        self.learner.advance(epoch * ROUNDS)
         _expect(self.learner, ended)
         return True
 
+    def known_until(self, lessons: Lessons) -> int:
+        """The number of the first lesson with an item that has no number yet."""
+        rows = lessons.rows(self.index)
+        used = np.arange(rows.shape[1]) < lessons.records.column("places")[:, None]
+        strange = np.flatnonzero((used & (rows < 0)).any(axis=1))
+        return int(strange[0]) if len(strange) else lessons.size
+
     def laid_out(self, lessons: Lessons) -> Laid:
         """Closed pages of this epoch, to be learnt."""
-        return as_pages(lessons, self._index, self.k, self.form)
+        return as_pages(lessons, self.index)
 
     def learn(self, lessons: Lessons, laid: Laid | None = None) -> Iterator[int]:
         """Learn from closed pages of this epoch; stops after each that changed the certificates, giving its number.
@@ -203,18 +153,15 @@ class Knowledge:
         ``laid`` is what is left of them when comparisons that do not count were taken out.
         """
         pages, numbers = self.laid_out(lessons) if laid is None else laid
-        learner = self.learner
         done, first, self.folds = 0, self.pages, self.folds + 1
-        self.misfits = max(0, self.misfits - int(lessons.of_form(self.form).sum()))
+        desk = new_desk(pages.clicks.shape[1], pages.ranking.shape[1])
         while done < len(numbers):
-            if learner is not self.learner:  # everything began again: items have other numbers
-                pages = renumbered(pages, [self.learner.index.get(item, -1) for item in learner.items])
-                learner = self.learner
             before = (self.learner.certificates_given(), self.alarms)
-            done = self.learner.fold(pages, done)
+            done = self.learner.fold(pages, desk, done)
             self.pages = first + numbers[done - 1] + 1
             if (self.learner.certificates_given(), self.alarms) != before:
                 yield numbers[done - 1]
+        self.pages = first + lessons.size
 
     def contradicts_itself(self) -> bool:
         """True when certificates that never end say that an item is better than itself."""
@@ -236,20 +183,22 @@ class Knowledge:
         return [(str(items[i]), str(items[j]), *duel(items[i], items[j])) for i, j in pairs]
 
 
-def copied_learner(learner: Learner) -> Learner:
-    """A learner whose items may change without a trace in the original; large evidence is shared until it does."""
+def learner_with(learner: Learner, items: Iterable[str]) -> Learner:
+    """A learner that knows these items too, without a trace in the original; what did not grow is shared."""
     mine = copy.copy(learner)
-    mine.items, mine.index = list(learner.items), dict(learner.index)
+    mine.items, mine.index, mine.slots = list(learner.items), dict(learner.index), {}
+    mine.know(items)
     return mine
 
 
 def held_certificates(learner: Learner) -> list[Pair]:
     """The pairs (better, worse) whose certificates hold, in the order in which they were given."""
-    return list(dict.fromkeys((i, j) for i, j, _ in held(learner.state.duels.certificates)))
+    return list(dict.fromkeys((i, j) for i, j, _ in held(learner.evidence.duels.certificates)))
 
 
 def _expect(learner: Learner, pages: int) -> None:
     """Days have no number of pages: an epoch is expected to have as many as the one before had, at first few."""
-    if isinstance(learner.state.duels, Bets) and learner.lifetime == ROUNDS:
-        learner.state.duels.epoch[2] = pages
-        set_levels(learner.state.duels)
+    duels = getattr(learner.evidence, "duels", None)
+    if isinstance(duels, Bets) and learner.lifetime == ROUNDS:
+        duels.epoch[2] = pages
+        set_levels(duels)

@@ -4,16 +4,15 @@ import json
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from saferank.live.learner import Learner
 from saferank.saved_state import bytes_in_use
 from saferank.service.knowledge.arms import ShadowCounts, compared_arms
-from saferank.service.knowledge.evidence import joined, race
+from saferank.service.knowledge.evidence import race
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.lessons import NewestPage
-from saferank.service.knowledge.sharing import introduce
 from saferank.service.knowledge.visitors import OrderWatch, SourceCounts
 from saferank.service.knowledge.votes import Votes
 from saferank.store.contract import DamagedStoreError, Publication
@@ -21,23 +20,9 @@ from saferank.store.page_record import CHECKSUM_SIZE, is_whole
 
 _LENGTH = struct.Struct("<I")
 _COPIED = (
-    "version", "changed_at", "tallies", "rolled_back_at", "rollback_version", "alarms", "k", "epoch", "window",
+    "version", "changed_at", "tallies", "rolled_back_at", "rollback_version", "alarms", "epoch", "window",
     "learnt", "checked", "worst",
 )  # fmt: skip
-
-
-class SizeKnowledge(NamedTuple):
-    """The knowledge of one page size."""
-
-    k: int
-    epoch: int
-    pages: int
-    misfits: int
-    learner: bytes
-
-    def restored(self, terms: Terms) -> Knowledge:
-        """The knowledge."""
-        return Knowledge.restored(terms, self.k, self.epoch, self.pages, self.learner, self.misfits)
 
 
 def pack(fold: Fold) -> bytes:
@@ -45,17 +30,15 @@ def pack(fold: Fold) -> bytes:
 
     Votes and sources are: they go back further.
     """
-    parts = [
-        SizeKnowledge(k, part.epoch, part.pages, part.misfits, part.learner.save())
-        for k, part in fold.knowledge.items()
-    ]
+    known = fold.knowledge
+    learner = known.learner.save()
     marks, sources = fold.votes.marks.tobytes(), fold.sources.packed()
     facts = {
         "catalogue": fold.catalogue.hex(),
         "leader": fold.leader(),
-        "looks": [[k, *look] for k, look in fold.looks.items()],
-        "race": joined(race(part.learner, part.certified) for part in fold.knowledge.values()),
-        "knowledge": [[*part[:4], len(part.learner)] for part in parts],
+        "look": fold.look,
+        "race": race(known.learner, known.certified),
+        "knowledge": [known.epoch, known.pages, len(learner)],
         "compared": fold.compared.facts(),
         "shadow": fold.shadow,
         "votes": [fold.votes.epoch, fold.votes.level, len(marks)],
@@ -66,7 +49,7 @@ def pack(fold: Fold) -> bytes:
     if fold.terms != fold.opened_terms:  # by a reset; otherwise they are those of the context's row
         facts["terms"], facts["terms_version"] = fold.terms._asdict(), fold.terms_version
     head = json.dumps(facts, ensure_ascii=False).encode()
-    body = b"".join((_LENGTH.pack(len(head)), head, *(part.learner for part in parts), marks, sources))
+    body = b"".join((_LENGTH.pack(len(head)), head, learner, marks, sources))
     return body + _LENGTH.pack(zlib.crc32(body))
 
 
@@ -76,9 +59,8 @@ _OVERHEAD, _ITEM = 200_000, 1500
 
 def memory_of(fold: Fold) -> int:
     """About how many bytes a fold takes in memory."""
-    learners = [knowledge.learner for knowledge in fold.knowledge.values()]
-    tables = sum(bytes_in_use(learner.state) + _ITEM * len(learner.items) for learner in learners)
-    return _OVERHEAD + tables + fold.votes.marks.nbytes
+    learner = fold.knowledge.learner
+    return _OVERHEAD + bytes_in_use(learner.evidence) + _ITEM * len(learner.items) + fold.votes.marks.nbytes
 
 
 def read_head(body: bytes) -> dict[str, Any]:
@@ -90,15 +72,13 @@ def read_head(body: bytes) -> dict[str, Any]:
     return facts
 
 
-def read_parts(body: bytes) -> tuple[SizeKnowledge, ...]:
-    """The knowledge of a publication, still packed."""
-    facts, at, parts = read_head(body), 4 + _LENGTH.unpack_from(body)[0], []
-    for k, epoch, pages, misfits, size in facts["knowledge"]:
-        parts.append(SizeKnowledge(k, epoch, pages, misfits, body[at : at + size]))
-        at += size
-    if at + facts["votes"][-1] + facts["sources"][-1] + CHECKSUM_SIZE != len(body):
+def read_learner(body: bytes) -> bytes:
+    """The evidence of a publication, still packed."""
+    facts, at = read_head(body), 4 + _LENGTH.unpack_from(body)[0]
+    size = facts["knowledge"][-1]
+    if at + size + facts["votes"][-1] + facts["sources"][-1] + CHECKSUM_SIZE != len(body):
         raise ValueError("a publication is longer or shorter than it says")
-    return tuple(parts)
+    return body[at : at + size]
 
 
 def terms_in(head: dict[str, Any]) -> Terms | None:
@@ -110,9 +90,10 @@ def restored(publication: Publication, terms: Terms) -> Fold:
     """The fold that was published; ``terms`` are those of the context's row."""
     facts, fold = read_head(publication.body), Fold(publication.context, terms)
     fold.terms, fold.terms_version = terms_in(facts) or terms, facts.get("terms_version", 0)
-    fold.knowledge = {part.k: part.restored(fold.terms) for part in read_parts(publication.body)}
-    introduce(fold.knowledge)
-    fold.looks = {k: NewestPage(tuple(base), tuple(items)) for k, base, items in facts["looks"]}
+    epoch, pages, _ = facts["knowledge"]
+    fold.knowledge = Knowledge.restored(fold.terms, epoch, pages, read_learner(publication.body))
+    base, items = map(tuple, facts["look"])
+    fold.look = NewestPage(base, items)
     fold.catalogue, fold.compared = bytes.fromhex(facts["catalogue"]), compared_arms(facts["compared"])
     fold.shadow = ShadowCounts(*facts["shadow"])
     fold.through, fold.operation = publication.through, publication.operation
@@ -135,9 +116,9 @@ def _visits(body: bytes, facts: dict[str, Any]) -> tuple[bytes, bytes]:
 def comparable(body: bytes) -> tuple[dict[str, Any], list[bytes]]:
     """Equal for two bodies exactly when they hold the same knowledge."""
     facts = read_head(body)
-    facts["knowledge"] = [entry[:4] for entry in facts["knowledge"]]
+    facts["knowledge"].pop()
     facts.pop("race")  # follows from the knowledge
-    return facts, [*(Learner.load(part.learner).canonical() for part in read_parts(body)), *_visits(body, facts)]
+    return facts, [Learner.load(read_learner(body)).save(), *_visits(body, facts)]
 
 
 def differences(one: bytes, other: bytes) -> Sequence[str]:

@@ -1,45 +1,61 @@
 """Knowledge as one call sees it, and the views that are kept."""
 
-import copy
-import functools
 import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
-from itertools import chain
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank.live.explanation import Explanation
-from saferank.live.replay import CHOSEN, carrying_out, new_desk, new_pages
-from saferank.memory import Scratch, with_arrays
-from saferank.saved_state import bytes_in_use
+from saferank.live.explanation import Explanation, explain
+from saferank.live.learner import Learner
+from saferank.live.replay import AGAIN, IF_OUTDATED, KEEP, Desk, drawing, new_desk
+from saferank.safety import whole_allowance
 from saferank.service.knowledge.catalogues import Catalogue
-from saferank.service.knowledge.certified import Certified, exchanged
-from saferank.service.knowledge.knowledge import ROUNDS, Knowledge, copied_learner
+from saferank.service.knowledge.certified import exchanged
+from saferank.service.knowledge.knowledge import Knowledge, learner_with
 from saferank.service.knowledge.page_check import CheckedCall, checked
-from saferank.service.knowledge.sharing import all_certified, teach
 from saferank.store.page_record import Law
-from saferank.verbs import NOBODY, Impression
+from saferank.verbs import NOBODY, Call, Impression
 
 # --- knowledge as one call sees it: its items, its base ranking. A page is a pure function of a view and of coins ---
-# A view has a copy of the policy's state whose leader is derived from the call's base ranking. What is large and never
-# changed by choosing, the evidence (``duels``), is shared with the knowledge. Choosing a page changes the rest of the
-# state, and the next page must not see that: every page is chosen on the same state, in a ``Scratch``. So the same
+# A page is drawn from a plan, which is derived from the evidence and from the call: its base ranking, its candidates in
+# their order, its page size, without what is pinned. A *slot* has room for a plan. All calls of a context with as many
+# items and places share one: the plan of another call is derived in its place, by one compiled call, and so is the plan
+# of a call that was there before when the evidence has changed enough. Drawing leaves a plan as it is. So the same
 # coins give the same page as long as nothing was learnt in between, on whichever server.
 
 
-_ONE_PAGE = new_pages(1, 0)
-_ONE_PAGE.operation[0] = CHOSEN
-_empty_desk = functools.lru_cache(maxsize=64)(new_desk)
-_SHARED_FROM = 4096
-"""Arrays of the evidence with more entries than this are shared, not copied."""
+class Slot:
+    """Room for a plan, and the kernel that derives and draws."""
+
+    def __init__(self, learner: Learner, call: Call) -> None:
+        self._n_items = len(learner.items)
+        own = Call(call.base.copy(), call.candidates.copy())
+        self.plan: Any = learner.kind.empty_plan(learner.policy, learner.evidence, own)
+        self.desk: Desk = new_desk(len(call.base), learner.places(call))
+        self.holds: View | None = None  # whose plan it is
+        self.folds = -1  # what was known when its age was looked at last
+        self._bind(learner)
+
+    def _bind(self, learner: Learner) -> None:
+        self._policy, self._evidence = learner.policy, learner.evidence
+        self.draw: Callable[[], None] = drawing(learner.policy, learner.evidence, self.plan, self.desk)
+
+    def fits(self, learner: Learner) -> bool:
+        """True unless items have come. When tables have grown it is bound to them, and its plan stays."""
+        if self._n_items != len(learner.items):
+            return False
+        if self._policy is not learner.policy or self._evidence is not learner.evidence:
+            self._bind(learner)
+        return True
 
 
 class Proposal(NamedTuple):
     """A page as the policy wants it, and whether it may be served."""
 
-    row: tuple[str, ...]  # by place: the shown items, then those compared without being shown
+    row: tuple[str, ...]  # by place: the shown items that are not pinned, then those compared without being shown
+    shown: tuple[str, ...]  # the page, pinned items among the others
     law: Law
     challenger: int | None  # its place
     round: int
@@ -48,65 +64,88 @@ class Proposal(NamedTuple):
 
 
 class View:
-    """What a call sees; ContradictionError when certificates contradict each other."""
+    """What a call sees. The first ``k`` items of ``base`` are production's page; ``pinned`` are items of it."""
 
-    def __init__(self, knowledge: Knowledge, base: Sequence[str], candidates: Sequence[str] | None = None) -> None:
-        self.folds, self.made_from = knowledge.folds, sources(knowledge)
-        knowledge = copy.copy(knowledge)
-        knowledge.learner = copied_learner(knowledge.learner)  # it is rebased without a trace in the original
-        knowledge.learner.state = _copied(knowledge.learner.state)
-        others = [str(item) for item in knowledge.learner.present_items()] if candidates is None else candidates
-        knowledge.know(list(dict.fromkeys([*base, *others])))
-        self._learner, certified = knowledge.learner, all_certified(knowledge)
-        if certified is not knowledge.certified:
-            teach(knowledge, certified)
-        self._learner.rebase(base, others)
-        self._start, self._pages = knowledge.epoch * ROUNDS, knowledge.pages
-        numbers = tuple(self._learner.index[item] for item in base[: knowledge.k])
-        present = sum(1 << int(number) for number in np.flatnonzero(self._learner.present))
-        self._call = CheckedCall(numbers, present, certified)
-        self.leader = tuple(str(self._learner.items[number]) for number in exchanged(certified, numbers, present).row)
-        self.form = knowledge.form
-        self._names = cast(list[str], self._learner.items)  # items of the service are text
-        state, places = self._learner.state, self._learner.kind.places(self._learner.setup)
-        self._scratch = Scratch((state._replace(duels=()), _empty_desk(knowledge.k, places)))
-        own, desk = self._scratch.parts
-        page = desk.impression
-        self._desk = desk._replace(impression=page._replace(shown=page.ranking[: knowledge.k]))
-        self._state = own._replace(duels=state.duels)
-        self._choose = carrying_out(self._learner.policy, self._state, _ONE_PAGE, self._desk)
+    def __init__(
+        self,
+        knowledge: Knowledge,
+        base: Sequence[str],
+        candidates: Iterable[str],
+        k: int,
+        pinned: Sequence[str] = (),
+    ) -> None:
+        self._knowledge, self._folds, self.certified = knowledge, knowledge.folds, knowledge.certified
+        learner, production = knowledge.learner, base[:k]
+        held, items = frozenset(pinned), list(dict.fromkeys([*base, *candidates]))
+        if not all(item in learner.index for item in items):
+            learner = learner_with(learner, items)
+        self._learner, self._own = learner, learner is knowledge.learner
+        self._production, self._pinned = tuple(production), held
+        index: Any = learner.index
+        ranked = [index[item] for item in production if item not in held]
+        placed = set(production)
+        others = [index[item] for item in items if item not in placed]
+        self._call = Call(np.array(ranked, np.uint32), np.array(others, np.uint32))
+        self._checked = CheckedCall(tuple(ranked), sum([1 << number for number in (*ranked, *others)]), self.certified)
+        row = exchanged(self.certified, ranked, self._checked.present).row
+        self.leader = self._woven([str(learner.items[number]) for number in row])
 
-    def is_certain_of(self, knowledge: Knowledge) -> bool:
-        """True when it was made from the certificates that hold now."""
-        return self.made_from == sources(knowledge)  # the very same: certificates that change are others
+    def is_useful(self, knowledge: Knowledge) -> bool:
+        """True when a call may look through it: it was made from the certificates that hold, and sees all evidence."""
+        same = knowledge is self._knowledge and self.certified is knowledge.certified
+        if self._own:
+            return same and self._learner is knowledge.learner
+        return same and self._folds == knowledge.folds
 
     def page(self, coins: bytes) -> Proposal:
         """The page of these coins."""
-        learner, impression = self._learner, self._chosen(coins)
+        impression, items = self._drawn(coins), self._learner.items
         places, challenger = int(impression.places[0]), int(impression.challenger[0])
         numbers: list[int] = impression.ranking[:places].tolist()
+        row = tuple([str(items[number]) for number in numbers])
+        page = numbers[: len(self._call.base)]
         return Proposal(
-            row=tuple([self._names[number] for number in numbers]),
+            row=row,
+            shown=self._woven(row[: len(page)]),
             law=_law(impression, places),
             challenger=None if challenger == NOBODY else numbers.index(challenger),
             round=int(impression.round[0]),
-            **checked(self._call, numbers[: learner.n_positions])._asdict(),
+            **checked(self._checked, page)._asdict(),
         )
 
-    def _chosen(self, coins: bytes) -> Impression:
-        """The page as the policy gives it; it holds until the next one is chosen."""
-        self._scratch.restore()
-        self._state.round[0] = self._round_before(coins)
-        self._desk.words[:] = np.frombuffer(coins, np.uint64)
-        self._choose()
-        return self._desk.impression
+    def _woven(self, row: Sequence[str]) -> tuple[str, ...]:
+        """A ranking with the pinned items where production has them."""
+        if not self._pinned:
+            return tuple(row)
+        others = iter(row)
+        return tuple([item if item in self._pinned else next(others) for item in self._production])
+
+    def _drawn(self, coins: bytes) -> Impression:
+        """The page as the policy gives it; it holds until the next one is drawn."""
+        slot, folds = self._slot(), self._knowledge.folds
+        desk = slot.desk
+        desk.issued[0] = self._round_before(coins)
+        desk.issued[1] = AGAIN if slot.holds is not self else KEEP if slot.folds == folds else IF_OUTDATED
+        if slot.holds is not self:
+            slot.plan.base[:], slot.plan.candidates[:], slot.holds = *self._call, self
+        slot.folds = folds
+        desk.words[:] = np.frombuffer(coins, np.uint64)
+        slot.draw()
+        return desk.impression
+
+    def _slot(self) -> Slot:
+        key, slots = (len(self._call.base), len(self._call.candidates)), self._learner.slots
+        slot: Slot | None = slots.get(key)
+        if slot is None or not slot.fits(self._learner):
+            slot = slots[key] = Slot(self._learner, self._call)
+        return slot
 
     def explain(self) -> Explanation:
         """What the next page would try."""
-        learner = copy.copy(self._learner)
-        learner.state = _copied(learner.state)
-        learner.state.round[0] = self._start + self._pages
-        return learner.explain()
+        learner, issued = self._learner, self._knowledge.issued
+        plan, sizes = learner.plan(self._call, issued), (len(self._call.base), len(self._call.candidates))
+        allowance = whole_allowance(sum(sizes), sizes[0])
+        return explain(learner, plan, issued, lambda row: self._woven([str(learner.items[i]) for i in row]), allowance)
 
     def _round_before(self, coins: bytes) -> int:
         """The next page is number n + 1, or n + 2 when the coins want the other parity.
@@ -114,109 +153,54 @@ class View:
         The parity of bubble policies is drawn: base rankings that alternate cannot alias with it.
         """
         wanted = hashlib.blake2b(coins, digest_size=1, person=b"parity").digest()[0] & 1
-        return self._start + self._pages + ((self._pages + 1) & 1 ^ wanted)
-
-
-def sources(knowledge: Knowledge) -> tuple[Certified, ...]:
-    """The certificates of a page size, and those of the others."""
-    return (knowledge.certified, *(other.certified for other in knowledge.others))
+        return self._knowledge.issued + ((self._knowledge.pages + 1) & 1 ^ wanted)
 
 
 def _law(impression: Impression, places: int) -> Law:
     start, end = impression.start[:places].astype(np.uint8), impression.end[:places].astype(np.uint8)
-    draw = (impression.weight[:places], impression.exchanges[:places]) if impression.frozen[0] else ()
+    weight = impression.weight[:places]
+    draw = (weight, impression.exchanges[:places]) if weight.any() else ()
     return Law(start.tobytes(), end.tobytes(), b"".join([column.tobytes() for column in draw]))
-
-
-def _copied(state: Any) -> Any:
-    """The state in arrays of its own, apart from large evidence."""
-    own = with_arrays(state._replace(duels=()), np.ndarray.copy)
-    return own._replace(
-        duels=with_arrays(state.duels, lambda array: array if array.size > _SHARED_FROM else array.copy())
-    )
 
 
 # --- the views that calls look through, kept while they are up to date ---
 
 
 _KEPT = 512
-_FRESH_MS = 1000
-_OVERHEAD = 100_000
-"""Bytes of a view beside the tables of the evidence."""
 
-Key = tuple[int, int, bytes]
-"""Number of the context, page size, digest of the catalogue."""
-
-
-class Kept(NamedTuple):
-    """A view that was made."""
-
-    view: View
-    made_at: int
-    memory: int  # bytes, about
-
-    def is_useful(self, knowledge: Knowledge, now: int) -> bool:
-        """True when a call may look through it."""
-        recent = self.view.folds == knowledge.folds or now - self.made_at < _FRESH_MS
-        return recent and self.view.is_certain_of(knowledge)
+Key = tuple[int, int, bytes, tuple[str, ...]]
+"""Number of the context, page size, digest of the catalogue, pinned items."""
 
 
 class Views:
-    """The newest views by context, page size and catalogue.
+    """The newest views by context, page size, catalogue and pins."""
 
-    A view whose certificates still hold may be a second old: what was learnt meanwhile changes what is tried next, and
-    never what is safe. A view shares the evidence with the knowledge, unless its call brings items that the knowledge
-    does not have: then it has tables of its own. So views are limited by memory as well, to ``most`` bytes.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most, self.memory = most, 0
-        self._kept: OrderedDict[Key, Kept] = OrderedDict()
-        self._keys: dict[int, set[Key]] = {}  # by context
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Key, View] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def view(self, context: int, knowledge: Knowledge, digest: bytes, lists: Catalogue, now: int) -> View:
-        """The view of a call; ContradictionError when certificates contradict each other."""
-        key = (context, knowledge.k, digest)
-        kept = self._kept.get(key)
-        if kept is not None and kept.is_useful(knowledge, now):
-            return kept.view
-        made = Kept(View(knowledge, *lists), now, _memory(knowledge, lists))
-        self._drop_useless(context, knowledge, now)
-        self._keep(key, made)
-        return made.view
+    def view(
+        self,
+        context: int,
+        knowledge: Knowledge,
+        digest: bytes,
+        lists: Catalogue,
+        k: int,
+        pinned: Sequence[str] = (),
+    ) -> View:
+        """The view of a call."""
+        key = (context, k, digest, tuple(pinned))
+        view = self._kept.get(key)
+        if view is None or not view.is_useful(knowledge):
+            view = self._kept[key] = View(knowledge, *lists, k, pinned)
+            self._kept.move_to_end(key)
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return view
 
     def forget(self, context: int) -> None:
         """Drop the views of a context that is put away."""
-        for key in list(self._keys.get(context, ())):
-            self._drop(key)
-
-    def _keep(self, key: Key, made: Kept) -> None:
-        self._drop(key)
-        self._kept[key] = made
-        self._keys.setdefault(key[0], set()).add(key)
-        self.memory += made.memory
-        while len(self._kept) > 1 and (len(self._kept) > _KEPT or self.memory > self._most):
-            self._drop(next(iter(self._kept)))
-
-    def _drop_useless(self, context: int, knowledge: Knowledge, now: int) -> None:
-        """Drop views that would be made again anyway: they may be all that keeps old tables in memory."""
-        for key in list(self._keys.get(context, ())):
-            if key[1] == knowledge.k and not self._kept[key].is_useful(knowledge, now):
-                self._drop(key)
-
-    def _drop(self, key: Key) -> None:
-        kept = self._kept.pop(key, None)
-        if kept is not None:
-            self.memory -= kept.memory
-            self._keys[key[0]].discard(key)
-            if not self._keys[key[0]]:
-                del self._keys[key[0]]
-
-
-def _memory(knowledge: Knowledge, lists: Catalogue) -> int:
-    """About how many bytes a view takes."""
-    shared = all(item in knowledge.learner.index for item in chain(*lists))
-    return _OVERHEAD + (0 if shared else bytes_in_use(knowledge.learner.state))
+        for key in [key for key in self._kept if key[0] == context]:
+            del self._kept[key]

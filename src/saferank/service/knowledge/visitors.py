@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from saferank._kernel import kernel
-from saferank.live.replay import LEARNT, Pages
+from saferank.live.replay import Pages
 from saferank.policies.safe_draw.draw import has_target, odds_of_exchange
 from saferank.service.knowledge.lessons import Laid, Lessons
 from saferank.store.page_record import COINS_SIZE, SOURCE_SIZE, VISITOR_SIZE
@@ -222,12 +222,11 @@ def settled_bets(chances: Floats) -> tuple[Floats, Floats]:
 
 def chosen_pairs(pages: Pages, numbers: list[int], lessons: Lessons) -> tuple[Ints, Ints, Ints]:
     """Rows of drawn pages, and two places below the first click that the draw could have exchanged, upper one first."""
-    rows = np.flatnonzero((pages.operation == LEARNT) & (pages.frozen == 1))
-    first, size, places = pages.clicks[rows].argmax(axis=1), pages.clicks.shape[1], pages.places[rows]
-    enough = (first + 1 < size) & (first + 2 < places) & (pages.clicks[rows].any(axis=1))
-    rows, first, places = rows[enough], first[enough], places[enough]
-    at = np.searchsorted(lessons.numbers, np.array(numbers, np.int64)[rows])
-    draw = lessons.records.last_of_ids[at]
+    rows = np.flatnonzero((pages.drawn == 1) & pages.clicks.any(axis=1))
+    first, size, places = pages.clicks[rows].argmax(axis=1), pages.positions[rows], pages.places[rows]
+    enough = (first + 1 < size) & (first + 2 < places)
+    rows, first, size, places = rows[enough], first[enough], size[enough], places[enough]
+    draw = lessons.records.last_of_ids[np.array(numbers, np.int64)[rows]]
     one = first + 1 + draw % (size - first - 1)
     other = first + 1 + (draw >> 8) % (places - first - 2)
     other += other >= one
@@ -246,9 +245,9 @@ def chances_of_orders(pages: Pages, rows: Ints, upper: Ints, lower: Ints) -> Flo
 @kernel
 def _fill_chances(pages: Pages, rows: Ints, upper: Ints, lower: Ints, page: Impression, found: Floats) -> None:
     for number in range(len(rows)):
-        row, n_positions = rows[number], pages.clicks.shape[1]
+        row, n_positions = rows[number], pages.positions[rows[number]]
         page.places[0] = pages.places[row]
         for place in range(pages.places[row]):
-            page.weight[place], page.start[place] = pages.weight[row, place], pages.start[row, place]
-            page.exchanges[place] = pages.exchanges[row, place]
+            page.weight[place], page.exchanges[place] = pages.weight[row, place], pages.exchanges[row, place]
+            page.start[place], page.end[place] = pages.start[row, place], pages.end[row, place]
         found[number] = odds_of_exchange(page, n_positions, (upper[number], lower[number]), has_target(page))

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank._kernel import kernel
-from saferank.live.replay import LEARNT, Pages
+from saferank.live.replay import Pages
 from saferank.service.knowledge.lessons import Laid, Lessons
 from saferank.verbs import Flags, Ints
 
@@ -120,7 +120,7 @@ class Votes:
 
 
 def without_repeats(votes: Votes, laid: Laid, lessons: Lessons, items: Sequence[object]) -> Laid:
-    """The operations without comparisons by visitors who have decided the pair before in this epoch."""
+    """The pages without comparisons by visitors who have decided the pair before in this epoch."""
     pages, numbers = laid
     rows, visitors = _visits(pages, numbers, lessons)
     if not len(rows):
@@ -138,13 +138,13 @@ def item_hash(item: str) -> int:
 
 
 def _visits(pages: Pages, numbers: list[int], lessons: Lessons) -> tuple[Ints, Words]:
-    """The rows to be learnt that have a known visitor, and who that is."""
+    """The clicked pages that have a known visitor, and who that is."""
     records = lessons.records
     known = records.has_source | records.has_visitor
-    rows = np.flatnonzero(pages.operation == LEARNT)
+    rows = np.flatnonzero(pages.clicks.any(axis=1))
     if not known.any():
         return rows[:0], records.visitor[:0]
-    at = np.searchsorted(lessons.numbers, np.array(numbers, np.int64)[rows])
+    at = np.array(numbers, np.int64)[rows]
     keys = np.where(records.has_source, records.source, records.visitor)
     return rows[known[at]], keys[at][known[at]]
 
@@ -169,7 +169,7 @@ def _note_compared(pages: Pages, rows: Ints, at: Ints, clicked: Ints, other: Int
             if pages.clicks[row, winner]:
                 for loser in range(pages.places[row]):
                     compares = pages.start[row, winner] <= loser < pages.end[row, winner]
-                    if pages.frozen[row]:
+                    if pages.drawn[row]:
                         compares = loser < 62 and pages.exchanges[row, winner] >> loser & 1 == 1
                     if compares and not (loser < n_positions and pages.clicks[row, loser]):
                         at[found], clicked[found], other[found] = number, winner, loser
@@ -178,13 +178,13 @@ def _note_compared(pages: Pages, rows: Ints, at: Ints, clicked: Ints, other: Int
 
 
 def _masked(laid: Laid, compared: VisitorComparisons, repeated: Flags) -> Laid:
-    """A copy of the operations, without some comparisons."""
+    """A copy of the pages, without some comparisons."""
     pages, numbers = _chosen(laid[0], list(range(len(laid[1])))), laid[1]
     split: dict[int, dict[int, list[int]]] = {}  # by row and clicked place: what it is still compared with
     for row in np.unique(compared.row[repeated]).tolist():
         mine = slice(*np.searchsorted(compared.row, [row, row + 1]))
         triples = zip(compared.clicked[mine].tolist(), compared.other[mine].tolist(), repeated[mine], strict=True)
-        if pages.frozen[row]:
+        if pages.drawn[row]:
             for clicked, other in [(a, b) for a, b, gone in triples if gone]:
                 pages.exchanges[row, clicked] &= ~(1 << other)
                 pages.exchanges[row, other] &= ~(1 << clicked)
@@ -194,7 +194,7 @@ def _masked(laid: Laid, compared: VisitorComparisons, repeated: Flags) -> Laid:
 
 
 def _chosen(pages: Pages, rows: list[int]) -> Pages:
-    """A copy of some operations."""
+    """A copy of some pages."""
     arrays: list[Any] = [array[rows] for array in pages]
     return Pages(*arrays)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from saferank.policies.safe_draw.draw import has_target, odds_of_exchange
 from saferank.service.knowledge.knowledge import Knowledge, Terms
-from saferank.service.knowledge.lessons import Lesson, Lessons
+from saferank.service.knowledge.lessons import Lessons
 from saferank.service.knowledge.page_check import warm_up_check
 from saferank.service.knowledge.view import View
 from saferank.service.knowledge.visitors import OrderWatch
@@ -13,7 +13,7 @@ from saferank.store.page_record import PageRecord
 from saferank.verbs import new_impression
 
 SIZES = (3, 13)
-"""Catalogues for which some policy has a state of its own."""
+"""Catalogues for which some policy has a plan of its own."""
 
 _COINS = bytes(range(32))
 
@@ -26,20 +26,19 @@ def warm_up(policy: str, rule: str, sizes: Sequence[int] = SIZES) -> None:
         terms = Terms(policy, rule, 1000, 1000, 0)
         knowledge = Knowledge(terms, 2, items)
         _go_through(knowledge, terms, items)
-        knowledge.know([*items[1:], "new"])
-        View(knowledge, items, ["newer"])
+        View(knowledge, items, ["newer"], 2).page(_COINS)
+        knowledge.learner.know(["new"])
         knowledge.turn_to(1)
 
 
 def _go_through(knowledge: Knowledge, terms: Terms, items: list[str]) -> None:
     """A page, its clicks, another base ranking, and the questions that the dashboard asks."""
-    view = View(knowledge, items)
-    page = view.page(_COINS)
+    page = View(knowledge, items, (), 2).page(_COINS)
     record = PageRecord(
-        bytes(16), "", "", terms.policy, view.form, 0, 1, page.round, 1000, 2, bytes(8), bytes(16), _COINS, page.row,
+        bytes(16), "", "", terms.policy, 0, 1, page.round, 1000, 2, bytes(8), bytes(16), _COINS, page.row,
         law=page.law, challenger=page.challenger,
     )  # fmt: skip
-    lessons = Lessons.of([Lesson(record, 1), Lesson(record, 2), Lesson(None, 0)])
+    lessons = Lessons.of([record, record], [1, 2])
     laid = knowledge.laid_out(lessons)
     OrderWatch().look_at(laid, lessons, items)
     without_repeats(Votes(), laid, lessons, items)
@@ -47,6 +46,7 @@ def _go_through(knowledge: Knowledge, terms: Terms, items: list[str]) -> None:
     odds_of_exchange(explained, 2, (0, 1), has_target(explained))
     for _ in knowledge.learn(lessons):
         knowledge.changed_certificates()
-    again = View(knowledge, [items[1], items[0], *items[2:]])
+    again = View(knowledge, [items[1], items[0], *items[2:]], (), 2)
+    again.page(_COINS)
     again.explain()
     knowledge.named([(0, 1)])

@@ -12,7 +12,6 @@ from saferank.service.knowledge.catalogues import Catalogue, Catalogues, items_o
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.publications import memory_of, read_head, restored
-from saferank.service.knowledge.sharing import introduce
 from saferank.service.settings import Settings
 from saferank.store.contract import SHARDS, ContextRow, Publication, Store, StoreError, VersionRow
 
@@ -30,9 +29,7 @@ class Context:
         self.dirty = False  # the fold is ahead of what was published
         self.packing = 0.0  # seconds that packing it took when it was published last
         self.memory = 0  # bytes, as measured last
-        self.asked: set[int] = set()  # page sizes
-        self.blank: dict[int, Knowledge] = {}  # by page size of which nothing was learnt
-        self._known: dict[int, Knowledge] = {}  # what stands in for the knowledge of the fold, if anything does
+        self._known: Knowledge | None = None  # what stands in for the knowledge of the fold, if anything does
         self._stands_for: tuple[Fold, int] | None = None
         self.waited: tuple[int, bool] = (-1, False)  # asked daily: the day, and whether it waits for traffic
         self.newest: tuple[bytes, Catalogue, int] | None = None  # of the newest call here: digest, lists, page size
@@ -48,32 +45,23 @@ class Context:
         return self.fold.terms
 
     @property
-    def known(self) -> dict[int, Knowledge]:
-        """By page size: what pages are made from."""
-        fold = self.fold
-        if self._stands_for is not None and self._stands_for[0] is fold and self._stands_for[1] > fold.epoch:
+    def known(self) -> Knowledge:
+        """What pages are made from."""
+        fold, standing = self.fold, self._stands_for
+        if self._known is not None and standing is not None and standing[0] is fold and standing[1] > fold.epoch:
             return self._known
         return fold.knowledge
 
     def stand_in(self, now: int) -> None:
         """Certificates have ended, and nobody has published that yet: make pages from what still holds."""
-        epoch = self.terms.epoch_at(now - self.terms.window_ms)
+        epoch, known = self.terms.epoch_at(now - self.terms.window_ms), self.fold.knowledge
         if self._stands_for is not None and self._stands_for == (self.fold, epoch):
             return
-        self._known, self._stands_for = {}, (self.fold, epoch)
-        for k, knowledge in self.fold.knowledge.items():
-            aged = self._known[k] = Knowledge.restored(
-                self.terms,
-                k,
-                knowledge.epoch,
-                knowledge.pages,
-                knowledge.learner.save(),
-                knowledge.misfits,
-            )
-            for step in range(max(knowledge.epoch + 1, epoch - 2), epoch + 1):
-                aged.turn_to(step)
-            aged.changed_certificates()
-        introduce(self._known)
+        aged = Knowledge.restored(self.terms, known.epoch, known.pages, known.learner.save())
+        for step in range(max(known.epoch + 1, epoch - 2), epoch + 1):
+            aged.turn_to(step)
+        aged.changed_certificates()
+        self._known, self._stands_for = aged, (self.fold, epoch)
 
 
 class Limits(NamedTuple):

@@ -78,7 +78,7 @@ class Server:
         self.heart = Heart(self.name, store, clock, self.switches, settings.freshness_seconds, self._read_token_keys)
         self.writer = Writer(store, clock, self.catalogues, limits.MAX_PENDING)
         memory = settings.max_loaded_mb * 1_000_000
-        self.views = Views(memory // 4)
+        self.views = Views()
         largest = Limits(limits.MAX_LOADED_CONTEXTS, memory - memory // 4)
         self.contexts = Contexts(store, self.catalogues, largest, self.views.forget)
         self.standings = Standings(store, clock, self.heart, self.contexts)

@@ -142,15 +142,15 @@ class Standings:
 def standing_of(publication: Publication) -> Standing:
     """What a publication says, without its knowledge."""
     head = read_head(publication.body)
-    bases = {k: base for k, base, _ in head["looks"]}
+    base = tuple(head["look"][0])
     return Standing(
         number=publication.number,
         through=publication.through,
-        k=head["k"],
+        k=len(base),
         version=head["version"],
         changed_at=head["changed_at"],
         leader=tuple(head["leader"]),
-        base=tuple(bases[head["k"]]),
+        base=base,
         tallies=head["tallies"],
         epoch=head["epoch"],
         race=PairProgress(*head["race"]),

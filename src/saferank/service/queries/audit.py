@@ -10,7 +10,6 @@ from saferank.service.knowledge.arms import ARMS, EXPLORE, SHADOW, takes_part
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import Certified, exchanged
 from saferank.service.knowledge.evidence import reversed_pairs
-from saferank.service.knowledge.sharing import Names, joined, shares
 from saferank.service.knowledge.visitors import window_number
 from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.protocol.server import Server, unavailable, while_available
@@ -67,7 +66,7 @@ async def story(server: Server, context: Context, page: PageRow, record: PageRec
     first = record.arm == EXPLORE and await _is_first(server, page, record)
     counted = first and not _rolled_back(versions, record)
     base, candidates = await server.contexts.known_catalogue(record.catalogue) or (list(record.production), [])
-    leader = leader_of_page(context, versions, record, (base, candidates))
+    leader = leader_of_page(versions, record, (base, candidates))
     clicked = items_of_bits(record.shown, page.clicks)
     state: Literal["open", "closed"] = "closed" if record.issued_at <= context.fold.through else "open"
     return ImpressionView(
@@ -108,33 +107,28 @@ def _rule(server: Server, context: Context, versions: Sequence[VersionRow], vers
     return str(rule)
 
 
-def leader_of_page(context: Context, versions: list[VersionRow], record: PageRecord, lists: Catalogue) -> list[str]:
+Names = tuple[str, str]
+"""Better and worse item."""
+
+
+def leader_of_page(versions: list[VersionRow], record: PageRecord, lists: Catalogue) -> list[str]:
     """The leader that the certificates of the page's version make of its base ranking."""
-    items = items_of(lists)
-    sizes = _held_by_size([made for made in versions if made.version <= record.knowledge])
-    held = sizes.pop(record.k, {})
-    knowledge = context.fold.knowledge.get(record.k)
-    numbered = [] if knowledge is None else [str(item) for item in knowledge.learner.items]
-    named = dict.fromkeys([*numbered, *items, *(item for pair in held for item in pair)])
-    index = {item: number for number, item in enumerate(named)}
-    told = [pair for k in sorted(sizes) for pair in sorted(sizes[k])]
-    told = told if knowledge is None or shares(knowledge.learner) else []
-    certified = joined(Certified((index[better], index[worse]) for better, worse in held), told, index)
+    items, held = items_of(lists), _held([made for made in versions if made.version <= record.knowledge])
+    names = list(dict.fromkeys([*items, *(item for pair in held for item in pair)]))
+    index = {item: number for number, item in enumerate(names)}
+    certified = Certified((index[better], index[worse]) for better, worse in held)
     base = [index[item] for item in lists[0][: record.k]]
-    names = list(index)
     return [names[place] for place in exchanged(certified, base, sum(1 << index[item] for item in items)).row]
 
 
-def _held_by_size(versions: Sequence[VersionRow]) -> dict[int, dict[Names, None]]:
-    """The certificates of every page size after these versions."""
-    sizes: dict[int, dict[Names, None]] = {}
-    undone_at = None
+def _held(versions: Sequence[VersionRow]) -> dict[Names, None]:
+    """The certificates after these versions."""
+    held: dict[Names, None] = {}
     for made in versions:
-        if made.cause in _UNDOING and made.at != undone_at:  # the first of a rollback or reset; all sizes follow
-            undone_at = made.at
-            sizes.clear()
-        _apply(sizes.setdefault(json.loads(made.evidence)["k"], {}), made)
-    return sizes
+        if made.cause in _UNDOING:
+            held.clear()
+        _apply(held, made)
+    return held
 
 
 def _apply(held: dict[Names, None], made: VersionRow) -> None:
@@ -185,7 +179,7 @@ def _sentences(record: PageRecord, leader: list[str], counted: bool, state: str,
     if not counted:
         fate = "Nothing is learnt from it."
     elif not clicked:
-        fate = "A page without clicks changes nothing."
+        fate = "A page without clicks proves nothing; it counts for what is tried next."
     else:
         fate = "Its clicks count when its window closes." if state == "open" else "Its clicks were learnt."
     return f"{arms[ARMS[record.arm]]} {clicks} {fate}"

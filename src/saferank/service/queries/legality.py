@@ -5,7 +5,7 @@ catalogue and production's page; with those ``checked`` decides as it did when t
 """
 
 from collections.abc import Awaitable, Callable, Iterator
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import Certified
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.page_check import CheckedCall, checked, proven_legal
-from saferank.service.knowledge.sharing import Held, heard, held, joined, named
 from saferank.store.contract import VersionRow
 from saferank.store.page_record import PageRecord
 from saferank.store.record_columns import RecordColumns
@@ -31,17 +30,13 @@ _CALLS = 1000
 
 
 class CertificatesAtVersion(NamedTuple):
-    """What was certain about pages of one size at a version."""
+    """What was certain at a version."""
 
     certified: Certified
     number_of: dict[str, int]
-    others: tuple[Held, ...] = ()  # by other sizes
 
 
 NOTHING = CertificatesAtVersion(Certified(), {})
-
-_NEW = 0
-"""In place of a page size of which nothing was learnt: what all others have certified holds for it."""
 
 
 class Legality:
@@ -49,7 +44,7 @@ class Legality:
 
     def __init__(self, every: int, catalogue: Callable[[bytes], Awaitable[Catalogue | None]]) -> None:
         self._every, self._catalogue = every, catalogue
-        self._versions: dict[int, dict[int, CertificatesAtVersion]] = {}  # by version and page size
+        self._versions: dict[int, CertificatesAtVersion] = {}
         self._expired: set[int] = set()
         self._calls: dict[tuple[int, bytes, int], tuple[CheckedCall, dict[str, int]]] = {}
         self._verdicts: dict[tuple[int, bytes, tuple[str, ...]], str | None] = {}
@@ -59,12 +54,8 @@ class Legality:
         """A version was made: keep its certificates."""
         if row.cause == "expired":
             self._expired.add(row.version)
-        self._versions[row.version] = {
-            k: CertificatesAtVersion(known.certified, cast(dict[str, int], known.learner.index), heard(known))
-            for k, known in fold.knowledge.items()  # numbers of items are never used again
-        }
-        everything = tuple(held(fold.knowledge[k]) for k in sorted(fold.knowledge))
-        self._versions[row.version][_NEW] = NOTHING._replace(others=everything)
+        known = fold.knowledge  # numbers of items are never used again
+        self._versions[row.version] = CertificatesAtVersion(known.certified, known.index)
 
     async def first_fault(self, records: RecordColumns) -> tuple[int, str] | None:
         """The first of explored pages that was illegal, and why; None when all were legal or are not looked at."""
@@ -111,7 +102,7 @@ class Legality:
         if key not in self._calls:
             if len(self._calls) >= _CALLS:
                 self._calls.clear()
-            self._calls[key] = _call_of(self._of_size(version, k), lists, k)
+            self._calls[key] = _call_of(self._versions[version], lists, k)
         return self._calls[key]
 
     async def _fault(self, record: PageRecord) -> str | None:
@@ -141,15 +132,11 @@ class Legality:
     def _held(self, record: PageRecord) -> Iterator[CertificatesAtVersion]:
         """Those of its version, without what had ended and was not yet published, and none at all."""
         version = record.knowledge
-        yield self._of_size(version, record.k)
+        yield self._versions[version]
         while version + 1 in self._expired:
             version += 1
-            yield self._of_size(version, record.k)
+            yield self._versions[version]
         yield NOTHING  # fewer certificates allow fewer pages
-
-    def _of_size(self, version: int, k: int) -> CertificatesAtVersion:
-        sizes = self._versions[version]
-        return sizes[k] if k in sizes else sizes[_NEW]
 
 
 def _call_of(known: CertificatesAtVersion, lists: Catalogue, k: int) -> tuple[CheckedCall, dict[str, int]]:
@@ -158,9 +145,8 @@ def _call_of(known: CertificatesAtVersion, lists: Catalogue, k: int) -> tuple[Ch
     index = dict(known.number_of)
     for item in items:
         index.setdefault(item, len(index))
-    certified = joined(known.certified, named(known.others), index)
     present = sum(1 << index[item] for item in items)
-    return CheckedCall(tuple(index[item] for item in lists[0][:k]), present, certified), index
+    return CheckedCall(tuple(index[item] for item in lists[0][:k]), present, known.certified), index
 
 
 def _alike(records: RecordColumns, numbers: Ints) -> dict[tuple[int, bytes, int], Ints]:

@@ -3,13 +3,11 @@
 import itertools
 
 from saferank.live.explanation import Explanation
-from saferank.policies import ContradictionError
 from saferank.service.clock import moment
 from saferank.service.knowledge.arms import ARMS
 from saferank.service.knowledge.catalogues import Catalogue
 from saferank.service.knowledge.evidence import compared
 from saferank.service.knowledge.knowledge import Knowledge
-from saferank.service.knowledge.sharing import all_certified
 from saferank.service.knowledge.view import View
 from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.protocol.server import Server, while_available
@@ -86,15 +84,14 @@ class Overview:
     async def _view(self, tenant: str, context: Context) -> ContextView:
         switches, row, fold, terms = self._server.switches, context.row, context.fold, context.terms
         lists, k = await self._newest(context)
-        knowledge = fold.knowledge.get(k) or context.blank.get(k) or fold.knowledge[fold.k]
-        leader, outlook = _outlook(knowledge, lists)
+        knowledge = fold.knowledge
+        leader, outlook = _outlook(knowledge, lists, k)
         versions = await versions_of(self._server, context, _LATEST_VERSIONS)
         challenger = None if outlook is None else outlook.challenger
         open_pages = await self._server.store.count_pages(row.id, fold.through)
         return ContextView(
             name=row.name,
             k=k,
-            sizes=sorted({*fold.knowledge, *context.asked}),
             policy=terms.policy,
             rule=terms.rule,
             certificate_days=terms.lifetime_ms / 86_400_000,
@@ -132,19 +129,16 @@ class Overview:
             return context.newest[1], context.newest[2]
         fold = context.fold
         lists = await self._server.contexts.known_catalogue(fold.catalogue)
-        look = fold.looks[fold.k]
+        look = fold.look
         return lists or (list(look.base), [item for item in look.items if item not in look.base]), fold.k
 
 
-def _outlook(knowledge: Knowledge, lists: Catalogue) -> tuple[tuple[str, ...], Explanation | None]:
+def _outlook(knowledge: Knowledge, lists: Catalogue, k: int) -> tuple[tuple[str, ...], Explanation | None]:
     """The leader of production's newest ranking, and what the next page would try."""
-    if len(lists[0]) < knowledge.k:
+    if len(lists[0]) < k:
         return tuple(lists[0]), None
-    try:
-        view = View(knowledge, *lists)
-        return view.leader, view.explain()
-    except ContradictionError:
-        return tuple(lists[0][: knowledge.k]), None
+    view = View(knowledge, *lists, k)
+    return view.leader, view.explain()
 
 
 def pairs_of(knowledge: Knowledge, leader: tuple[str, ...]) -> list[PairView]:
@@ -154,7 +148,7 @@ def pairs_of(knowledge: Knowledge, leader: tuple[str, ...]) -> list[PairView]:
     pairs = [(upper, lower, *knowledge.learner.duel(upper, lower)) for upper, lower in neighbours]
     seen = {frozenset(pair) for pair in neighbours}
     pairs += [pair for pair in compared(knowledge.learner, _MOST_PAIRS) if frozenset(pair[:2]) not in seen]
-    surely = all_certified(knowledge).surely
+    surely = knowledge.certified.surely
     return [
         PairView(better=better, worse=worse, s=s, n=n, decided=surely(known[better], known[worse]))
         for better, worse, s, n in pairs

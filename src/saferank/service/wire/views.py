@@ -111,7 +111,6 @@ class ContextView(Answer, kw_only=True):
 
     name: str
     k: Annotated[int, about("Places of the newest page.")]
-    sizes: Annotated[list[int], about("All page sizes that were asked for; they share certificates.")]
     policy: str
     rule: str
     certificate_days: Annotated[float, about("Length of an epoch of certificates; 0: they never end.", ge=0)]

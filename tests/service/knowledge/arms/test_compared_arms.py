@@ -57,7 +57,7 @@ def opened(k: int = 3) -> Unlearnt:
 def page(at: int, arm: int, visitor: bytes, clicks: int = 0, share: float = 0.2, number: int = 0) -> PageRow:
     base, explored = ITEMS, arm == EXPLORE
     record = PageRecord(
-        impression=at.to_bytes(6, "big") + number.to_bytes(10, "big"), tenant="t", context="c", policy="p", form="",
+        impression=at.to_bytes(6, "big") + number.to_bytes(10, "big"), tenant="t", context="c", policy="p",
         arm=arm, knowledge=1, round=0, window_ms=WINDOW, k=3, visitor=visitor, catalogue=bytes(16), coins=bytes(32),
         row=(), instead=base, share=share if explored or arm == HOLDOUT else 0.0,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from tests.service.knowledge.test_fold import ITEMS, START, WINDOW, opened
 def shadow_record(shown: str, chosen: str, at: int = START) -> PageRecord:
     places = len(chosen)
     return PageRecord(
-        impression=at.to_bytes(6, "big") + bytes(10), tenant="t", context="c", policy="kl-ucb-br", form="", arm=SHADOW,
+        impression=at.to_bytes(6, "big") + bytes(10), tenant="t", context="c", policy="kl-ucb-br", arm=SHADOW,
         knowledge=1, round=1, window_ms=WINDOW, k=len(shown), visitor=b"", catalogue=bytes(16), coins=bytes(32),
         row=tuple(chosen), instead=tuple(shown), law=Law(bytes(range(places)), bytes(range(1, places + 1))),
     )  # fmt: skip

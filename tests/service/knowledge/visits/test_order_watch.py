@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from saferank.service.knowledge.lessons import Laid, Lesson, Lessons, as_pages
+from saferank.service.knowledge.lessons import Laid, Lessons, as_pages
 from saferank.service.knowledge.visitors import OrderWatch, chances_of_orders
 from saferank.store.page_record import PageRecord
 from tests.store.laws import drawn_law
@@ -28,6 +28,9 @@ def drawn(dice: random.Random) -> tuple[str, ...]:
     return tuple(row)
 
 
+Lesson = tuple[PageRecord, int]
+
+
 def position_based(dice: random.Random, row: tuple[str, ...]) -> int:
     return sum((dice.random() < EXAMINED[place] * APPEAL[row[place]]) << place for place in range(K))
 
@@ -40,16 +43,16 @@ def lesson(dice: random.Random, row: tuple[str, ...], clicks: int) -> Lesson:
     exchanges = tuple(ALL & ~(1 << place) if place < K else 0 for place in range(len(row)))
     law = drawn_law(bytes(len(row)), bytes([len(row)] * len(row)), tuple(WEIGHTS[item] for item in row), exchanges)
     record = PageRecord(
-        impression=dice.randbytes(16), tenant="t", context="c", policy="safe-draw", form="form", arm=0, knowledge=1,
+        impression=dice.randbytes(16), tenant="t", context="c", policy="safe-draw", arm=0, knowledge=1,
         round=1, window_ms=1000, k=K, visitor=b"", catalogue=bytes(16), coins=bytes(32), row=row, law=law,
         base=tuple(ITEMS[:K]),
     )  # fmt: skip
-    return Lesson(record, clicks)
+    return record, clicks
 
 
 def looked_at(watch: OrderWatch, lessons: list[Lesson]) -> set[str]:
-    taught = Lessons.of(lessons)
-    laid: Laid = as_pages(taught, {item: number for number, item in enumerate(ITEMS)}, K, "form")
+    taught = Lessons.of([record for record, _ in lessons], [clicks for _, clicks in lessons])
+    laid: Laid = as_pages(taught, {item: number for number, item in enumerate(ITEMS)})
     return {item for _, item in watch.look_at(laid, taught, ITEMS)}
 
 
@@ -87,9 +90,7 @@ def test_the_chance_of_an_order_is_that_of_the_draw() -> None:
     """Of the pages with the same items elsewhere."""
     dice = random.Random(2)
     row = drawn(dice)
-    pages, _ = as_pages(
-        Lessons.of([lesson(dice, row, 1)]), {item: number for number, item in enumerate(ITEMS)}, K, "form"
-    )
+    pages, _ = as_pages(Lessons.of([lesson(dice, row, 1)[0]], [1]), {item: number for number, item in enumerate(ITEMS)})
 
     def chance(page: list[str]) -> float:
         product, left = 1.0, sum(WEIGHTS.values())
@@ -102,7 +103,7 @@ def test_the_chance_of_an_order_is_that_of_the_draw() -> None:
         other = list(row)
         other[upper], other[lower] = other[lower], other[upper]
         here, there = chance(list(row)), chance(other)
-        row_of_page = np.flatnonzero(pages.operation)[:1]
+        row_of_page = np.zeros(1, np.int64)
         (found,) = chances_of_orders(pages, row_of_page, np.array([upper]), np.array([lower]))
         assert found == pytest.approx(here / (here + there))
 

@@ -66,7 +66,7 @@ def recorded(at: int, visitor: bytes, row: tuple[str, ...], clicks: int, **facts
     impression = at.to_bytes(6, "big") + bytes(10)
     places = len(row)
     record = PageRecord(
-        impression=impression, tenant="t", context="c", policy="kl-ucb-br", form="KlUcbBrState", arm=EXPLORE,
+        impression=impression, tenant="t", context="c", policy="kl-ucb-br", arm=EXPLORE,
         knowledge=1, round=round_at(at), window_ms=WINDOW, k=2, visitor=visitor, catalogue=bytes(16), coins=bytes(32),
         row=row, law=Law(bytes(places), bytes([places] * places)), base=("a", "b"),
     )._replace(**facts)  # type: ignore[arg-type]  # fmt: skip
@@ -114,7 +114,7 @@ def test_without_the_rule_they_do(taste: float, monkeypatch: pytest.MonkeyPatch)
 
 
 def duels(fold: Fold) -> dict[tuple[str, str], int]:
-    learner = fold.knowledge[2].learner
+    learner = fold.knowledge.learner
     items = [str(item) for item in learner.items]
     return {(i, j): learner.duel(i, j)[1] for i in items for j in items if i < j and learner.duel(i, j)[1]}
 
@@ -160,10 +160,9 @@ def test_in_a_larger_group_exactly_the_known_pairs_are_left_out() -> None:
 def test_drawn_pages_lose_the_exchanges_that_are_known() -> None:
     terms = Terms("safe-draw", "anytime:1e-5", WINDOW, 0, START)
     fold = Fold.opened(1, terms, 2, bytes(16), (["a", "b", "c"], []))
-    form = fold.knowledge[2].form
     law = drawn_law(bytes(3), bytes([3] * 3), (1.0,) * 3, (0b110, 0b101, 0))
     for at, row, clicks in ((0, "abc", 0b01), (1, "bac", 0b01), (2, "cab", 0b10)):
-        page = recorded(START + at * WINDOW, b"visitor1", tuple(row), clicks, form=form, policy="safe-draw", law=law)
+        page = recorded(START + at * WINDOW, b"visitor1", tuple(row), clicks, policy="safe-draw", law=law)
         fold.fold([page], START + at * WINDOW)
     assert duels(fold) == {("a", "b"): 1, ("a", "c"): 1, ("b", "c"): 1}
 
