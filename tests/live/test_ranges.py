@@ -7,7 +7,7 @@ import pytest
 
 from saferank import Ranker, SavedStateError
 from saferank.live.learner import Learner
-from saferank.live.ranges import FIELDS, RULES, Sizes
+from saferank.live.ranges import FIELDS, RULES, Extent
 from saferank.policies import POLICIES
 from saferank.saved_state import from_bytes, to_bytes
 from tests.acceptance.crafted_rankers import forms
@@ -18,7 +18,7 @@ def learner_of(form: dict[str, Any]) -> Learner:
     return Learner(form["policy"], original=range(3), candidates=range(3, form["n"]), **options)
 
 
-def without_rule(record: Any, n: Sizes, path: str) -> list[str]:
+def without_rule(record: Any, n: Extent, path: str) -> list[str]:
     """The arrays of whole numbers of a record for which there is no rule."""
     known = RULES[type(record).__name__](record, n) if type(record).__name__ in RULES else {}
     known |= {} if path else FIELDS
@@ -34,7 +34,7 @@ def without_rule(record: Any, n: Sizes, path: str) -> list[str]:
 @pytest.mark.parametrize("form", forms(), ids=str)
 def test_every_array_of_whole_numbers_has_a_rule(form: dict[str, Any]) -> None:
     learner = learner_of(form)
-    sizes = Sizes(form["n"], 3, np.ones(form["n"], np.bool_), 0)
+    sizes = Extent(form["n"], 3, np.ones(form["n"], np.bool_), 0)
     plan = learner.plan(learner.call(range(3), range(3, form["n"])), 0)
     assert not without_rule(learner.evidence, sizes, "")
     assert learner.kind.plan_is_derived or not without_rule(plan, sizes, "")

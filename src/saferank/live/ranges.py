@@ -28,7 +28,7 @@ ANY = True
 """Whatever is there is not used before it is written."""
 
 
-class Sizes(NamedTuple):
+class Extent(NamedTuple):
     """What evidence or a plan belongs to."""
 
     n_items: int
@@ -45,7 +45,7 @@ def check_ranges(made: Any, call: Call, issued: int = MOST) -> None:
     numbers = np.concatenate([call.base, call.candidates]).astype(np.int64)
     present = np.zeros(1 + int(numbers.max()) if _is_evidence(made) else _items_of(made, numbers), np.bool_)
     present[numbers] = True
-    _check(made, Sizes(len(present), len(call.base), present, issued), "")
+    _check(made, Extent(len(present), len(call.base), present, issued), "")
 
 
 def _is_evidence(made: Any) -> bool:
@@ -58,7 +58,7 @@ def _items_of(plan: Any, numbers: NDArray[Any]) -> int:
     return max(1 + int(numbers.max()), *(len(array) for array in by_item), 0)
 
 
-def _check(record: Any, n: Sizes, path: str) -> None:
+def _check(record: Any, n: Extent, path: str) -> None:
     rules = RULES.get(type(record).__name__)
     known: dict[str, Holds] = {} if rules is None else rules(record, n)
     for name, part in zip(record._fields, record, strict=True):
@@ -77,15 +77,15 @@ def _within(array: NDArray[Any], low: int, high: int) -> Holds:
     return (array >= low) & (array <= high)
 
 
-def _items(array: NDArray[Any], n: Sizes) -> Holds:
+def _items(array: NDArray[Any], n: Extent) -> Holds:
     return _within(array, 0, n.n_items - 1)
 
 
-def _counts(array: NDArray[Any], n: Sizes) -> Holds:
+def _counts(array: NDArray[Any], n: Extent) -> Holds:
     return _within(array, 0, MOST)
 
 
-def _ranking(array: NDArray[Any], n: Sizes) -> Holds:
+def _ranking(array: NDArray[Any], n: Extent) -> Holds:
     """Different items that are here, as many as a page has; what stands behind them is written before it is read."""
     ranked = array[: n.n_positions]
     if not np.all(_items(ranked, n)) or len(set(ranked.tolist())) < n.n_positions:
@@ -100,7 +100,7 @@ def _amounts(array: NDArray[Any]) -> Holds:
 # --- by type ---
 
 
-def _pairs(r: Any, n: Sizes) -> dict[str, Holds]:
+def _pairs(r: Any, n: Extent) -> dict[str, Holds]:
     """Every pair adds at most one win a page; a hashed table has as many slots taken as rows, and free ones."""
     rows, used, learnt = len(r.wins) // 2, int(r.used[0]), _within(r.wins, 0, n.n_round)
     if not len(r.slots):
@@ -117,22 +117,22 @@ def _pairs(r: Any, n: Sizes) -> dict[str, Holds]:
     }
 
 
-def _duels(r: Any, n: Sizes) -> dict[str, Holds]:
+def _duels(r: Any, n: Extent) -> dict[str, Holds]:
     """A pair is certified once for each of its items, so the list has room for all."""
     certified = len(r.certified) == len(r.pairs.wins) <= len(r.certificates.better)
     return {"certified": certified and np.count_nonzero(r.certified) == int(r.certificates.given[0])}
 
 
-def _lifetime_duels(r: Any, n: Sizes) -> dict[str, Holds]:
+def _lifetime_duels(r: Any, n: Extent) -> dict[str, Holds]:
     return {"epoch": _epoch(r.epoch, n)}
 
 
-def _epoch(epoch: NDArray[Any], n: Sizes) -> Holds:
+def _epoch(epoch: NDArray[Any], n: Extent) -> Holds:
     """When it began, its length, at least one page, and how many pages are expected, if that is asked."""
     return _within(epoch, 0, ENDLESS) & (int(epoch[1]) >= 1)
 
 
-def _certificates(r: Any, n: Sizes) -> dict[str, Holds]:
+def _certificates(r: Any, n: Extent) -> dict[str, Holds]:
     given = int(r.given[0])
     listed = len(r.better) == len(r.worse) == len(r.round) == len(r.expires) >= given >= 0
     better, worse = r.better[: max(given, 0)], r.worse[: max(given, 0)]
@@ -147,7 +147,7 @@ def _certificates(r: Any, n: Sizes) -> dict[str, Holds]:
     }
 
 
-def _closure(r: Any, n: Sizes) -> dict[str, Holds]:
+def _closure(r: Any, n: Extent) -> dict[str, Holds]:
     """Numbers and items belong to each other, and the matrix is a strict order: transitive, and without a circle."""
     capacity, size = len(r.item), int(r.size[0])
     if capacity % BITS or len(r.worse) * BITS != capacity * capacity or not 0 <= size <= capacity:
@@ -167,7 +167,7 @@ def _closure(r: Any, n: Sizes) -> dict[str, Holds]:
     }
 
 
-def _bets(r: Any, n: Sizes) -> dict[str, Holds]:
+def _bets(r: Any, n: Extent) -> dict[str, Holds]:
     rows, kinds, numbered = len(r.pairs.wins) // 2, int(r.kinds[0]), r.closure.number
     held = r.certificates.expires[: max(0, int(r.certificates.given[0]))] > 0
     sides = [side[: len(held)][held] for side in (r.certificates.better, r.certificates.worse)]
@@ -184,7 +184,7 @@ def _bets(r: Any, n: Sizes) -> dict[str, Holds]:
     }
 
 
-def _leader_counts(r: Any, n: Sizes) -> dict[str, Holds]:
+def _leader_counts(r: Any, n: Extent) -> dict[str, Holds]:
     """The table is half empty, so a search in it ends."""
     room, size = len(r.counts), int(r.size[0])
     whole = len(r.slots) == 2 * room and len(r.keys) == room and room & (room - 1) == 0
@@ -198,7 +198,7 @@ def _leader_counts(r: Any, n: Sizes) -> dict[str, Holds]:
     }
 
 
-def _tournament(r: Any, n: Sizes) -> dict[str, Holds]:
+def _tournament(r: Any, n: Extent) -> dict[str, Holds]:
     return {
         "winner": _within(r.winner, NOBODY, n.n_items - 1),
         "played": _within(r.played, 0, int(r.generation[0])),
@@ -209,7 +209,7 @@ def _tournament(r: Any, n: Sizes) -> dict[str, Holds]:
     }
 
 
-def _partition(r: Any, n: Sizes) -> dict[str, Holds]:
+def _partition(r: Any, n: Extent) -> dict[str, Holds]:
     """Parts tile the row. ``blockers`` holds ends of recommended groups, or NOBODY."""
     size = int(r.size[0])
     if size != np.count_nonzero(n.present):
@@ -241,7 +241,7 @@ def _tiles(start: NDArray[Any], end: NDArray[Any]) -> bool:
     return True
 
 
-def _batches(r: Any, n: Sizes) -> dict[str, Holds]:
+def _batches(r: Any, n: Extent) -> dict[str, Holds]:
     size, ends = int(r.size[0]), len(r.end)
     seated = r.seats[: max(size, 0)]
     different = np.all(_items(r.seats, n)) and len(set(seated.tolist())) == size
@@ -259,7 +259,7 @@ def _batches(r: Any, n: Sizes) -> dict[str, Holds]:
     }
 
 
-def _bubble(r: Any, n: Sizes) -> dict[str, Holds]:
+def _bubble(r: Any, n: Extent) -> dict[str, Holds]:
     """Items of the leader are ranked, the other present ones candidates: none stands on a page twice."""
     standing = np.where(n.present, CANDIDATE, ABSENT)
     standing[np.minimum(r.row[:-1], n.n_items - 1).astype(np.int64)] = RANKED
@@ -273,7 +273,7 @@ def _bubble(r: Any, n: Sizes) -> dict[str, Holds]:
     return known | {"eligible": np.isin(eligible, np.flatnonzero(standing == CANDIDATE))}
 
 
-def _appeal(r: Any, n: Sizes) -> dict[str, Holds]:
+def _appeal(r: Any, n: Extent) -> dict[str, Holds]:
     """An item is among the tried ones exactly when it has exposure."""
     tried = r.tried[: max(0, int(r.n_tried[0]))]
     shown = np.flatnonzero(r.exposure)
@@ -287,15 +287,15 @@ def _appeal(r: Any, n: Sizes) -> dict[str, Holds]:
     }
 
 
-def _rates(r: Any, n: Sizes) -> dict[str, Holds]:
+def _rates(r: Any, n: Extent) -> dict[str, Holds]:
     return {name: _amounts(getattr(r, name)) for name in r._fields}
 
 
-def _trust(r: Any, n: Sizes) -> dict[str, Holds]:
+def _trust(r: Any, n: Extent) -> dict[str, Holds]:
     return {"clicked": _within(r.clicked, 0, n.n_round), "came": _within(r.came, 0, int(r.clicked[0]))}
 
 
-def _displays(r: Any, n: Sizes) -> dict[str, Holds]:
+def _displays(r: Any, n: Extent) -> dict[str, Holds]:
     return {
         "shown": _counts(r.shown, n),
         "clicked": _counts(r.clicked, n) & (r.clicked <= r.shown),
@@ -304,11 +304,11 @@ def _displays(r: Any, n: Sizes) -> dict[str, Holds]:
     }
 
 
-def _posteriors(r: Any, n: Sizes) -> dict[str, Holds]:
+def _posteriors(r: Any, n: Extent) -> dict[str, Holds]:
     return {"clicks": _counts(r.clicks, n), "failures": _counts(r.failures, n)}
 
 
-RULES: dict[str, Callable[[Any, Sizes], dict[str, Holds]]] = {
+RULES: dict[str, Callable[[Any, Extent], dict[str, Holds]]] = {
     "Appeal": _appeal,
     "BatchRankPlan": _batches,
     "Bets": _bets,
@@ -329,7 +329,7 @@ RULES: dict[str, Callable[[Any, Sizes], dict[str, Holds]]] = {
     "Trust": _trust,
 }
 
-FIELDS: dict[str, Callable[[NDArray[Any], Sizes], Holds]] = {
+FIELDS: dict[str, Callable[[NDArray[Any], Extent], Holds]] = {
     "n_items": lambda array, n: array == n.n_items,
     "learned": lambda array, n: _within(array, 0, n.n_round),
     "changes": _counts,

@@ -15,6 +15,9 @@ from saferank.verbs import new_impression
 SIZES = (3, 13)
 """Catalogues for which some policy has a plan of its own."""
 
+MANY = 128
+"""More items than there is a row for every pair of: the table of pairs becomes another one."""
+
 _COINS = bytes(range(32))
 
 
@@ -27,7 +30,7 @@ def warm_up(policy: str, rule: str, sizes: Sequence[int] = SIZES) -> None:
         knowledge = Knowledge(terms, 2, items)
         _go_through(knowledge, terms, items)
         View(knowledge, items, ["newer"], 2).page(_COINS)
-        knowledge.learner.know(["new"])
+        knowledge.learner.know(f"new {number}" for number in range(MANY))
         knowledge.turn_to(1)
 
 
