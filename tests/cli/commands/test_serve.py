@@ -141,8 +141,8 @@ def test_wrong_settings_end_in_a_sentence(
 
 
 def test_the_demo_has_visitors_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    careful = ("--set", "holdout_share=0.1", "--set", "guardrail_drop=0.05")  # nothing to warn of
-    with serving("--demo", *careful, TMPDIR=str(tmp_path)) as service:
+    usual = ("--policy", "safe-draw", "--set", "holdout_share=0.1", "--set", "guardrail_drop=0.05")  # those of the demo
+    with serving("--demo", *usual, TMPDIR=str(tmp_path)) as service:
         with httpx.Client(base_url=service.address) as client:
             while sum(context["pages"] for context in client.get("/v1/contexts").json()["contexts"]) < 20:
                 assert service.process.poll() is None
