@@ -90,10 +90,10 @@ def test_contents_that_do_not_fit_are_refused(facts: dict[str, object]) -> None:
 
 def test_arrays_of_another_kind_are_refused() -> None:
     facts, arrays = from_bytes(SAVED)
-    with pytest.raises(SavedStateError, match=r"state has no row"):
-        Ranker.load(to_bytes(facts, {name: array for name, array in arrays.items() if name != "state.row"}))
+    with pytest.raises(SavedStateError, match="has no row"):
+        Ranker.load(to_bytes(facts, {name: array for name, array in arrays.items() if name != "plan.row"}))
     with pytest.raises(SavedStateError, match="row of the saved state is float64 of shape"):
-        Ranker.load(to_bytes(facts, {**arrays, "state.row": np.zeros(3)}))
+        Ranker.load(to_bytes(facts, {**arrays, "plan.row": np.zeros(3)}))
 
 
 def test_an_array_listed_longer_than_the_data_is_refused() -> None:

@@ -91,7 +91,7 @@ def test_a_state_with_a_list_is_a_sentence() -> None:
         return policy, state._replace(learned=[0])
 
     kind = PolicyKind("listed", known.policy, start=start, leader=known.leader)
-    with pytest.raises(UsageError, match=r"test_simulate.py:\d+: state\.learned of listed cannot be saved"):
+    with pytest.raises(UsageError, match=r"test_simulate.py:\d+: evidence\.learned of listed cannot be saved"):
         simulate(embedded_instances(2, models=("cm",)), [kind], **SMALL)
 
 

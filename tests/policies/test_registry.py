@@ -9,7 +9,7 @@ from saferank.policies.original import Original
 
 
 def test_a_part_that_does_not_exist_is_named() -> None:
-    with pytest.raises(TypeError, match="a policy has no part 'leeder'; known ones: start, leader, certifies"):
+    with pytest.raises(TypeError, match="a policy has no part 'leeder'; known ones: start, leader, plan"):
         register("mine", Original, start=lambda setup: setup, leeder=lambda state: state)
     assert "mine" not in POLICIES
 
@@ -39,7 +39,7 @@ def test_the_five_of_the_paper_come_in_its_order() -> None:
 @pytest.mark.parametrize("kind", POLICIES.values(), ids=list(POLICIES))
 def test_what_is_missing_to_be_served_is_named(kind: PolicyKind) -> None:
     assert isinstance(kind, Servable)
-    parts = [part for part in ("regroup", "rebuild") if getattr(kind, part) is None]
+    parts = [part for part in ("plan", "with_items", "follows_base") if not getattr(kind, part)]
     assert kind.missing_to_be_served() == [*parts, *([] if kind.certifies else ["certificates"])]
 
 

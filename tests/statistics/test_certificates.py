@@ -194,13 +194,13 @@ def filled(n_items: int, edges: list[Pair]) -> tuple[Closure, list[Pair]]:
 
 
 def agrees(closure: Closure, edges: list[Pair], present: Flags) -> bool:
-    below = np.zeros(len(closure.item), np.int64)
+    below = np.zeros(len(closure.number), np.int64)
     count_below(closure, present, below)
     for i in range(len(present)):
         worse = reachable(edges, i)
         if {j for j in range(len(present)) if surely(closure, i, j)} != worse:
             return False
-        if closure.number[i] >= 0 and below[closure.number[i]] != sum(bool(present[j]) for j in worse):
+        if closure.number[i] >= 0 and below[i] != sum(bool(present[j]) for j in worse):
             return False
     return True
 

@@ -104,8 +104,8 @@ def test_it_equals_its_transcription_for_longer(user: User) -> None:
 
 def test_it_equals_its_transcription_on_the_size_of_the_paper() -> None:
     """Hindered, flat and reserved pages all occur."""
-    pair = play((10, 5), 0.3, 2, browses, 60)
-    assert pair.slow.learnt == 60 and min(pair.slow.plan.chances[1:]) > 0
+    pair = play((10, 5), 0.3, 2, browses, 90)
+    assert pair.slow.learnt == 90 and min(pair.slow.plan.chances[1:]) > 0
 
 
 def late(order: Iterator[int], size: tuple[int, int], seed: int) -> Pair:

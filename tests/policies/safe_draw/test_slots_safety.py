@@ -171,7 +171,7 @@ def test_no_page_exceeds_the_allowance_when_items_come_and_go(seed: int) -> None
     """Against production's ranking closed up. Items leave and return every 30 pages."""
     random, state, gone = np.random.default_rng(seed), started(7, 3), set[int]()
     rng, page, users = stream(seed, "regroup"), empty_page(3), one_minded_users(seed, 7)
-    for number in range(400):
+    for number in range(800):
         if number % 30 == 29:
             changed = gone ^ {int(random.integers(7))}
             if len(changed) <= 3:
