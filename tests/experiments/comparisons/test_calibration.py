@@ -1,13 +1,14 @@
 """A/A: the same policy under two names differs on 5 % of the queries, whatever the number of repetitions."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from saferank import embedded_instances, simulate
 from saferank.experiments.comparisons import compared
-from saferank.policies import POLICIES, PolicyKind
+from saferank.policies import POLICIES
 from saferank.reporting.claims import ALL, CHANCE_OF_VERDICT, UNDECIDED, Place, ends_below
 from saferank.reporting.frames import KEYS, means_of, run_values, runs_frame
 from saferank.reporting.numbers import Measured
@@ -103,7 +104,7 @@ def test_a_claim_about_equal_means_is_left_undecided(repetitions: int, queries: 
 @pytest.mark.check  # compiles BubbleRank under two names and plays 12 million rounds
 def test_the_simulator_gives_the_same_policy_under_two_names_five_percent() -> None:
     known = POLICIES["bubble-rank"]
-    twin = PolicyKind("twin", known.policy, start=known.start, leader=known.leader, rule=known.rule)
+    twin = replace(known, name="twin")
     instances = embedded_instances(10, models=("pbm", "cm"))
     results = simulate(
         instances, [known, twin], rounds=1000, repetitions=300, seed=3, checkpoints=[1000], progress=False
