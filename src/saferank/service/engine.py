@@ -81,9 +81,11 @@ class Engine:
         await self._operations.rollback(tenant, context, version, why)
         return await self.context(tenant, context)
 
-    async def reset(self, tenant: str, context: str, why: str, certificate_days: float | None = None) -> ContextView:
+    async def reset(
+        self, tenant: str, context: str, why: str, certificate_days: float | None = None, trust: float | None = None
+    ) -> ContextView:
         """Forget everything that was learnt in a context; it takes the present terms of the settings."""
-        await self._operations.reset(tenant, context, why, certificate_days)
+        await self._operations.reset(tenant, context, why, certificate_days, trust)
         return await self.context(tenant, context)
 
     async def set_context(self, tenant: str, context: str, call: SettingsCall) -> ContextView:

@@ -26,6 +26,7 @@ from saferank.service.wire.calls import (
     Id,
     MisuseError,
     Mode,
+    Trust,
     about,
 )
 from saferank.service.wire.decoding import explained
@@ -70,12 +71,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         ),
     ] = "anytime:1e-5"
     trust: Annotated[
-        float,
-        about(
-            "How sure you are, before any click, that production has two neighbours the right way round.",
-            ge=0.5,
-            le=0.99,
-        ),
+        Trust, about("How sure you are, before any click, that production has two neighbours the right way round.")
     ] = 0.977
     certificate_days: Annotated[
         Days, about("Length of an epoch of certificates: one holds to the end of the next epoch; 0: without end.")

@@ -234,6 +234,28 @@ def test_a_reset_takes_the_terms_that_the_service_is_set_to_now(tmp_path: Path) 
     run(test())
 
 
+def test_a_reset_gives_a_context_a_trust_of_its_own(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path, **{**QUICK, **DRAW}) as h:  # the replay at its end compares
+
+            async def changed(trust: float | None) -> int:
+                """How many of 100 first pages are not production's after a reset with this trust."""
+                view = await h.engine.reset(T, "c", "test", trust=trust)
+                assert view.trust == (0.977 if trust is None else trust)
+                await h.later(1)
+                pages = [await h.rank(candidates=["x"]) for _ in range(100)]
+                return sum(page.ranking != BASE[:3] for page in pages)
+
+            await h.rank()
+            free, usual, sure = await changed(0.5), await changed(None), await changed(0.99)
+            assert free > 50 and 35 > usual >= sure
+            assert (await h.engine.context(T, "c")).trust == 0.99
+            await h.restart()
+            assert (await h.engine.context(T, "c")).trust == 0.99
+
+    run(test())
+
+
 def test_a_reset_gives_a_context_a_lifetime_of_certificates_of_its_own(tmp_path: Path) -> None:
     async def test() -> None:
         async with house(tmp_path, certificate_days=14, **QUICK) as h:

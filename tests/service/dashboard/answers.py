@@ -216,7 +216,7 @@ def context(name: str, n_items: int = 30) -> dict[str, Any]:
         LeaderChange(version=1, leader=base, at=ago(days=9), cause="opened"),
     ]  # fmt: skip
     view = ContextView(
-        name=name, k=5, policy="safe-draw", rule="anytime:1e-5", certificate_days=14, window_seconds=1800,
+        name=name, k=5, policy="safe-draw", rule="anytime:1e-5", certificate_days=14, trust=0.977, window_seconds=1800,
         mode="live", waiting=False, leader_version=4, leader=leader, base_ranking=items[:8], candidates=items[8:],
         pairs=pairs, exploration="draws the order of 5 items",
         challenger=ChallengerView(item=items[9], against=items[3], s=0, n=0, index=1.0),

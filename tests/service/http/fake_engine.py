@@ -93,8 +93,10 @@ class FakeEngine:
     async def rollback(self, tenant: str, context: str, version: int, why: str) -> ContextView:
         return await self.context(tenant, context)
 
-    async def reset(self, tenant: str, context: str, why: str, certificate_days: float | None = None) -> ContextView:
-        self._note(tenant, (why, certificate_days))
+    async def reset(
+        self, tenant: str, context: str, why: str, certificate_days: float | None = None, trust: float | None = None
+    ) -> ContextView:
+        self._note(tenant, (why, certificate_days, trust))
         return await self.context(tenant, context)
 
     async def set_context(self, tenant: str, context: str, call: SettingsCall) -> ContextView:
@@ -135,7 +137,7 @@ class FakeEngine:
             name=name, k=1, policy="original", rule="paper:1e-5", window_seconds=1800, mode="live", leader_version=0,
             leader=["a"], base_ranking=["a"], candidates=[], pairs=[], versions=[], pages=0, open_pages=0, arms={},
             killed=SwitchView(on=False), killed_everywhere=SwitchView(on=False), certificate_days=14.0,
-            waiting=False, alarms={},
+            trust=0.977, waiting=False, alarms={},
         )  # fmt: skip
 
     async def effect(self, tenant: str, name: str | None) -> EffectView:

@@ -289,7 +289,12 @@ def test_switches() -> None:
     assert post(service, "/v1/contexts/c/reset", {"why": "test"}).json()["name"] == "c"
     for days in (0, 0.5, 3650):
         assert post(service, "/v1/contexts/c/reset", {"why": "test", "certificate_days": days}).status_code == 200
-        assert service.engine.seen[-2][1] == ("test", days)
+        assert service.engine.seen[-2][1] == ("test", days, None)
+    for trust in (0.5, 0.99):
+        assert post(service, "/v1/contexts/c/reset", {"why": "test", "trust": trust}).status_code == 200
+        assert service.engine.seen[-2][1] == ("test", None, trust)
+    for wrong in (0.4, 1, "0.9", True):
+        refused(post(service, "/v1/contexts/c/reset", {"why": "test", "trust": wrong}), 422, "trust")
     for wrong in (-1, 3651, "7", True):
         refused(
             post(service, "/v1/contexts/c/reset", {"why": "test", "certificate_days": wrong}), 422, "certificate_days"

@@ -57,14 +57,16 @@ class Operations:
         await self._carried_out(await self._add(tenant, context.number, OperationKind.ROLLBACK, body))
 
     @while_available
-    async def reset(self, tenant: str, name: str, why: str, certificate_days: float | None = None) -> None:
+    async def reset(
+        self, tenant: str, name: str, why: str, certificate_days: float | None = None, trust: float | None = None
+    ) -> None:
         """Forget what was learnt in a context; learning begins again from production's ranking.
 
-        The context takes policy, rule and source_daily_pages of the settings, and certificate_days of the call or else
-        of the settings.
+        The context takes policy, rule and source_daily_pages of the settings, certificate_days and trust of the call or
+        else of the settings.
         """
         context = await self._server.known_context(tenant, name)
-        terms = terms_by_settings(self._server.settings, certificate_days)
+        terms = terms_by_settings(self._server.settings, certificate_days, trust)
         await self._close_and_follow()
         _check_servable(context, terms)
         body = to_json({"why": why, "terms": terms})

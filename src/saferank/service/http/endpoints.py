@@ -288,10 +288,11 @@ async def rollback(app: "App", request: Request) -> ContextView:
 async def reset(app: "App", request: Request) -> ContextView:
     """Learning begins again from production's ranking; pages that are open do not count, the history stays.
 
-    The context takes the policy, the rule and the other terms that the service is set to now.
+    The context takes the policy, the rule and the other terms that the service is set to now, but for those that the
+    call names.
     """
     call = await request.call(ResetCall)
-    return await app.engine.reset(request.tenant, request.name, call.why, call.certificate_days)
+    return await app.engine.reset(request.tenant, request.name, call.why, call.certificate_days, call.trust)
 
 
 @endpoints.post(

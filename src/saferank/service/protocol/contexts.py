@@ -207,15 +207,17 @@ def terms_of(row: ContextRow) -> Terms:
     return Terms(**kept, opened_at=row.opened_at, source_daily_pages=facts.get("source_daily_pages", 0))
 
 
-def terms_by_settings(settings: Settings, certificate_days: float | None = None) -> dict[str, Any]:
-    """What the settings say of contexts that are opened or reset now; ``certificate_days``: instead of theirs."""
+def terms_by_settings(
+    settings: Settings, certificate_days: float | None = None, trust: float | None = None
+) -> dict[str, Any]:
+    """The terms of contexts that are opened or reset now: those of the settings, unless a reset names its own."""
     days = settings.certificate_days if certificate_days is None else certificate_days
     return {
         "policy": settings.policy,
         "rule": settings.rule,
         "lifetime_ms": round(days * 86_400_000),
         "source_daily_pages": settings.source_daily_pages,
-        "trust": settings.trust,
+        "trust": settings.trust if trust is None else trust,
     }
 
 

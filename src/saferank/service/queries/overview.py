@@ -95,6 +95,7 @@ class Overview:
             policy=terms.policy,
             rule=terms.rule,
             certificate_days=terms.lifetime_ms / 86_400_000,
+            trust=terms.trust,
             window_seconds=terms.window_ms / 1000,
             mode=self._mode(row),
             waiting=self._server.waits_for_traffic(fold.compared, terms),

@@ -29,6 +29,7 @@ Why = Annotated[str, Meta(min_length=1, max_length=1000)]
 Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 """A time in UTC like 2026-03-01T12:00:00.000Z."""
 Days = Annotated[float, Meta(ge=0, le=3650)]
+Trust = Annotated[float, Meta(ge=0.5, le=0.99)]
 HoldoutShare = Annotated[float, Meta(ge=0, le=0.5)]
 GuardrailDrop = Annotated[float, Meta(ge=0, lt=1)]
 Mode = Literal["live", "shadow", "off"]
@@ -221,6 +222,10 @@ class ResetCall(CallBody, kw_only=True):
             "Length of an epoch of certificates of the context from now on; 0: without end. As the service "
             "is set if absent."
         ),
+    ] = None
+    trust: Annotated[
+        Trust | None,
+        about("How sure you are of production's order in this context; as the service is set if absent."),
     ] = None
     why: Annotated[Why, about("For the log.")]
 

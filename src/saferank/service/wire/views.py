@@ -114,6 +114,7 @@ class ContextView(Answer, kw_only=True):
     policy: str
     rule: str
     certificate_days: Annotated[float, about("Length of an epoch of certificates; 0: they never end.", ge=0)]
+    trust: Annotated[float, about("How sure the team was, before any click, of production's order.")]
     window_seconds: float
     mode: Mode
     waiting: Annotated[bool, about("True: production's ranking until there is traffic enough (least_traffic).")]
