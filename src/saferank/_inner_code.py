@@ -43,7 +43,7 @@ class KernelLibrary(JITCodeLibrary):
     def add_linking_library(self, library: Any) -> None:
         """Take in a library that the kernel calls, and what that one calls.
 
-        A library stands behind all that call it: LLVM leaves out what nobody has asked for yet. So what was taken in
+        A library stands behind all that call it: LLVM leaves out what no caller has asked for yet. So what was taken in
         before, and is called by this one too, goes to the end.
         """
         if isinstance(library, KernelLibrary) and not library._finalized:

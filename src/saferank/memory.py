@@ -14,7 +14,7 @@ Evidence and plans are nested tuples of some sixty small arrays. Two things are 
           policy, evidence, plan, desk = unpacked(kinds, table)
           ...
 
-  Arguments are arrays in C order, numbers, and tuples of those. Only a view of memory is taken: whoever is bound keeps
+  Arguments are arrays in C order, numbers, and tuples of those. Only a view of memory is taken: the bound call keeps
   the arrays alive and sees what is written to them.
 """
 

@@ -34,7 +34,7 @@ _CELLS = _BLOCK // _CELL
 _LEVEL = 1
 """Of zlib. What is not 0 is mostly logarithms: higher levels take longer and save hardly anything."""
 _LARGEST = 1 << 30
-"""An array that is mostly left out may have so many bytes, however short the saved data are."""
+"""Maximum bytes of an array that is mostly left out, however short the saved data are."""
 _PIECE = 65536
 _MAPPED = 32768
 """Arrays from this size on have memory of their own."""
@@ -193,7 +193,7 @@ class _Body:
         self.most = _MOST_PACKED * len(data)  # bytes that may be in it
 
     def read(self, size: int) -> bytes:
-        """So many bytes, or fewer at the end."""
+        """The next bytes, this number of them, or fewer at the end."""
         pieces, missing = [self._ready[self._place : self._place + size]], size
         self._place += len(pieces[0])
         missing -= len(pieces[0])
@@ -222,7 +222,7 @@ class _Body:
 
 
 def _read_array(body: _Body, name: str, kind: str, shape: list[int], cells: int | None = None) -> NDArray[Any]:
-    """An array, of which so many cells were saved (None: all of it). Parts of it that are 0 are not written to.
+    """An array, of which this number of cells was saved (None: all of it). Parts of it that are 0 are not written to.
 
     The operating system gives memory out when it is written to. Tables for hundreds of items are mostly 0: a plain copy
     took twenty times the memory of the state that was saved.

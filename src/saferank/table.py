@@ -37,7 +37,7 @@ class TextTable:
     columns: Row
     rows: Sequence[Row]
     caption: str = ""  # instead of the title, where a sentence is needed
-    groups: Sequence[tuple[str, int]] = ()  # names above so many columns each, from the left
+    groups: Sequence[tuple[str, int]] = ()  # names, each above a number of columns, from the left
     names: int = 1  # the first columns, which are names; the others are numbers
     key: str = ""  # name of the LaTeX file; empty: there is none
 

@@ -143,7 +143,7 @@ def advance(policy: Any, evidence: Any, issued: int) -> bool:
 
 @_optional
 def has_room(policy: Any, evidence: Any, places: int) -> bool:
-    """True when one more page with so many places can be learnt without anything growing: kernels never allocate."""
+    """True when one more page with ``places`` places can be learnt without growth: kernels never allocate."""
     return True
 
 

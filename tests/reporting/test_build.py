@@ -160,7 +160,7 @@ def test_the_answer_comes_first(chromium: "Browser", report: Path) -> None:
             "Better than production. Of the regret of OriginalRank end under PBM TopRank with 11 %, UniRank with 12 %, "
             "KL-UCB-BR with 34 % and BubbleRank with 85 %; under CM TopRank with 11 %, UniRank with 12 %, KL-UCB-BR "
             "with 34 % and BubbleRank with 85 %.",
-            "Safety. On so many pages of a run safety is broken under PBM by TopRank on 30 and UniRank on 20; under CM "
+            "Safety. Pages of a run on which safety is broken: under PBM by TopRank on 30 and UniRank on 20; under CM "
             "by TopRank on 30 and UniRank on 20. Never in 120 runs each: OriginalRank, KL-UCB-BR and BubbleRank.",
             "Least regret. PBM: TopRank, 56.667 ± 0.058; of the safe ones KL-UCB-BR, 170.000 ± 0.058. CM: TopRank, "
             "56.667 ± 0.058; of the safe ones KL-UCB-BR, 170.000 ± 0.058.",

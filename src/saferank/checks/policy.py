@@ -221,7 +221,7 @@ class Promise:
     def __init__(self, kind: PolicyKind, setup: Setup, verbs: Any) -> None:
         self.kind, self.setup, self.verbs = kind, setup, verbs
         self._holds = kind.safe and setup.n_items <= MOST_SEATS
-        self._taken = 0  # so many of the certificates are noted
+        self._taken = 0  # number of certificates that are noted
         self._possible: Possible | None = None
         if self._holds:
             limit = whole_allowance(setup.n_items, setup.n_positions)

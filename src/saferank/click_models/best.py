@@ -20,7 +20,7 @@ from saferank.click_models.pbm import PBM
 from saferank.verbs import Floats, Items, expected_clicks
 
 MOST_RANKINGS = 10**6
-"""Up to so many rankings are enumerated."""
+"""Maximum number of rankings that are enumerated."""
 
 
 class BestReward(NamedTuple):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from saferank.forecasting.outcome import Band, Forecast
 
 MOST_QUERIES = 25
-"""So many queries have a row of their own: those with the largest effect, in either direction."""
+"""Maximum number of queries with a row of their own: those with the largest effect, in either direction."""
 
 
 def write_page(found: "Forecast", out: Path) -> None:

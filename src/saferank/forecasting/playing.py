@@ -110,7 +110,7 @@ def _fates(given: Certificates, job: Job) -> dict[int, str]:
 
 
 def _fate(given: Certificates, job: Job, days: int) -> str:
-    """What the certificates that were given within so many days make of production's ranking."""
+    """What the certificates that were given within a number of days make of production's ranking."""
     until = min(days * job.schedule.pages_a_day, job.schedule.rounds)
     rounds = given.round[: given.given[0]]
     n = int(np.count_nonzero(rounds <= until))

@@ -20,7 +20,7 @@ from saferank.verbs import Floats
 WEEKS = 13
 DAYS = 7 * WEEKS
 DEADLINES = (7, 30, 90)
-"""Within so many days a query counts as decided or not."""
+"""Number of days within which a query counts as decided or not."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,7 +65,7 @@ FORMATS: dict[str, Callable[[Path, int], LogReader]] = {
 }
 
 
-def _nobody(n_bytes: int) -> None:
+def _no_progress(n_bytes: int) -> None:
     pass
 
 
@@ -74,7 +74,7 @@ def summarize_log(
     format: str,
     *,
     max_bad: float = MAX_BAD,
-    progress: Progress = _nobody,
+    progress: Progress = _no_progress,
     chunk: int = CHUNK,
 ) -> LogSummary:
     """What is in a log, in one pass. ``progress`` is called with the number of bytes that were read since."""
@@ -103,7 +103,7 @@ def read_log(
     queries: int = 100,
     page_length: int | None = RANKING_LENGTH,
     max_bad: float = MAX_BAD,
-    progress: Progress = _nobody,
+    progress: Progress = _no_progress,
     chunk: int = CHUNK,
 ) -> ClickLog:
     """The pages of the ``queries`` most frequent queries of a log, a file or a list of sessions, in two passes.

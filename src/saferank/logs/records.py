@@ -96,7 +96,7 @@ class LogSummary:
 
 
 RANKING_LENGTH = 10
-"""The paper's protocol: for each query its most frequent ranking of so many items, where it has one."""
+"""The paper's protocol: for each query its most frequent ranking of this length, where it has one."""
 
 
 class DistinctPages(NamedTuple):

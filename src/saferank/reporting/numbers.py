@@ -10,7 +10,7 @@ _DIGITS_OF_ERROR = 2
 CHANCE = 0.05
 """Share of the queries without a difference on which chance is taken for one."""
 _RUNS_TO_BE_SURE = 6
-"""Equal differences in so many runs are no chance at that level (sign test: 2 / 2^6); from fewer they may be."""
+"""Minimum of runs whose equal differences are no chance at that level (sign test: 2 / 2^6)."""
 
 
 @functools.cache

@@ -139,7 +139,7 @@ LESS_IS_WORSE = ("clicks_relative", "worst_page")
 def tails_of(ends: DataFrame, measure: str = "regret") -> DataFrame:
     """All runs of each policy under each click model at their end: quantiles over them, and the worst.
 
-    Quantiles are values of runs, the smallest that at least so many of the runs do not exceed: below 1,000 runs the
+    Quantiles are values of runs, the smallest that at least this share of the runs does not pass: below 1,000 runs the
     99.9 % quantile is the worst run itself. Where less is worse they are counted from the other end.
     """
     sign = -1.0 if measure in LESS_IS_WORSE else 1.0

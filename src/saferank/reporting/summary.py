@@ -61,7 +61,7 @@ def _safety(run: Run, place: Place) -> str:
     clean = [policy_name(policy) for policy in run.policies if policy not in broken]
     runs = int(ends_of(run.means.filter(policy=run.policies[0]))["repetitions"].sum())
     never = f"Never in {counted(runs, 'run')}{' each' if len(clean) > 1 else ''}: {listed(clean)}."
-    said = f"On so many pages of a run safety is broken {'; '.join(parts)}." if parts else ""
+    said = f"Pages of a run on which safety is broken: {'; '.join(parts)}." if parts else ""
     return " ".join([said, never if clean else ""]).strip()
 
 

@@ -197,7 +197,7 @@ def _compress(possible: Any, size: int) -> int:
 
 @kernel
 def _search(possible: Any, size: int) -> int:
-    """The largest V(page) - V(original) among the first so many members, for the page whose relations are noted."""
+    """The largest V(page) - V(original) among the first members, for the page whose relations are noted."""
     most, needs = possible.most, possible.needs
     before, everybody = _compress(possible, size), (1 << size) - 1
     for chosen in range(everybody + 1):
@@ -210,7 +210,7 @@ def _search(possible: Any, size: int) -> int:
         missing = everybody & ~chosen
         halves = chosen | missing << _HALF
         for x in range(size):
-            if missing & needs[x, 0] == 1 << x:  # x is missing, and nobody who comes before it is
+            if missing & needs[x, 0] == 1 << x:  # x is missing, and no item that comes before it is
                 value = so_far + _bits(halves & needs[x, 1])
                 most[chosen | 1 << x] = max(most[chosen | 1 << x], value)
     return int(most[everybody] - before)

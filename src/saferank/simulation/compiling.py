@@ -21,7 +21,7 @@ from saferank.progress import KERNELS, Reporter
 from saferank.simulation.experiment import Cell
 
 LARGEST_SMALL = 12
-"""Loops are compiled ahead for catalogues of at most so many items, like those of the paper and of the examples."""
+"""Maximum items of a catalogue for which loops are compiled ahead, like those of the paper and of the examples."""
 
 
 class CompileJob(NamedTuple):
@@ -64,7 +64,7 @@ def worth_compiling(jobs: Iterable[CompileJob], processes: int) -> list[CompileJ
 
 
 def compile_ahead(jobs: Sequence[CompileJob], shown: Reporter, processes: int) -> None:
-    """Do the jobs in so many processes, with a bar. The first failure ends everything and is a ``RunError``."""
+    """Do the jobs in a number of processes, with a bar. The first failure ends everything and is a ``RunError``."""
     if not JIT:
         raise RunError("nothing is compiled while NUMBA_DISABLE_JIT is set")
     if cache_folder() is None:

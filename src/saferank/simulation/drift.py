@@ -2,12 +2,12 @@
 
     drift = step(50_000, to="reversed")                    # from round 50,000 on the best item is the worst one
     drift = slow(20_000, 80_000, to="original")            # from round 20,000 to 80,000, in 100 small steps
-    drift = arrivals(arrive={5: 10_000}, leave={0: 1000})  # item 5 attracts nobody before round 10,000
+    drift = arrivals(arrive={5: 10_000}, leave={0: 1000})  # item 5 attracts no visitor before round 10,000
     drift = step(30_000, to="reversed") + step(60_000, to="original")
 
 A drift is made of parts, each of which changes the attractions that the parts before it leave. Only attraction changes:
 items, original ranking and everything else of the click model stay. An item that is not there yet, or no longer, has
-attraction 0: pages may show it, nobody clicks on it, and every other item is better. So the compiled loop needs no
+attraction 0: pages may show it, no visitor clicks on it, and every other item is better. So the compiled loop needs no
 notion of absent items; it is called again with another world after each change.
 """
 
@@ -123,7 +123,7 @@ class _Slow:
 class _Arrivals:
     arrive: Mapping[int, int] = field(default_factory=dict)
     leave: Mapping[int, int] = field(default_factory=dict)
-    every: int | None = None  # unranked items arrive in candidate order, one every so many rounds
+    every: int | None = None  # unranked items arrive in candidate order, one after each such number of rounds
 
     def _arrives(self, n_items: int, n_positions: int) -> dict[int, int]:
         if self.every is None:
@@ -145,7 +145,7 @@ class _Arrivals:
 
 @dataclass(frozen=True)
 class _Departures:
-    every: int  # unranked items leave in candidate order, one every so many rounds
+    every: int  # unranked items leave in candidate order, one after each such number of rounds
 
     def rounds(self, n_items: int, n_positions: int) -> list[int]:
         return [1 + number * self.every for number in range(1, n_items - n_positions + 1)]
@@ -198,12 +198,12 @@ def arrivals(arrive: Mapping[int, int] | None = None, leave: Mapping[int, int] |
 
 
 def arrivals_every(rounds: int) -> Drift:
-    """Unranked items arrive in candidate order, one every so many rounds; at first only the ranked ones are there."""
+    """Unranked items arrive in candidate order, one in ``rounds`` rounds; at first only the ranked ones are there."""
     return Drift((_Arrivals(every=_check_round(rounds)),), f"arrivals:{rounds}")
 
 
 def departures_every(rounds: int) -> Drift:
-    """Unranked items leave in candidate order, one every so many rounds; in the end only the ranked ones are there."""
+    """Unranked items leave in candidate order, one in ``rounds`` rounds; in the end only the ranked ones are left."""
     return Drift((_Departures(_check_round(rounds)),), f"departures:{rounds}")
 
 

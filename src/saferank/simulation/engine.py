@@ -21,7 +21,7 @@ from saferank.simulation.runs import Runs, kept
 from saferank.verbs import Floats
 
 TASK_ROUNDS = 1_000_000
-"""Repetitions are handed to threads in groups of about so many rounds: handing over costs as much as 2,000 rounds."""
+"""Rounds of a group of repetitions that a thread is handed, about: handing over costs as much as 2,000 rounds."""
 
 
 class Task(NamedTuple):
@@ -125,7 +125,7 @@ class Gathered:
         self.results[number], self.kept[number] = result_of(cell, rows), kept(cell.checkpoints, rows)
 
     def tasks(self, task_rounds: int) -> list[Task]:
-        """What is still to be played, in tasks of about so many rounds."""
+        """What is still to be played, in tasks of about this number of rounds."""
         unfinished = [number for number in range(len(self.cells)) if number not in self.results]
         return [task for number in unfinished for task in self._tasks_of(number, task_rounds)]
 

@@ -20,7 +20,7 @@ from saferank.verbs import Floats, Ints
 
 LONGEST_DELAY = 10**5
 _CUT = 20
-"""A geometric delay is cut at so many times its mean plus one: beyond is less than 3e-9 of the pages."""
+"""Multiple of its mean plus one at which a geometric delay is cut: beyond is less than 3e-9 of the pages."""
 
 
 @dataclass(frozen=True)

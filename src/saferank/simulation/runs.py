@@ -19,7 +19,7 @@ MEASURES = ("regret", "violations", "wrong_certificates", "clicks_relative", "wo
 
 _ENOUGH = 25
 _FEW = 40
-"""So many checkpoints are all kept."""
+"""Maximum number of checkpoints that are all kept."""
 
 
 class Runs(NamedTuple):

@@ -38,7 +38,7 @@ class StaleLeaseError(RuntimeError):
 
 
 class ContextRow(NamedTuple):
-    """A context. Opened once, by whoever comes first."""
+    """A context. Opened once, by the first caller."""
 
     id: int
     tenant: str
@@ -244,7 +244,7 @@ class Store(Protocol):
         """
 
     async def leave(self, server: str) -> None:
-        """The server has stopped: its shards are free, and nobody waits for its acknowledgement."""
+        """The server has stopped: its shards are free, and no server waits for its acknowledgement."""
 
     async def servers(self) -> Sequence[ServerRow]:
         """All servers whose lease has not run out."""
@@ -333,7 +333,7 @@ class Store(Protocol):
         """Keep the newest publication as a snapshot as well, if there is one."""
 
     async def prune(self, lease: Lease, context: int, snapshot: Snapshot, before: int, seen: int, most: int) -> int:
-        """Delete pages issued before a time, at most so many and the oldest first; returns how many.
+        """Delete pages issued before a time, at most a number of them, the oldest first; returns how many.
 
         From then on a kept snapshot stands for what was before it: older ones are deleted. Nothing is done, and 0 is
         returned, when the context has an operation beyond ``seen``: it may be a rollback that needs what is deleted.
@@ -352,10 +352,10 @@ class Store(Protocol):
         """Through when pages may have been deleted, for which the oldest kept snapshot stands; 0: none were."""
 
     async def prune_events(self, before: int, most: int) -> int:
-        """Forget event ids that were accepted before a time, at most so many; returns how many."""
+        """Forget event ids that were accepted before a time, at most a number of them; returns how many."""
 
     async def prune_catalogues(self, before: int, most: int) -> int:
-        """Delete catalogues that were last written before a time, at most so many; returns how many.
+        """Delete catalogues that were last written before a time, at most a number of them; returns how many.
 
         Those that a context was opened with stay, and those that a page names. Such a page was issued within twice
         ``CATALOGUE_MS`` after the catalogue was written last, so younger pages are not looked at.
@@ -375,7 +375,7 @@ class Store(Protocol):
     # --- the past ---
 
     async def versions(self, context: int, newest: int | None = None) -> Sequence[VersionRow]:
-        """All versions of a context, oldest first; or so many of the newest."""
+        """All versions of a context, oldest first; or a number of the newest."""
 
     async def snapshots(self, context: int) -> Sequence[Publication]:
         """All kept snapshots of a context, oldest first."""
@@ -390,7 +390,7 @@ class Store(Protocol):
         """Alarms of a context, oldest first."""
 
     async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
-        """Alarms of all contexts, newest first, at most so many."""
+        """Alarms of all contexts, newest first, at most a number of them."""
 
     async def damage(self) -> Sequence[str]:
         """What the database's own check finds wrong, in sentences. It reads all of a SQLite file."""

@@ -128,7 +128,7 @@ async def _counted(
 
 
 def _close_file(path: Path) -> None:
-    """Make one file of it, which can be read from a folder that nobody can write to, and bring it to the disk."""
+    """Make one file of it, which can be read from a read-only folder, and bring it to the disk."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
     with path.open("rb") as written:

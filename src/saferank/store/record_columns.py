@@ -46,7 +46,7 @@ TENANT, CONTEXT, POLICY, _REQUEST = range(4)
 _TEXTS = 4
 
 _SEED = secrets.randbits(64)
-"""Texts are found again by a hash that nobody outside this process knows: names that share one cannot be made up."""
+"""Texts are found again by a hash that only this process knows: names that share one cannot be made up."""
 _PRIME = 0x100000001B3
 
 _OTHER_FORMAT, _NOT_AS_WRITTEN, _NOT_TEXT, _OTHER_PLACES = 1, 2, 3, 4
@@ -356,7 +356,7 @@ class RecordColumns:
         return np.asarray(self._has(BASE) & moved.any(axis=1))
 
     def laws(self, width: int) -> Laws:
-        """The laws, with room for so many places, as many as the pages have at least."""
+        """The laws, with room for a number of places, as many as the pages have at least."""
         start, end, weight, exchanges = (_with_width(column, width)[self._at] for column in self._read.columns[1:5])
         return Laws(start, end, weight.view(np.float64), exchanges)
 

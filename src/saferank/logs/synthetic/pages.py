@@ -89,7 +89,7 @@ def _wide_orders(n_items: int, length: int, rng: Words) -> NDArray[np.uint32]:
 
 
 def new_sessions(n_sessions: int, length: int = RANKING_LENGTH) -> Sessions:
-    """Room for so many sessions of any number of pages of ``length`` items."""
+    """Room for a number of sessions of any number of pages of ``length`` items."""
     n_pages = n_sessions * MOST_PAGES
     return Sessions(
         end=np.zeros(n_sessions, np.int64),

@@ -179,7 +179,7 @@ _FIRST_QUERY = 1001
 _MOST_ITEMS = 1000
 
 
-def _nobody(n_sessions: int) -> None:
+def _no_progress(n_sessions: int) -> None:
     pass
 
 
@@ -193,7 +193,7 @@ def write_synthetic_log(
     instances: Sequence[Instance],
     sessions: int,
     seed: int = 0,
-    progress: Callable[[int], object] = _nobody,
+    progress: Callable[[int], object] = _no_progress,
     *,
     page_length: int = RANKING_LENGTH,
     all_items: bool = False,

@@ -34,7 +34,7 @@ def weeks_figure(by_policy: Mapping[str, Sequence[Interval]]) -> Figure:
 
 
 def decided_figure(by_policy: Mapping[str, Mapping[int, Sequence[float]]]) -> Figure:
-    """Queries that are changed (filled) and confirmed (hatched) within so many days; the rest is open."""
+    """Queries that are changed (filled) and confirmed (hatched) within a number of days; the rest is open."""
     looks, rows = looks_of(list(by_policy)), [(p, d) for p, days in by_policy.items() for d in days]
     with drawing():
         figure = Figure(figsize=(4.4, 1.0 + 0.27 * len(rows)), layout="constrained")

@@ -131,7 +131,7 @@ function drawSwitch(switched, told = true) {
   say(button, on ? "Switch on everywhere…" : "Switch off everywhere…");
   show(at("forget-key"), hasKey());
   show(at("killed-everywhere"), on && told);
-  refill(at("killed-everywhere"), [on, since, why, byOperator], () => (on ? [h("strong", {}, byOperator ? "■ Switched off for all tenants by whoever runs the service" : "■ Switched off everywhere"), since ? [" since ", moment(since)] : "", why ? `: ${why}` : "", ". Production's own ranking is served."].flat() : []));
+  refill(at("killed-everywhere"), [on, since, why, byOperator], () => (on ? [h("strong", {}, byOperator ? "■ Switched off for all tenants by the operator of the service" : "■ Switched off everywhere"), since ? [" since ", moment(since)] : "", why ? `: ${why}` : "", ". Production's own ranking is served."].flat() : []));
 }
 
 function askToSwitch(name, on) {

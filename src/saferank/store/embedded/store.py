@@ -47,7 +47,7 @@ _FORGOTTEN_MS = 86_400_000
 def _writing(
     work: "Callable[Concatenate[SqliteStore, sqlite3.Connection, P], T]", *, told: bool = False
 ) -> "Callable[Concatenate[SqliteStore, P], Coroutine[Any, Any, T]]":
-    """A call of the contract: the function below runs in a transaction of the writer. ``told``: whoever waits wakes."""
+    """A call of the contract: the function below runs in a transaction of the writer. ``told``: waiters wake."""
 
     @functools.wraps(work)
     async def call(self: "SqliteStore", /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -102,7 +102,7 @@ class Connections:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled():
-            task.exception()  # it was told to whoever waited, or nobody waits any more
+            task.exception()  # it was told to the callers that waited, or none waits any more
 
 
 def damaged(name: str, problem: psycopg.Error) -> DamagedStoreError:
@@ -221,7 +221,7 @@ class Listener:
                 await self._task
 
     async def wait(self, seconds: float) -> None:
-        """Return when something was told since the last call returned, or after so many seconds."""
+        """Return when something was told since the last call returned, or after a number of seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._told.wait()

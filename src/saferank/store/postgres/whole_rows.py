@@ -54,7 +54,7 @@ def clicks_of(bits: str) -> int:
 
 
 def columns(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
-    """The columns of rows that have so many."""
+    """The columns of rows that have this number of them."""
     return [[row[place] for row in rows] for place in range(width)]
 
 

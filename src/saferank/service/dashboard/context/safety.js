@@ -16,7 +16,7 @@ const COUNTED = {
 
 export function drawSafety({ alarms }) {
   const rows = Object.entries({ illegal_page: 0, contradiction: 0, ...alarms });
-  return [h("ul", { class: "counters" }, rows.map(([name, n]) => counter(COUNTED[name] ?? alarmWords(name), n))), h("p", { class: "small soft" }, "Every page is checked before it is sent: it may hold only so many pairs that could be in the wrong order.")];
+  return [h("ul", { class: "counters" }, rows.map(([name, n]) => counter(COUNTED[name] ?? alarmWords(name), n))), h("p", { class: "small soft" }, "Every page is checked before it is sent: the number of pairs that could be in the wrong order has a limit.")];
 }
 
 function counter(words, n) {
