@@ -87,6 +87,9 @@ class Ranker:
         examination: Sequence[float] | None = None,
         trust: float | None = None,
     ) -> None:
+        from saferank.progress import announce_compilation_to_reader
+
+        announce_compilation_to_reader()
         ranked = _listed(original, "original")
         if not ranked:
             raise RankerError("original is empty: give at least one item, production's ranking")

@@ -198,12 +198,12 @@ def arrivals(arrive: Mapping[int, int] | None = None, leave: Mapping[int, int] |
 
 
 def arrivals_every(rounds: int) -> Drift:
-    """Unranked items arrive in candidate order, one in ``rounds`` rounds; at first only the ranked ones are there."""
+    """Unranked items arrive in candidate order, one every ``rounds`` rounds; at first only the ranked are there."""
     return Drift((_Arrivals(every=_check_round(rounds)),), f"arrivals:{rounds}")
 
 
 def departures_every(rounds: int) -> Drift:
-    """Unranked items leave in candidate order, one in ``rounds`` rounds; in the end only the ranked ones are left."""
+    """Unranked items leave in candidate order, one every ``rounds`` rounds; in the end only the ranked are left."""
     return Drift((_Departures(_check_round(rounds)),), f"departures:{rounds}")
 
 

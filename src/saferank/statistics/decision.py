@@ -164,12 +164,23 @@ RULES: dict[str, type[DecisionRule]] = {rule.kind: rule for rule in (PaperRule, 
 def decision_rule(name: str, horizon: int | None = None) -> DecisionRule:
     """The rule called ``paper:DELTA``, ``anytime:ALPHA`` or ``budget:ALPHA``; ``1/T`` stands for one over the horizon.
 
+    Args:
+        name: Kind and level of the rule, like ``anytime:1e-5``.
+        horizon: Number of rounds; needed for the level ``1/T`` only.
+
+    Returns:
+        The rule; ``decides(s, n)`` tells whether a lead of s in n comparisons is enough.
+
+    Raises:
+        ValueError: The kind is unknown, the level is not between 0 and 1, or ``1/T`` has no horizon.
+
     >>> decision_rule("anytime:1e-3").decides(23, 23)
     True
     >>> decision_rule("paper:1/T", horizon=1000).level
     0.001
     >>> decision_rule("budget:0.045").for_items(10).decides(23, 23)
     True
+
     """
     kind, colon, level = str(name).partition(":")
     if kind not in RULES or not colon:

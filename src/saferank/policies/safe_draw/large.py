@@ -32,14 +32,7 @@ from saferank.policies.safe_draw.large_plan import (
     slack_of,
 )
 from saferank.policies.safe_draw.learning import SafeDrawEvidence
-from saferank.policies.safe_draw.plans import (
-    draw_from_plan,
-    follow_evidence,
-    note_age,
-    note_exchanges,
-    plan_again,
-    plan_is_old,
-)
+from saferank.policies.safe_draw.plans import draw_from_plan, note_exchanges, take_call, work_out
 from saferank.policies.safe_draw.trust import Trust
 from saferank.policies.shared.derivation import Reference, derive_reference, new_reference, take_base
 from saferank.randomness import Words, uniform
@@ -113,9 +106,9 @@ def large_plan(evidence: SafeDrawEvidence, call: Call) -> LargePlan:
     )
 
 
-@implements(plan_again, LargePlan)
+@implements(take_call, LargePlan)
 @seldom
-def _plan_again(plan: LargePlan, policy: Any, evidence: SafeDrawEvidence) -> None:
+def _take_call(plan: LargePlan, evidence: SafeDrawEvidence) -> None:
     for item in range(len(plan.present)):
         plan.present[item] = False
     for place in range(len(plan.base)):
@@ -126,23 +119,15 @@ def _plan_again(plan: LargePlan, policy: Any, evidence: SafeDrawEvidence) -> Non
     guess_by_order(plan.guesses, plan.candidates)
     plan.draw.untried[0] = 0
     derive_reference(plan.reference, evidence.duels.closure, plan.present)
-    note_age(plan, evidence)
-    _work_out(plan, policy, evidence)
 
 
-@implements(follow_evidence, LargePlan)
-def _follow(plan: LargePlan, policy: Any, evidence: SafeDrawEvidence) -> None:
-    if plan_is_old(plan, evidence):
-        _work_out(plan, policy, evidence)
-
-
+@implements(work_out, LargePlan)
 @seldom
 def _work_out(plan: LargePlan, policy: Any, evidence: SafeDrawEvidence) -> None:
     if evidence.changes[0] != plan.known[0] or evidence.changes[1] != plan.known[1]:
         derive_reference(plan.reference, evidence.duels.closure, plan.present)
     pool_candidates(plan.guesses, evidence.appeal)
     make_plan(policy, _board(evidence, plan))
-    note_age(plan, evidence)
 
 
 @kernel

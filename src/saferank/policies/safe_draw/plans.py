@@ -9,13 +9,13 @@ from saferank.verbs import Impression, Ints
 
 
 @verb
-def plan_again(plan: Any, policy: Any, evidence: Any) -> None:
-    """Derive everything from the evidence and the call."""
+def take_call(plan: Any, evidence: Any) -> None:
+    """Note the items of the call, and derive R from its ranking."""
 
 
 @verb
-def follow_evidence(plan: Any, policy: Any, evidence: Any) -> None:
-    """Derive what has changed: R after a change of the certificates, the weights then and after some pages."""
+def work_out(plan: Any, policy: Any, evidence: Any) -> None:
+    """Derive R if the certificates have changed, then the weights."""
 
 
 @verb
@@ -39,3 +39,24 @@ def plan_is_old(plan: Any, evidence: Any) -> bool:
 def note_age(plan: Any, evidence: Any) -> None:
     """The plan is made of this evidence."""
     plan.known[0], plan.known[1], plan.known[2] = evidence.changes[0], evidence.changes[1], evidence.learned[0]
+
+
+@kernel
+def plan_again(plan: Any, policy: Any, evidence: Any) -> None:
+    """Derive everything from the evidence and the call."""
+    take_call(plan, evidence)
+    note_age(plan, evidence)
+    _work_out(plan, policy, evidence)
+
+
+@kernel
+def follow_evidence(plan: Any, policy: Any, evidence: Any) -> None:
+    """Derive what has changed: R after a change of the certificates, the weights then and after some pages."""
+    if plan_is_old(plan, evidence):
+        _work_out(plan, policy, evidence)
+
+
+@kernel
+def _work_out(plan: Any, policy: Any, evidence: Any) -> None:
+    work_out(plan, policy, evidence)
+    note_age(plan, evidence)

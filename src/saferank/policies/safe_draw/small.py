@@ -13,14 +13,7 @@ from saferank.policies.registry import Outlook
 from saferank.policies.safe_draw.constants import EXCHANGED
 from saferank.policies.safe_draw.draw import draw_one, draw_page, mark_target, sum_of
 from saferank.policies.safe_draw.learning import SafeDrawEvidence
-from saferank.policies.safe_draw.plans import (
-    draw_from_plan,
-    follow_evidence,
-    note_age,
-    note_exchanges,
-    plan_again,
-    plan_is_old,
-)
+from saferank.policies.safe_draw.plans import draw_from_plan, note_exchanges, take_call, work_out
 from saferank.policies.safe_draw.renewals import Renewal, new_renewal
 from saferank.policies.safe_draw.small_plan import (
     LEVEL,
@@ -91,9 +84,9 @@ def for_many_pages(plan: SmallPlan) -> SmallPlan:
     return plan._replace(possible=with_more_memory(plan.possible))
 
 
-@implements(plan_again, SmallPlan)
+@implements(take_call, SmallPlan)
 @seldom
-def _plan_again(plan: SmallPlan, policy: Any, evidence: SafeDrawEvidence) -> None:
+def _take_call(plan: SmallPlan, evidence: SafeDrawEvidence) -> None:
     n_positions = len(plan.base)
     for item in range(len(plan.seat)):
         plan.seat[item] = ABSENT
@@ -103,24 +96,15 @@ def _plan_again(plan: SmallPlan, policy: Any, evidence: SafeDrawEvidence) -> Non
     if has_epochs(evidence.duels):  # what is certain has to be earned again
         plan.possible.limit[2] = 0
     _follow_certificates(plan, evidence, True)
-    note_age(plan, evidence)
-    _work_out(plan, policy, evidence)
 
 
-@implements(follow_evidence, SmallPlan)
-def _follow(plan: SmallPlan, policy: Any, evidence: SafeDrawEvidence) -> None:
-    if plan_is_old(plan, evidence):
-        _work_out(plan, policy, evidence)
-
-
+@implements(work_out, SmallPlan)
 @seldom
 def _work_out(plan: SmallPlan, policy: Any, evidence: SafeDrawEvidence) -> None:
-    """Derive R if the certificates have changed, then the weights."""
     added, taken = evidence.changes[0] != plan.known[0], evidence.changes[1] != plan.known[1]
     if added or taken:
         _follow_certificates(plan, evidence, taken)
     make_plan(policy, evidence, plan)
-    note_age(plan, evidence)
 
 
 @seldom
