@@ -58,6 +58,19 @@ def test_a_good_answer_is_the_page(client_of: Callable[..., Any]) -> None:
     assert server.authorization == "bearer secret"
 
 
+def test_pins_are_sent_and_an_answer_that_moves_them_is_not_believed(client_of: Callable[..., Any]) -> None:
+    with nasty.serving(nasty.well) as server:
+        client = client_of(server.url, time_limit=5)
+        page = rank(client, "shop", ["a", "b", "c"], ["x"], k=2, pinned=["a"])
+        assert (page.items, page.fallback) == (("a", "b"), True)
+        assert page.why is not None and "moves an id that is pinned" in page.why
+        assert server.bodies("/v1/rank")[0]["pinned"] == ["a"]
+        assert rank(client, "shop", ["b", "a", "c"], k=2, pinned=["b"]).items == ("b", "a")
+        for pins in (["c"], ["a", "b"], "a", [1]):
+            refused = rank(client, "shop", ["a", "b", "c"], k=2, pinned=pins)
+            assert refused.items == ("a", "b") and refused.why is not None and "pinned" in refused.why
+
+
 BAD_ANSWERS = {
     "too short": nasty.answers(nasty.rank_answer(["a"])),
     "too long": nasty.answers(nasty.rank_answer(["a", "b", "c"])),

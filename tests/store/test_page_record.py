@@ -24,9 +24,11 @@ PRODUCTION = DRAWN._replace(
 )
 RENEWING = DRAWN._replace(law=drawn_law(*GROUPS, WEIGHTS, (2 | TARGET, 1, 8, 4 | TARGET)))
 SHADOW = PAIRS._replace(arm=3, instead=("p", "q", "r"))
+PINNED = DRAWN._replace(k=5, base=("p", "a", "c", "q", "ö"), pins=0b01001)
+SHADOW_PINNED = PINNED._replace(arm=3, base=(), instead=PINNED.base)
 
 
-@pytest.mark.parametrize("record", [DRAWN, PAIRS, PRODUCTION, RENEWING, SHADOW])
+@pytest.mark.parametrize("record", [DRAWN, PAIRS, PRODUCTION, RENEWING, SHADOW, PINNED, SHADOW_PINNED])
 def test_records_are_packed_without_loss(record: PageRecord) -> None:
     packed = record.packed()
     assert unpacked(packed) == record
@@ -37,6 +39,24 @@ def test_what_is_shown_and_hidden() -> None:
     assert (DRAWN.shown, DRAWN.hidden) == (("a", "ö", "c"), ("x",))
     assert (SHADOW.shown, SHADOW.row[:3]) == (("p", "q", "r"), ("a", "ö", "c"))
     assert DRAWN.closes_at == DRAWN.issued_at + 1_800_000
+    assert (PINNED.shown, PINNED.hidden, PINNED.positions) == (("p", "a", "ö", "q", "c"), ("x",), 3)
+    assert (SHADOW_PINNED.shown, SHADOW_PINNED.chosen) == (PINNED.base, PINNED.shown)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        PINNED._replace(pins=0b100001),  # beyond the page
+        PINNED._replace(pins=1 << 127),
+        PINNED._replace(k=3, base=("p", "q", "r"), pins=0b111),  # nothing is left
+        PINNED._replace(pins=0b00011),  # an item of the row
+        PINNED._replace(k=6, base=(*PINNED.base, "r"), pins=0b1),  # the row is too short
+        PINNED._replace(base=()),  # it does not say what is pinned
+    ],
+)
+def test_pins_that_a_page_cannot_have_are_refused_even_with_the_checksum(record: PageRecord) -> None:
+    with pytest.raises(DamagedRecordError, match="places"):
+        unpacked(record.packed())
 
 
 def test_a_page_of_pairs_is_small() -> None:

@@ -11,7 +11,7 @@ import pytest
 from saferank.store.page_record import DamagedRecordError, PageRecord, read_record
 from saferank.store.record_columns import CONTEXT, POLICY, TENANT, RecordColumns, unpacked
 from tests.store.laws import drawn_law
-from tests.store.test_page_record import DRAWN, PAIRS, PRODUCTION, RENEWING, SHADOW
+from tests.store.test_page_record import DRAWN, PAIRS, PINNED, PRODUCTION, RENEWING, SHADOW, SHADOW_PINNED
 
 BASED = DRAWN._replace(base=("c", "absent", "a"))
 AS_PRODUCTION = PAIRS._replace(base=PAIRS.row[:3], visitor=b"", source=b"")
@@ -19,7 +19,8 @@ WIDE = PAIRS._replace(
     row=tuple(f"i{number}" for number in range(70)),
     law=drawn_law(bytes(range(70)), bytes(range(1, 71)), (1.0,) * 70, (1 << 63,) * 70),
 )
-RECORDS = [DRAWN, PAIRS, PRODUCTION, RENEWING, SHADOW, BASED, AS_PRODUCTION, WIDE]
+UNMOVED = PINNED._replace(row=("a", "c", "ö", "x"))
+RECORDS = [DRAWN, PAIRS, PRODUCTION, RENEWING, SHADOW, BASED, AS_PRODUCTION, WIDE, PINNED, SHADOW_PINNED, UNMOVED]
 NAMES = {name: number for number, name in enumerate(("a", "ö", "c", "x", "p", "q", "absent"))}
 
 
@@ -33,9 +34,11 @@ def test_columns_are_the_facts_of_the_records() -> None:
     columns.check()
     for name in ("arm", "knowledge", "round", "window_ms", "k"):
         assert columns.column(name).tolist() == [getattr(record, name) for record in RECORDS]
+    assert columns.positions.tolist() == [record.positions for record in RECORDS]
+    assert [int.from_bytes(pins, "little") for pins in columns.pins.tolist()] == [record.pins for record in RECORDS]
     assert columns.drawn.tolist() == [record.law.drawn for record in RECORDS]
     assert columns.differs_from_base.tolist() == [
-        bool(record.base) and record.row[: record.k] != record.base for record in map(unpacked, packed)
+        bool(record.base) and record.chosen != record.base for record in map(unpacked, packed)
     ]
     for has, words, wanted in (
         (columns.has_visitor, columns.visitor, [record.visitor for record in RECORDS]),
@@ -54,9 +57,9 @@ def test_columns_are_the_facts_of_the_records() -> None:
 def test_items_of_records_are_numbered() -> None:
     columns = RecordColumns([record.packed() for record in RECORDS])
     assert columns.rows(NAMES, 5).tolist() == [named(record.row, 5) for record in RECORDS]
-    assert columns.shown(NAMES, 3).tolist() == [named(record.shown, 3) for record in RECORDS]
-    without = [record.production or ("-", "-", "-") for record in RECORDS]
-    assert columns.production(NAMES, 3).tolist() == [named(items, 3) for items in without]
+    assert columns.shown(NAMES, 5).tolist() == [named(record.shown, 5) for record in RECORDS]
+    without = [[NAMES.get(item, -1) for item in record.production] for record in RECORDS]
+    assert columns.production(NAMES, 5).tolist() == [[*items, *[-1] * (5 - len(items))] for items in without]
 
 
 def test_laws_of_records_stand_by_place() -> None:
@@ -104,7 +107,13 @@ def refused(data: bytes) -> bool:
         marked = [place for place, bits in enumerate(law.exchanges) if bits >> 62 & 1] if places <= 62 else []
         allowed = 2**places - 1 | (2**62 if len(marked) == 2 else 0)
         fits = fits and all(bits & ~allowed == 0 for bits in law.exchanges)
-    fits = fits and len(record.shown) == record.k and (places == 0 or record.k <= places < 255)
+    free = [place for place in range(record.k) if not record.pins >> place & 1]
+    at = 115 + 8 * bool(data[2] & 8) + 16 * bool(data[2] & 32) + (18 if data[2] & 2 else 2) * places
+    in_row = {place for place in range(record.k) if data[2] & 4 and data[at + place] < places}
+    fits = fits and record.pins < 2**record.k and (free != [] or record.k == 0)
+    fits = fits and (not record.pins or (len(record.production) == record.k and in_row <= set(free)))
+    fits = fits and (len(record.instead) == record.k if record.instead else len(free) <= places)
+    fits = fits and (places == 0 or len(free) <= places < 255)
     return not (fits and (record.challenger or 0) <= max(0, places - 1) and 0.0 <= record.share <= 1.0) or (
         record.challenger == 0 and places == 0
     )

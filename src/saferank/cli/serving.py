@@ -13,7 +13,7 @@ from saferank.experiments.engines import cores
 from saferank.precompiling import SERVICE, jobs_for
 from saferank.progress import SESSIONS, Shown
 from saferank.service.demo import DEMO_SETTINGS, N_VISITS, SIMULATED, play_past, visitors
-from saferank.service.engine import Engine, open_engine
+from saferank.service.engine import open_engine
 from saferank.service.http.server import Companion, StopError, bind, run
 from saferank.service.json_logs import log, log_to_stderr
 from saferank.service.settings import Settings, is_shared, masked
@@ -42,7 +42,7 @@ def serve(settings: Settings, demo: bool = False) -> None:
         log(logging.INFO, "opening the store and warming up the kernels")
         try:
             companion = _past_of_demo(settings) if demo else None
-            engine = _engine(settings)
+            engine = open_engine(settings)
             engine.server.simulated = SIMULATED if demo else None
             run(settings, engine, bound, lambda address: _say_ready(address, settings), companion)
         except (StoreError, StopError) as problem:
@@ -70,13 +70,6 @@ def _bound(settings: Settings) -> socket.socket:
     except OSError as problem:
         reason = problem.strerror or str(problem)
         raise InputError(f"{settings.host}:{settings.port}: cannot be listened on: {reason}") from problem
-
-
-def _engine(settings: Settings) -> Engine:
-    try:
-        return open_engine(settings)
-    except StoreError as problem:
-        raise CommandError(str(problem)) from problem
 
 
 def _say_ready(address: str, settings: Settings) -> None:

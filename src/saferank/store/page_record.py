@@ -4,19 +4,22 @@ Packed once, a record is what the log keeps. Sealed (``service/tokens.py``) it i
 the clicks. Folded it is a lesson, read it is the audit. So it says everything that must be known when the clicks come:
 what was shown, what was compared with it, by which law the page was drawn, and from what.
 
-    head | source, if any | start and end of every place's group | weight and exchanges, if drawn |
+    head | source, if any | pins, if any | start and end of every place's group | weight and exchanges, if drawn |
     places of production's items | names | CRC-32
+
+A pinned item stands where production has it and is compared with nothing: it is on the page and not in the row.
 
 Items are in it by name, so a page whose event was lost in a crash is re-created from its token alone.
 """
 
 import struct
 import zlib
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
 
 TIME_BYTES, RANDOM_BYTES = 6, 10
 ID_SIZE = TIME_BYTES + RANDOM_BYTES
-VISITOR_SIZE, SOURCE_SIZE, COINS_SIZE, DIGEST_SIZE, SERVER_SIZE = 8, 8, 32, 16, 8
+VISITOR_SIZE, SOURCE_SIZE, PINS_SIZE, COINS_SIZE, DIGEST_SIZE, SERVER_SIZE = 8, 8, 16, 32, 16, 8
 
 FORMAT = 4
 HEAD = (
@@ -31,7 +34,7 @@ _CHECKSUM = struct.Struct("<I")
 CHECKSUM_SIZE = _CHECKSUM.size
 WHOLE = 0x2144DF1C
 """The CRC-32 of any bytes with their own CRC-32 behind them."""
-VISITOR, DRAWN, BASE, SOURCE, LEADER = 1, 2, 4, 8, 16
+VISITOR, DRAWN, BASE, SOURCE, LEADER, PINNED = 1, 2, 4, 8, 16, 32
 OVER = 0xFF
 """Instead of a percentage: the policy's page had more wrong pairs than are allowed, and production's was shown."""
 NOBODY = 0xFF
@@ -85,7 +88,7 @@ class PageRecord(NamedTuple):
     visitor: bytes  # hash of the session, or of the request; empty: unknown
     catalogue: bytes  # digest of the call's base ranking and candidates
     coins: bytes
-    row: tuple[str, ...]  # by place: what the policy chose: k items, then those compared without being shown
+    row: tuple[str, ...]  # by place: what the policy chose for what is not pinned, then those compared only
     instead: tuple[str, ...] = ()  # what was shown, if that is not what the policy chose
     law: Law = NO_LAW  # of the row
     challenger: int | None = None  # place of the item that contends for the last position
@@ -97,6 +100,7 @@ class PageRecord(NamedTuple):
     source: bytes = b""  # hash of the account or address that the caller named; empty: none
     used: int = 0  # percent of the wrong pairs beyond production's page that are allowed, at most; OVER: more than all
     is_leader: bool = False  # the policy chose what certificates make of production's page, and tried nothing
+    pins: int = 0  # bits of the positions whose items are pinned, of a page with a row
 
     @property
     def production(self) -> tuple[str, ...]:
@@ -106,12 +110,22 @@ class PageRecord(NamedTuple):
     @property
     def shown(self) -> tuple[str, ...]:
         """The page."""
-        return self.instead or self.row[: self.k]
+        return self.instead or self.chosen
+
+    @property
+    def positions(self) -> int:
+        """How many items of the row are for the page."""
+        return self.k - self.pins.bit_count()
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The page that the policy chose, pinned items included."""
+        return woven(self.row[: self.positions], self.production, self.pins)
 
     @property
     def hidden(self) -> tuple[str, ...]:
         """What is compared without being shown."""
-        return self.row[self.k :]
+        return self.row[self.positions :]
 
     @property
     def issued_at(self) -> int:
@@ -127,7 +141,7 @@ class PageRecord(NamedTuple):
         """The bytes of the record."""
         law, places = self.law, len(self.row)
         flags = VISITOR * bool(self.visitor) | DRAWN * law.drawn | BASE * bool(self.base)
-        flags |= SOURCE * bool(self.source) | LEADER * self.is_leader
+        flags |= SOURCE * bool(self.source) | LEADER * self.is_leader | PINNED * bool(self.pins)
         head = _HEAD.pack(
             FORMAT, self.arm, flags, self.impression, self.knowledge, self.round, self.window_ms, self.k, places,
             NOBODY if self.challenger is None else self.challenger, self.server, self.number, self.share, self.used,
@@ -136,7 +150,8 @@ class PageRecord(NamedTuple):
         at, absent = _places_of(self.base, self.row)
         names = (*self.row, *absent, *self.instead)
         texts = (self.tenant, self.context, self.policy, self.request_id or "", *names)
-        body = b"".join((head, self.source, law.start, law.end, law.draw, at, "\0".join(texts).encode("utf-8")))
+        pins = self.pins.to_bytes(PINS_SIZE, "little") if self.pins else b""
+        body = b"".join((head, self.source, pins, law.start, law.end, law.draw, at, "\0".join(texts).encode("utf-8")))
         return body + _CHECKSUM.pack(zlib.crc32(body))
 
 
@@ -146,6 +161,30 @@ def _places_of(base: tuple[str, ...], row: tuple[str, ...]) -> tuple[bytes, list
     absent = [item for item in base if item not in place]
     place |= {item: len(row) + number for number, item in enumerate(absent)}
     return bytes([place[item] for item in base]), absent
+
+
+def free_positions(k: int, pins: int) -> list[int]:
+    """The positions of a page that are not pinned.
+
+    >>> free_positions(4, 0b101)
+    [1, 3]
+    """
+    return [position for position in range(k) if not pins >> position & 1]
+
+
+_Item = TypeVar("_Item")
+
+
+def woven(row: tuple[_Item, ...], production: Sequence[_Item], pins: int) -> tuple[_Item, ...]:
+    """Items for the free positions in their order, among the pinned ones of production's page.
+
+    >>> woven(("c", "b"), "abc", 0b001)
+    ('a', 'c', 'b')
+    """
+    if not pins:
+        return row
+    others = iter(row)
+    return tuple([item if pins >> position & 1 else next(others) for position, item in enumerate(production)])
 
 
 def is_whole(data: bytes) -> bool:
@@ -163,7 +202,9 @@ def read_record(data: bytes) -> PageRecord:
     (_, arm, flags, impression, knowledge, round_, window_ms, k, places, challenger, server, number, share, used,
      visitor, catalogue, coins) = _HEAD.unpack_from(data)  # fmt: skip
     source = data[_HEAD.size : _HEAD.size + SOURCE_SIZE] if flags & SOURCE else b""
-    at = _HEAD.size + len(source) + 2 * places
+    at = _HEAD.size + len(source)
+    pins = data[at : at + PINS_SIZE] if flags & PINNED else b""
+    at += len(pins) + 2 * places
     start, end = data[at - 2 * places : at - places], data[at - places : at]
     draw = data[at : at + 16 * places] if flags & DRAWN else b""
     at += len(draw)
@@ -177,7 +218,7 @@ def read_record(data: bytes) -> PageRecord:
         coins=coins, row=tuple(names[:places]), instead=tuple(names[behind:]), law=Law(start, end, draw),
         challenger=None if challenger == NOBODY else challenger, request_id=request_id or None,
         base=tuple([names[place] for place in based]), server=server, number=number, share=share,
-        source=source, used=used, is_leader=bool(flags & LEADER),
+        source=source, used=used, is_leader=bool(flags & LEADER), pins=int.from_bytes(pins, "little"),
     )  # fmt: skip
 
 

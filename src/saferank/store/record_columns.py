@@ -22,6 +22,8 @@ from saferank.store.page_record import (
     ID_SIZE,
     LEADER,
     NOBODY,
+    PINNED,
+    PINS_SIZE,
     SOURCE,
     SOURCE_SIZE,
     TARGET_BIT,
@@ -71,6 +73,7 @@ class _Columns(NamedTuple):
     """Room for what stands behind the heads, a row for each record."""
 
     source: NDArray[np.uint64]
+    pins: Bytes  # [record, byte] bits of positions
     start: Bytes  # [record, place]
     end: Bytes
     weight: NDArray[np.uint64]  # as bits
@@ -143,7 +146,20 @@ def _room(heads: Any, number: int) -> int:
     flags, places = heads[number, _FLAGS], int(heads[number, _PLACES])
     room = 18 * places if flags & DRAWN else 2 * places
     room += SOURCE_SIZE if flags & SOURCE else 0
+    room += PINS_SIZE if flags & PINNED else 0
     return room + (int(heads[number, _K]) if flags & BASE else 0)
+
+
+@kernel
+def _read_pins(data: Any, at: int, number: int, k: int, out: Any) -> int:
+    """How many positions are pinned; k, which is too many, when they are not those of a page."""
+    pinned = 0
+    for byte in range(PINS_SIZE):
+        out.pins[number, byte] = data[at + byte]
+        for bit in range(8):
+            if data[at + byte] >> bit & 1:
+                pinned = pinned + 1 if 8 * byte + bit < k else k
+    return min(pinned, k)
 
 
 @kernel
@@ -181,13 +197,19 @@ def _read_records(data: Any, ends: Any, heads: Any, seed: Any, out: Any) -> int:
         if flags & SOURCE:
             out.source[number] = _word(data, at)
             at += SOURCE_SIZE
-        fits = _read_laws(data, at, number, places, drawn, out)
+        positions = k
+        if flags & PINNED:
+            positions -= _read_pins(data, at, number, k, out)
+            at += PINS_SIZE
+        fits = _read_laws(data, at, number, places, drawn, out) and (positions > 0 or k == 0)
         at += (18 if drawn else 2) * places
         behind = places
         if flags & BASE:
             for place in range(k):
                 out.base[number, place] = data[at + place]
                 behind = max(behind, 1 + int(data[at + place]))
+                is_pinned = out.pins[number, place >> 3] >> (place & 7) & 1
+                fits &= is_pinned == 0 or data[at + place] >= places
             at += k
         out.behind[number] = behind
         start, hashed = at, seed
@@ -202,8 +224,9 @@ def _read_records(data: Any, ends: Any, heads: Any, seed: Any, out: Any) -> int:
                 hashed = (hashed ^ np.uint64(data[place])) * np.uint64(_PRIME)
         out.sizes[number] = texts - out.begin[number]
         names, challenger = out.sizes[number] - _TEXTS, int(heads[number, _CHALLENGER])
-        fits &= names >= behind and (names - behind == k if names > behind else places >= k)
-        fits &= places == 0 or (k <= places < NOBODY)
+        fits &= names >= behind and (names - behind == k if names > behind else places >= positions)
+        fits &= places == 0 or (positions <= places < NOBODY)
+        fits &= positions == k or flags & BASE != 0 or names > behind  # or it would not say what is pinned
         fits &= challenger == NOBODY or challenger < places
         if not fits:
             out.fault[number] = _OTHER_PLACES
@@ -245,6 +268,7 @@ def _room_for(count: int, width: int, k: int, texts: int, fault: Bytes) -> _Colu
     by_place = (count, width)
     return _Columns(
         source=np.zeros(count, np.uint64),
+        pins=np.zeros((count, PINS_SIZE), np.uint8),
         start=np.zeros(by_place, np.uint8),
         end=np.zeros(by_place, np.uint8),
         weight=np.zeros(by_place, np.uint64),
@@ -351,13 +375,39 @@ class RecordColumns:
     def differs_from_base(self) -> Flags:
         """Pages that name production's page and chose another."""
         base = self._read.columns.base[self._at]
-        places = np.arange(base.shape[1])
-        moved = (base != places) & (places < self.column("k")[:, None])
+        moved = (base != self._chosen_at(base.shape[1])) & (np.arange(base.shape[1]) < self.column("k")[:, None])
         return np.asarray(self._has(BASE) & moved.any(axis=1))
+
+    @property
+    def pins(self) -> NDArray[np.void]:
+        """The bits of pinned positions, as bytes."""
+        return self._read.columns.pins[self._at].view(f"V{PINS_SIZE}")[:, 0]
+
+    def is_pinned(self, width: int) -> Flags | None:
+        """By record and position; None when there is no pin at all, which is usual."""
+        if not self._has(PINNED).any():
+            return None
+        pins = self._read.columns.pins[self._at]
+        return np.unpackbits(pins, axis=1, count=width, bitorder="little").astype(np.bool_)
+
+    @property
+    def positions(self) -> Numbers:
+        """How many items of the row are for the page."""
+        pinned = self.is_pinned(8 * PINS_SIZE)
+        return self.column("k") if pinned is None else np.asarray(self.column("k") - pinned.sum(axis=1))
+
+    def _chosen_at(self, width: int) -> Numbers:
+        """By record and position: where the item that the policy chose stands among the names."""
+        at, pinned = np.broadcast_to(np.arange(width), (len(self), width)), self.is_pinned(width)
+        if pinned is None:
+            return at
+        return np.where(pinned, _with_width(self._read.columns.base, width)[self._at], at - pinned.cumsum(axis=1))
 
     def laws(self, width: int) -> Laws:
         """The laws, with room for a number of places, as many as the pages have at least."""
-        start, end, weight, exchanges = (_with_width(column, width)[self._at] for column in self._read.columns[1:5])
+        read = self._read.columns
+        by_place = (read.start, read.end, read.weight, read.exchanges)
+        start, end, weight, exchanges = (_with_width(column, width)[self._at] for column in by_place)
         return Laws(start, end, weight.view(np.float64), exchanges)
 
     # --- texts ---
@@ -378,7 +428,9 @@ class RecordColumns:
     def shown(self, index: Mapping[str, int], width: int) -> Numbers:
         """By record and position: the number of the item that was shown, as in ``rows``."""
         names, behind = self._counts
-        return self._numbered(index, np.where(names > behind, behind, 0)[:, None] + np.arange(width), self.column("k"))
+        instead = behind[:, None] + np.arange(width)
+        at = np.where((names > behind)[:, None], instead, self._chosen_at(width))
+        return self._numbered(index, at, self.column("k"))
 
     def production(self, index: Mapping[str, int], width: int) -> Numbers:
         """By record and position: the number of the item on production's page, -1 if the record does not name it."""

@@ -91,7 +91,7 @@ def take_running(browser: "Browser", folder: Path, address: str) -> None:
         page.screenshot(path=path, full_page=True)
         page.close()
         with Image.open(path) as whole:
-            few = whole.convert("RGB").quantize(128)
+            few = whole.convert("RGB").quantize(256)
         few.save(path, optimize=True)
 
 

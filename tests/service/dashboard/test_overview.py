@@ -78,6 +78,12 @@ def test_an_alarm_and_a_stop_can_be_read(watched: Watched, request: pytest.Fixtu
     page = watched.overview(4, answers.with_alarm(4))
     page.locator("#alarms .banner", has_text="1 alarm in the last 24 hours").wait_for()
     check_look(page, request.node.callspec.params["watched"])
+    several = answers.with_alarm(4)
+    (alarm,) = several["alarms"]
+    several["alarms"] += [alarm | {"kind": "guardrail"}, alarm]
+    page = watched.overview(4, several)
+    (banner,) = page.locator("#alarms .banner.alarm", has_text="3 alarms in the last 24 hours").all()
+    assert banner.locator("li").count() == 2 and "and 1 more" in banner.inner_text()
     page = watched.overview(4, answers.stopped(4))
     page.locator("#alarms .banner", has_text="Stopped by the guardrail").wait_for()
     assert page.locator("#killed-everywhere").is_hidden(), "once is enough"
@@ -103,12 +109,18 @@ def test_nothing_moves_for_those_who_asked(watched: Watched) -> None:
 
 
 TILES = [
-    (answers.overview(4), ["Safe", "280,211 pages checked", "0 over the limit", "at most 57 % of what is allowed"]),
+    (
+        answers.overview(4),
+        ["Safe", "Holds", "280,211 pages checked", "0 over the limit", "at most 57 % of what is allowed"],
+    ),
     (answers.overview(4), ["+5.8 %", "+2.1 % to +9.4 %", "28,000 pages, of 28,012 promised by the coins"]),
     (answers.overview(4), ["clicks so far", "a day;", "22.1 % of its pages changed because proven, 9.3 % to learn"]),
     (answers.overview(4, effect=answers.effect(0.4, 1.5, 2.6)), ["more than twice", "+40.0 % to more than twice"]),
     (answers.empty(), ["Nothing shown yet", "Cannot be said", "the policy chose no page in the last 7 days"]),
 ]
+
+
+NAME_AND_WORD = "tiles => tiles.map(tile => [...tile.childNodes].map(each => each.textContent))"
 
 
 @pytest.mark.parametrize(("view", "words"), TILES)
@@ -117,6 +129,8 @@ def test_each_tile_has_a_word_a_number_and_what_is_behind_it(
 ) -> None:
     said = watched.overview(4, view).locator("#totals").inner_text()
     assert [word for word in words if word not in said] == []
+    tiles = watched.overview(4, view).locator("#totals dt")
+    assert all(name.lower() != word.lower() for name, word in tiles.evaluate_all(NAME_AND_WORD))
     assert "+150" not in said and "+260" not in said
 
 

@@ -55,6 +55,7 @@ class Wish(NamedTuple):
     session_id: Any
     request_id: Any
     mode: Any
+    pinned: Any = ()
 
 
 class PreparedCall(NamedTuple):
@@ -63,6 +64,7 @@ class PreparedCall(NamedTuple):
     body: bytes
     allowed: frozenset[str]
     k: int
+    pinned: dict[str, int]  # by id: its place
 
 
 def production_page(base_ranking: Any, k: Any) -> tuple[Any, ...]:
@@ -90,7 +92,12 @@ def prepare(wish: Wish) -> PreparedCall:
         if not isinstance(value, str):
             raise Unusable(name, f"{name} is {value!r}: expected text")
         fields[name] = value
-    return PreparedCall(json.dumps(fields).encode(), frozenset(base) | frozenset(extra), k)
+    pinned = {item: base[:k].index(item) if item in base[:k] else k for item in _ids("pinned", wish.pinned)}
+    if k in pinned.values() or len(pinned) >= k:
+        raise Unusable("pinned", f"pinned is {wish.pinned!r}: expected some of {base[:k]!r}, and not all of them")
+    if pinned:
+        fields["pinned"] = list(pinned)
+    return PreparedCall(json.dumps(fields).encode(), frozenset(base) | frozenset(extra), k, pinned)
 
 
 def believed(call: PreparedCall, body: bytes) -> Ranked:
@@ -103,6 +110,8 @@ def believed(call: PreparedCall, body: bytes) -> Ranked:
         raise Trouble("answer", "the answer ranks an id that was neither in base_ranking nor in candidates")
     if len(set(ranking)) != call.k:
         raise Trouble("answer", "the answer ranks an id twice")
+    if any(ranking[place] != item for item, place in call.pinned.items()):
+        raise Trouble("answer", "the answer moves an id that is pinned")
     if not isinstance(token, str) or not token:
         raise Trouble("answer", "the answer holds no token")
     return Ranked(

@@ -57,9 +57,10 @@ class Client(_Linked):
         session_id: str | None = None,
         request_id: str | None = None,
         mode: str | None = None,
+        pinned: Iterable[str] = (),
     ) -> Ranked:
         """The page to show: the service's, or ``base_ranking[:k]`` and a reason if anything goes wrong or is late."""
-        attempt = self._link.begin(Wish(context, base_ranking, candidates, k, session_id, request_id, mode))
+        attempt = self._link.begin(Wish(context, base_ranking, candidates, k, session_id, request_id, mode, pinned))
         if attempt.answer is None:
             return self._link.finish(attempt, None)
         try:
@@ -99,9 +100,10 @@ class AsyncClient(_Linked):
         session_id: str | None = None,
         request_id: str | None = None,
         mode: str | None = None,
+        pinned: Iterable[str] = (),
     ) -> Ranked:
         """The page to show: the service's, or ``base_ranking[:k]`` and a reason if anything goes wrong or is late."""
-        attempt = self._link.begin(Wish(context, base_ranking, candidates, k, session_id, request_id, mode))
+        attempt = self._link.begin(Wish(context, base_ranking, candidates, k, session_id, request_id, mode, pinned))
         if attempt.answer is None:
             return self._link.finish(attempt, None)
         try:

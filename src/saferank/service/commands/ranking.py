@@ -28,6 +28,7 @@ class RankRequest(NamedTuple):
     who: Visitor
     lists: Catalogue
     digest: bytes
+    pins: int
 
 
 class Ranking:
@@ -41,7 +42,7 @@ class Ranking:
         server, lists = self._server, (call.base_ranking, call.candidates)
         context = await self._find(tenant, call, lists)
         who = visitor(server.session_key, tenant, call.session_id, call.request_id, call.source)
-        request = RankRequest(tenant, call, server.now(), who, lists, digest_of(lists))
+        request = RankRequest(tenant, call, server.now(), who, lists, digest_of(lists), call.pins)
         if context is None or server.writer.overloaded:
             return self._unlogged(request, context)
         return self._issue(context, request)
@@ -70,7 +71,8 @@ class Ranking:
             challenger=proposal.challenger,
             base=() if arm == SHADOW else base,
             used=proposal.used,
-            is_leader=proposal.row[: request.call.k] == view.leader,
+            is_leader=proposal.shown == view.leader,
+            pins=request.pins,
         )
         if not self._server.heart.is_fresh():  # the last step: somebody may have pulled a switch meanwhile
             return self._log(context, request, self._production(context, request, arm)._replace(arm=OFF))
@@ -106,7 +108,9 @@ class Ranking:
         call, fold = request.call, context.fold
         if fold.terms.lifetime_ms and fold.terms.epoch_at(request.now - fold.terms.window_ms) > fold.epoch:
             context.stand_in(request.now)
-        return self._server.views.view(context.number, context.known, request.digest, request.lists, call.k)
+        return self._server.views.view(
+            context.number, context.known, request.digest, request.lists, call.k, request.pins
+        )
 
     def _production(self, context: Context | None, request: RankRequest, arm: int) -> PageRecord:
         """The record of production's page."""

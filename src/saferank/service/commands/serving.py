@@ -11,7 +11,7 @@ from saferank.service.clock import moment
 from saferank.service.knowledge.arms import ARMS, EXPLORE, HOLDOUT, REPEAT, SHADOW
 from saferank.service.knowledge.evidence import reversed_pairs
 from saferank.service.wire.calls import Mode, PageNotes, PositionNote, RankAnswer, RankCall, Safety
-from saferank.store.page_record import PageRecord
+from saferank.store.page_record import PageRecord, free_positions
 from saferank.verbs import Impression, new_impression
 
 # --- how likely each item of a page was to be first, as far as the record of the page can tell ---
@@ -24,9 +24,11 @@ from saferank.verbs import Impression, new_impression
 
 
 def first_place_chances(record: PageRecord) -> list[float]:
-    """By place of the row: the chance of its item to be first. Production's page is certain."""
+    """By place of the row: the chance of its item to be first. Production's page is certain, as is what is pinned."""
     if not record.row or record.instead:
         return [float(place == 0) for place in range(len(record.shown))]
+    if record.pins & 1:
+        return [0.0] * len(record.row)
     if not record.law.drawn:
         return _coins(record)
     page = _drawn(record)
@@ -46,12 +48,12 @@ def _odds(record: PageRecord, page: Impression, other: int) -> float:
     law = record.law
     if not law.exchanges[0] >> other & 1 or law.start[other] != law.start[0]:
         return 0.0
-    return float(1.0 / odds_of_exchange(page, record.k, (0, other), has_target(page)) - 1.0)
+    return float(1.0 / odds_of_exchange(page, record.positions, (0, other), has_target(page)) - 1.0)
 
 
 def _drawn(record: PageRecord) -> Impression:
     """The page as the law of draws knows it: places, groups and weights."""
-    law, page = record.law, new_impression(record.k, len(record.row))
+    law, page = record.law, new_impression(record.positions, len(record.row))
     page.places[0], page.weight[:] = len(record.row), law.weight
     page.start[:], page.end[:] = np.frombuffer(law.start, np.uint8), np.frombuffer(law.end, np.uint8)
     page.exchanges[:] = np.array(law.exchanges, np.uint64).view(np.int64)
@@ -102,11 +104,17 @@ def notes_of(record: PageRecord, leader: Sequence[str]) -> PageNotes:
         f"page {record.round} from version {record.knowledge}: the leader with {reversed_pairs(record.shown, leader)} "
         "pairs in the other order, by chance, to compare them fairly"
     )
-    notes = [
-        PositionNote(position=place + 1, item=item, role=_role(record, leader, place), first=chances[place])
-        for place, item in enumerate(record.shown)
-    ]
+    place_at = {position: place for place, position in enumerate(free_positions(record.k, record.pins))}
+    notes = []
+    for position, item in enumerate(record.shown):
+        place = place_at.get(position)
+        role = _PINNED if place is None else _role(record, leader, place)
+        first = float(position == 0) if place is None else chances[place]
+        notes.append(PositionNote(position=position + 1, item=item, role=role, first=first))
     return PageNotes(text=text, arm=arm, positions=notes)
+
+
+_PINNED = "pinned: stands where production has it, compared with nothing"
 
 
 def _role(record: PageRecord, leader: Sequence[str], place: int) -> str:

@@ -55,6 +55,8 @@ const numbers = new Intl.NumberFormat("en");
 export const count = (n) => numbers.format(n);
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
+// As the sentence of the service writes it: 2 %, 1.4 %.
+export const shortPercent = (share) => percent(share).replace(".0 %", " %");
 export const signed = (x, digits = 1) => `${x < 0 ? "−" : "+"}${Math.abs(x).toFixed(digits)}`;
 export const signedPercent = (share, digits = 1) => `${signed(100 * share, digits)} %`;
 // A relative difference; beyond a factor of two digits say nothing.

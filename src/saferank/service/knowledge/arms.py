@@ -376,7 +376,7 @@ class ShadowCounts(NamedTuple):
 
 def with_shadow_page(counts: ShadowCounts, record: PageRecord, clicks: int) -> ShadowCounts:
     """The counts with one more closed page of the shadow arm."""
-    if len(record.row) < record.k:  # it does not say what the policy chose
+    if len(record.row) < record.positions:  # it does not say what the policy chose
         return counts
     return total((counts, _counts_of(record, clicks)))
 
@@ -387,7 +387,7 @@ def total(counts: Iterable[ShadowCounts]) -> ShadowCounts:
 
 
 def _counts_of(record: PageRecord, clicks: int) -> ShadowCounts:
-    shown, chosen, clicked = record.shown, record.row[: record.k], clicks.bit_count()
+    shown, chosen, clicked = record.shown, record.chosen, clicks.bit_count()
     if shown == chosen:
         return ShadowCounts(pages=1, same=1, clicks=clicked, same_clicks=clicked)
     kept = [ours == theirs for ours, theirs in zip(shown, chosen, strict=True)]

@@ -149,7 +149,7 @@ def as_pages(lessons: Lessons, index: Mapping[str, int]) -> Laid:
     records, rows = lessons.records, lessons.rows(index)
     taught = np.flatnonzero(_teaching(lessons, rows))
     chosen, rows = records.select(taught), rows[taught]
-    positions, places = chosen.column("k"), chosen.column("places")
+    positions, places = chosen.positions, chosen.column("places")
     width, k = int(places.max(initial=1)), int(positions.max(initial=1))
     pages = new_pages(len(taught), k, width)
     laws, challenger, at = chosen.laws(width), chosen.column("challenger"), np.arange(len(taught))
@@ -160,8 +160,18 @@ def as_pages(lessons: Lessons, index: Mapping[str, int]) -> Laid:
     pages.drawn[:] = chosen.drawn
     nobody = challenger == NO_CHALLENGER
     pages.challenger[:] = np.where(nobody, NOBODY, pages.ranking[at, np.where(nobody, 0, challenger)])
-    pages.clicks[:] = np.unpackbits(lessons.clicks[taught].view(np.uint8), axis=1, count=k, bitorder="little")
+    pages.clicks[:] = _free_clicks(lessons.clicks[taught], chosen, int(chosen.column("k").max(initial=1)))[:, :k]
     return pages, taught.tolist()
+
+
+def _free_clicks(clicks: NDArray[np.uint64], records: RecordColumns, width: int) -> NDArray[np.uint8]:
+    """By page: the clicks on positions that are not pinned, one after the other."""
+    bits = np.unpackbits(clicks.view(np.uint8), axis=1, count=width, bitorder="little")
+    is_pinned = records.is_pinned(width)
+    if is_pinned is None:
+        return bits
+    bits[is_pinned] = 0
+    return np.take_along_axis(bits, np.argsort(is_pinned, axis=1, kind="stable"), axis=1)
 
 
 def _teaching(lessons: Lessons, rows: Ints) -> Flags:

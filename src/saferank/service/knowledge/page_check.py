@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank.safety import whole_allowance
-from saferank.safety.worst_case import MOST_SEATS, at_most, new_possible, note_better, page_code
+from saferank.safety.worst_case import MOST_SEATS, Possible, at_most, new_possible, note_better, page_code
 from saferank.service.knowledge.certified import Certified, Leader, leaders
 from saferank.verbs import Flags, Ints
 
@@ -183,14 +183,21 @@ def _added(
 
 def exactly_safe(call: CheckedCall, page: Sequence[int], limit: int) -> bool:
     """True when no order that agrees with the certificates gives the page more wrong pairs; for at most 12 items."""
+    seats, possible = _possible(call, limit)
+    return bool(at_most(possible, page_code(np.array([seats[item] for item in page], np.int64)), limit))
+
+
+@functools.lru_cache(maxsize=128)
+def _possible(call: CheckedCall, limit: int) -> tuple[dict[int, int], Possible]:
+    """The seats of a call's items, and which orders agree with the certificates; 50 KB."""
     others = [item for item in range(call.present.bit_length()) if call.present >> item & 1 and item not in call.base]
     seats = {item: seat for seat, item in enumerate([*call.base, *others])}
-    possible = new_possible(len(seats), len(call.base), limit)
+    possible = new_possible(len(seats), len(call.base), limit, few=True)
     for better, x in seats.items():
         for worse, z in seats.items():
             if call.certified.surely(better, worse):
                 note_better(possible, x, z)
-    return bool(at_most(possible, page_code(np.array([seats[item] for item in page], np.int64)), limit))
+    return seats, possible
 
 
 def warm_up_check() -> None:

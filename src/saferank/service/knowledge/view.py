@@ -15,7 +15,7 @@ from saferank.service.knowledge.catalogues import Catalogue
 from saferank.service.knowledge.certified import exchanged
 from saferank.service.knowledge.knowledge import Knowledge, learner_with
 from saferank.service.knowledge.page_check import CheckedCall, checked
-from saferank.store.page_record import Law
+from saferank.store.page_record import Law, free_positions, woven
 from saferank.verbs import NOBODY, Call, Impression
 
 # --- knowledge as one call sees it: its items, its base ranking. A page is a pure function of a view and of coins ---
@@ -64,7 +64,7 @@ class Proposal(NamedTuple):
 
 
 class View:
-    """What a call sees. The first ``k`` items of ``base`` are production's page; ``pinned`` are items of it."""
+    """What a call sees. The first ``k`` items of ``base`` are production's page; ``pins`` are bits of positions."""
 
     def __init__(
         self,
@@ -72,17 +72,17 @@ class View:
         base: Sequence[str],
         candidates: Iterable[str],
         k: int,
-        pinned: Sequence[str] = (),
+        pins: int = 0,
     ) -> None:
         self._knowledge, self._folds, self.certified = knowledge, knowledge.folds, knowledge.certified
         learner, production = knowledge.learner, base[:k]
-        held, items = frozenset(pinned), list(dict.fromkeys([*base, *candidates]))
+        items = list(dict.fromkeys([*base, *candidates]))
         if not all(item in learner.index for item in items):
             learner = learner_with(learner, items)
         self._learner, self._own = learner, learner is knowledge.learner
-        self._production, self._pinned = tuple(production), held
+        self._production, self._pins = production, pins
         index: Any = learner.index
-        ranked = [index[item] for item in production if item not in held]
+        ranked = [index[production[position]] for position in free_positions(len(production), pins)]
         placed = set(production)
         others = [index[item] for item in items if item not in placed]
         self._call = Call(np.array(ranked, np.uint32), np.array(others, np.uint32))
@@ -115,10 +115,7 @@ class View:
 
     def _woven(self, row: Sequence[str]) -> tuple[str, ...]:
         """A ranking with the pinned items where production has them."""
-        if not self._pinned:
-            return tuple(row)
-        others = iter(row)
-        return tuple([item if item in self._pinned else next(others) for item in self._production])
+        return woven(tuple(row), self._production, self._pins)
 
     def _drawn(self, coins: bytes) -> Impression:
         """The page as the policy gives it; it holds until the next one is drawn."""
@@ -168,8 +165,8 @@ def _law(impression: Impression, places: int) -> Law:
 
 _KEPT = 512
 
-Key = tuple[int, int, bytes, tuple[str, ...]]
-"""Number of the context, page size, digest of the catalogue, pinned items."""
+Key = tuple[int, int, bytes, int]
+"""Number of the context, page size, digest of the catalogue, bits of pinned positions."""
 
 
 class Views:
@@ -188,13 +185,13 @@ class Views:
         digest: bytes,
         lists: Catalogue,
         k: int,
-        pinned: Sequence[str] = (),
+        pins: int = 0,
     ) -> View:
         """The view of a call."""
-        key = (context, k, digest, tuple(pinned))
+        key = (context, k, digest, pins)
         view = self._kept.get(key)
         if view is None or not view.is_useful(knowledge):
-            view = self._kept[key] = View(knowledge, *lists, k, pinned)
+            view = self._kept[key] = View(knowledge, *lists, k, pins)
             self._kept.move_to_end(key)
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)

@@ -173,7 +173,7 @@ def _scope(row: ContextRow, number: int) -> str | None:
 def _sentence(row: ContextRow, number: int, rule: Guardrail, state: ArmComparison) -> str:
     where = f"context {row.name!r}" if number else "all contexts together"
     return (
-        f"guardrail: in {where}, served pages lose more than {rule.drop:.2%} of the clicks of the holdout: "
+        f"guardrail: in {where}, served pages lose more than {100 * rule.drop:g} % of the clicks of the holdout: "
         f"{state.served.mean:.4g} clicks a page on {state.served.pages} pages against {state.holdout.mean:.4g} "
         f"on {state.holdout.pages}"
     )

@@ -17,7 +17,7 @@ from saferank.service.queries.export import EVERYTHING, Bounds, export_lines, it
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import ImpressionView, LeaderAt, LeaderChange, LeaderChanges, PairView
 from saferank.store.contract import SHARDS, OperationKind, PageRow, StoreUnavailableError, VersionRow
-from saferank.store.page_record import PageRecord
+from saferank.store.page_record import PageRecord, free_positions, woven
 from saferank.store.record_columns import RecordColumns, unpacked
 
 # --- versions of a context, for answers ---
@@ -86,7 +86,7 @@ async def story(server: Server, context: Context, page: PageRow, record: PageRec
         base_ranking=base,
         candidates=candidates,
         ranking=list(record.shown),
-        would_have_shown=list(record.row[: record.k]) if record.arm == SHADOW and record.row else None,
+        would_have_shown=list(record.chosen) if record.arm == SHADOW and record.row else None,
         hidden=list(record.hidden),
         groups=groups_of(record),
         challenger=None if record.challenger is None else record.row[record.challenger],
@@ -117,8 +117,11 @@ def leader_of_page(versions: list[VersionRow], record: PageRecord, lists: Catalo
     names = list(dict.fromkeys([*items, *(item for pair in held for item in pair)]))
     index = {item: number for number, item in enumerate(names)}
     certified = Certified((index[better], index[worse]) for better, worse in held)
-    base = [index[item] for item in lists[0][: record.k]]
-    return [names[place] for place in exchanged(certified, base, sum(1 << index[item] for item in items)).row]
+    page = [index[item] for item in lists[0][: record.k]]
+    base = [page[position] for position in free_positions(len(page), record.pins)]
+    held_out = {*page} - {*base}
+    present = sum(1 << index[item] for item in items if index[item] not in held_out)
+    return [names[number] for number in woven(exchanged(certified, base, present).row, page, record.pins)]
 
 
 def _held(versions: Sequence[VersionRow]) -> dict[Names, None]:

@@ -127,6 +127,7 @@ def _page(record: PageRecord, clicks: int, row: ContextRow) -> Line:
         "catalogue": record.catalogue.hex(),
         "base": list(record.production),
         "ranking": list(record.shown),
+        "pinned": items_of_bits(record.production, record.pins),
         "row": list(record.row),
         "group_starts": list(record.law.start),
         "group_ends": list(record.law.end),

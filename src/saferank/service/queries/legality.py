@@ -14,7 +14,7 @@ from saferank.service.knowledge.certified import Certified
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.page_check import CheckedCall, checked, proven_legal
 from saferank.store.contract import VersionRow
-from saferank.store.page_record import PageRecord
+from saferank.store.page_record import PageRecord, free_positions
 from saferank.store.record_columns import RecordColumns
 from saferank.verbs import Ints
 
@@ -46,8 +46,8 @@ class Legality:
         self._every, self._catalogue = every, catalogue
         self._versions: dict[int, CertificatesAtVersion] = {}
         self._expired: set[int] = set()
-        self._calls: dict[tuple[int, bytes, int], tuple[CheckedCall, dict[str, int]]] = {}
-        self._verdicts: dict[tuple[int, bytes, tuple[str, ...]], str | None] = {}
+        self._calls: dict[_Alike, tuple[CheckedCall, dict[str, int]]] = {}
+        self._verdicts: dict[tuple[int, bytes, int, tuple[str, ...]], str | None] = {}
         self.checked = 0
 
     def note(self, row: VersionRow, fold: Fold) -> None:
@@ -62,8 +62,8 @@ class Legality:
         looked = await self._looked_at(records)
         self.checked += len(looked)
         doubtful: list[int] = []
-        for (version, digest, k), numbers in _alike(records, looked).items():
-            doubtful += await self._not_proven(version, digest, k, records.select(numbers), numbers)
+        for alike, numbers in _alike(records, looked).items():
+            doubtful += await self._not_proven(alike, records.select(numbers), numbers)
         for number in sorted(doubtful):
             fault = await self._fault(records.record(number))
             if fault is not None:
@@ -85,31 +85,28 @@ class Legality:
         early = self.checked + np.cumsum(known) <= ALL_UNTIL
         return np.flatnonzero(known & (early | (records.last_of_ids % self._every == 0)))
 
-    async def _not_proven(
-        self, version: int, digest: bytes, k: int, records: RecordColumns, numbers: Ints
-    ) -> list[int]:
-        """Those of pages of one version, catalogue and size that are not proven legal all at once."""
-        lists = await self._catalogue(digest)
+    async def _not_proven(self, alike: "_Alike", records: RecordColumns, numbers: Ints) -> list[int]:
+        """Those of pages that are alike which are not proven legal all at once."""
+        lists = await self._catalogue(alike.catalogue)
         assert lists is not None
-        call, index = self._call(version, digest, k, lists)
-        own = (records.production(index, k) == np.array(call.base)).all(axis=1)
-        proven = own & proven_legal(call, records.shown(index, k))
+        call, index = self._call(alike, lists)
+        own = (records.production(index, alike.k) == [index[item] for item in lists[0][: alike.k]]).all(axis=1)
+        proven = own & proven_legal(call, records.shown(index, alike.k)[:, free_positions(alike.k, alike.pins)])
         return [int(number) for number in numbers[~proven]]
 
-    def _call(self, version: int, digest: bytes, k: int, lists: Catalogue) -> tuple[CheckedCall, dict[str, int]]:
-        """What pages of a version, catalogue and size are checked with first."""
-        key = (version, digest, k)
-        if key not in self._calls:
+    def _call(self, alike: "_Alike", lists: Catalogue) -> tuple[CheckedCall, dict[str, int]]:
+        """What pages that are alike are checked with first."""
+        if alike not in self._calls:
             if len(self._calls) >= _CALLS:
                 self._calls.clear()
-            self._calls[key] = _call_of(self._versions[version], lists, k)
-        return self._calls[key]
+            self._calls[alike] = _call_of(self._versions[alike.version], lists, alike.k, alike.pins)
+        return self._calls[alike]
 
     async def _fault(self, record: PageRecord) -> str | None:
         """Why an explored page was illegal; None when it was legal."""
         lists = await self._catalogue(record.catalogue)
         assert lists is not None
-        key = (record.knowledge, record.catalogue, record.shown)
+        key = (record.knowledge, record.catalogue, record.pins, record.shown)
         if key not in self._verdicts:
             if len(self._verdicts) >= _KEPT:
                 self._verdicts.clear()
@@ -122,8 +119,9 @@ class Legality:
             return "it names another page as production's than its call did"
         faults = []
         for known in self._held(record):
-            call, index = _call_of(known, lists, record.k)
-            fault = checked(call, [index.get(item, -1) for item in record.shown]).fault
+            call, index = _call_of(known, lists, record.k, record.pins)
+            page = [record.shown[position] for position in free_positions(record.k, record.pins)]
+            fault = checked(call, [index.get(item, -1) for item in page]).fault
             if fault is None:
                 return None
             faults.append(fault)
@@ -139,23 +137,37 @@ class Legality:
         yield NOTHING  # fewer certificates allow fewer pages
 
 
-def _call_of(known: CertificatesAtVersion, lists: Catalogue, k: int) -> tuple[CheckedCall, dict[str, int]]:
-    """A call as the check knows it, and the numbers of its items."""
+def _call_of(known: CertificatesAtVersion, lists: Catalogue, k: int, pins: int) -> tuple[CheckedCall, dict[str, int]]:
+    """A call as the check knows it, without what is pinned, and the numbers of its items."""
     items = items_of(lists)
     index = dict(known.number_of)
     for item in items:
         index.setdefault(item, len(index))
-    present = sum(1 << index[item] for item in items)
-    return CheckedCall(tuple(index[item] for item in lists[0][:k]), present, known.certified), index
+    page = [index[item] for item in lists[0][:k]]
+    base = tuple(page[position] for position in free_positions(len(page), pins))
+    present = sum(1 << index[item] for item in items) - sum(1 << number for number in {*page} - {*base})
+    return CheckedCall(base, present, known.certified), index
 
 
-def _alike(records: RecordColumns, numbers: Ints) -> dict[tuple[int, bytes, int], Ints]:
-    """Pages of one version, catalogue and size, together."""
-    columns = [records.field(name)[numbers] for name in ("knowledge", "catalogue", "k")]
+class _Alike(NamedTuple):
+    """What pages have in common that are checked together."""
+
+    version: int
+    catalogue: bytes
+    k: int
+    pins: int
+
+
+def _alike(records: RecordColumns, numbers: Ints) -> dict[_Alike, Ints]:
+    """Pages of one version, catalogue, size and set of pins, together."""
+    columns = [records.field(name)[numbers] for name in ("knowledge", "catalogue", "k")] + [records.pins[numbers]]
     if len(numbers) and all((column == column[0]).all() for column in columns):
-        version, digest, k = (column[:1].tolist()[0] for column in columns)
-        return {(version, digest, k): numbers}
-    together: dict[tuple[int, bytes, int], list[int]] = {}
-    for number, *key in zip(numbers.tolist(), *(column.tolist() for column in columns), strict=True):
-        together.setdefault((key[0], key[1], key[2]), []).append(number)
-    return {key: np.array(mine) for key, mine in together.items()}
+        return {_alike_of(*(column[:1].tolist()[0] for column in columns)): numbers}
+    together: dict[_Alike, list[int]] = {}
+    for number, *facts in zip(numbers.tolist(), *(column.tolist() for column in columns), strict=True):
+        together.setdefault(_alike_of(*facts), []).append(number)
+    return {alike: np.array(mine) for alike, mine in together.items()}
+
+
+def _alike_of(version: int, catalogue: bytes, k: int, pins: bytes) -> _Alike:
+    return _Alike(version, catalogue, k, int.from_bytes(pins, "little"))

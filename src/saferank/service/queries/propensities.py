@@ -20,7 +20,7 @@ import numpy as np
 
 from saferank.policies.safe_draw.draw import has_target, odds_of_exchange
 from saferank.service.knowledge.arms import EXPLORE
-from saferank.store.page_record import PageRecord
+from saferank.store.page_record import PageRecord, free_positions
 from saferank.verbs import Impression, new_impression
 
 COIN = 0.5
@@ -29,7 +29,7 @@ COIN = 0.5
 class Decision(NamedTuple):
     """One place of a page: the item that stands there, and the one that would if the two had been exchanged."""
 
-    place: int  # from 0
+    place: int  # on the page, from 0
     item: str
     other: str
     other_place: int | None  # None: the other item would not be on the page
@@ -42,16 +42,17 @@ def decisions_of(record: PageRecord) -> Iterator[Decision]:
         return
     page = _impression(record)
     target = record.law.drawn and has_target(page)
-    for upper in range(record.k):
+    positions = free_positions(record.k, record.pins)
+    for upper, position in enumerate(positions):
         for lower in range(upper + 1, len(record.row)):
             if not _exchangeable(record, page, upper, lower):
                 continue
-            chance = odds_of_exchange(page, record.k, (upper, lower), target) if record.law.drawn else COIN
+            chance = odds_of_exchange(page, record.positions, (upper, lower), target) if record.law.drawn else COIN
             items = record.row[upper], record.row[lower]
-            shown = lower < record.k
-            yield Decision(upper, *items, lower if shown else None, chance)
-            if shown:
-                yield Decision(lower, *items[::-1], upper, chance)
+            other = positions[lower] if lower < len(positions) else None
+            yield Decision(position, *items, other, chance)
+            if other is not None:
+                yield Decision(other, *items[::-1], position, chance)
 
 
 def _exchangeable(record: PageRecord, page: Impression, upper: int, lower: int) -> bool:
@@ -63,7 +64,7 @@ def _exchangeable(record: PageRecord, page: Impression, upper: int, lower: int) 
 
 
 def _impression(record: PageRecord) -> Impression:
-    page = new_impression(record.k, len(record.row))
+    page = new_impression(record.positions, len(record.row))
     page.places[0] = len(record.row)
     page.start[:], page.end[:] = np.frombuffer(record.law.start, np.uint8), np.frombuffer(record.law.end, np.uint8)
     if record.law.drawn:

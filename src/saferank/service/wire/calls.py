@@ -74,6 +74,13 @@ class RankCall(CallBody, kw_only=True):
     base_ranking: Annotated[Items, about("Production's ranking, best first, at least k items.", min_length=1)]
     candidates: Annotated[Items, about("Items that may be tried besides; those ranked are ignored.")] = []
     k: Annotated[int, about("How many items the page shows.", ge=1, le=MOST_POSITIONS)]
+    pinned: Annotated[
+        PageItems,
+        about(
+            "Items among the first k of base_ranking that keep their places; they are compared with nothing. "
+            "Fewer than k."
+        ),
+    ] = []
     request_id: Annotated[
         Id | None,
         about(
@@ -102,6 +109,24 @@ class RankCall(CallBody, kw_only=True):
         check_distinct("candidates", self.candidates)
         if self.k > len(self.base_ranking):
             raise MisuseError("k", f"{self.k} is more than the {len(self.base_ranking)} items of base_ranking")
+        if self.pinned:
+            self._check_pinned()
+
+    def _check_pinned(self) -> None:
+        check_distinct("pinned", self.pinned)
+        page = set(self.base_ranking[: self.k])
+        for place, item in enumerate(self.pinned):
+            if item not in page:
+                what = f"{item!r} is not among the first {self.k} items of base_ranking and has no place to keep"
+                raise MisuseError(f"pinned[{place}]", what)
+        if len(self.pinned) >= self.k:
+            raise MisuseError("pinned", f"all {self.k} positions are pinned: none is left to rank; leave one free")
+
+    @property
+    def pins(self) -> int:
+        """The positions of pinned items, as bits."""
+        held = set(self.pinned)
+        return sum([1 << at for at, item in enumerate(self.base_ranking[: self.k]) if item in held]) if held else 0
 
 
 class Safety(Answer):

@@ -130,6 +130,8 @@ def test_a_feedback_key_needs_the_token_which_a_setting_says_where_to_find() -> 
          "query_attributes.k"),
         ("/ubi_rank", {"user_query": "q", "query_response_hit_ids": ["a"],
                        "query_attributes": {"candidates": ["a", "x", "x"]}}, "query_attributes.candidates[2]"),
+        ("/ubi_rank", {"user_query": "q", "query_response_hit_ids": ["a"], "query_attributes": {"pinned": ["b"]}},
+         "query_attributes.pinned[0]"),
     ],
 )  # fmt: skip
 def test_what_the_schema_forbids_is_refused_by_its_field(path: str, body: object, field: str) -> None:

@@ -29,15 +29,25 @@ const recent = ({ alarms, now }) => alarms.filter((alarm) => Date.parse(alarm.at
 
 function banners(view) {
   const { guardrail } = view.effect;
-  const kinds = Map.groupBy ? Map.groupBy(recent(view), ({ kind }) => kind) : new Map();
+  // The guardrail's own banner says more than its alarm.
+  const found = recent(view).filter(({ kind, context }) => !(guardrail?.stopped && kind === "guardrail" && context === null));
   return [
     view.simulated ? h("div", { class: "banner info" }, view.simulated) : null,
     ...view.unknowable.map((sentence) => h("div", { class: "banner warning" }, `${sentence[0].toUpperCase()}${sentence.slice(1)}.`)),
-    guardrail?.stopped ? h("div", { class: "banner alarm" }, h("strong", {}, "■ Stopped by the guardrail"), guardrail.stopped_at ? [" at ", moment(guardrail.stopped_at)] : "", `: served pages lost more than ${percent(guardrail.drop, 0)} against the holdout. Production's own ranking is served until somebody switches it on again.`) : null,
-    ...[...kinds].map(([kind, found]) =>
-      h("div", { class: "banner alarm" }, h("strong", {}, `⚠ ${plural(found.length, "alarm")} in the last 24 hours. `), `${alarmWords(kind)}: `, found[0].context === null ? "everywhere" : contextLink(found[0].context), ", ", moment(found[0].at), ".")),
+    guardrail?.stopped ? h("div", { class: "banner alarm" }, h("strong", {}, "■ Stopped by the guardrail"), guardrail.stopped_at ? [" at ", moment(guardrail.stopped_at)] : "", `: served pages lost more than ${percent(guardrail.drop, 0)} against the holdout. Production's own ranking is served until an operator switches it on again.`) : null,
+    found.length ? h("div", { class: "banner alarm" }, h("strong", {}, `⚠ ${plural(found.length, "alarm")} in the last 24 hours.`), h("ul", {}, byKind(found).map(alarmLine))) : null,
   ];
 }
+
+function byKind(alarms) {
+  const kinds = new Map();
+  for (const alarm of alarms) kinds.set(alarm.kind, [...(kinds.get(alarm.kind) ?? []), alarm]);
+  return [...kinds.values()];
+}
+
+// The newest alarm of a kind, and how many more there are.
+const alarmLine = ([{ kind, context, at: when }, ...others]) =>
+  h("li", {}, `${alarmWords(kind)}: `, context === null ? "everywhere" : contextLink(context), ", ", moment(when), others.length ? `, and ${count(others.length)} more` : "", ".");
 
 // --- changes ---
 

@@ -1,7 +1,7 @@
 // Three questions, each with a word, a number and a bar: is it safe, is it better, was it worth it?
 
 import { ruler } from "../context/effect.js";
-import { DAY, count, h, percent, perPage, plural, relative, signed } from "../dom.js";
+import { DAY, count, h, percent, perPage, plural, relative, shortPercent, signed } from "../dom.js";
 
 const SHORTEST = 0.25; // days after which clicks a day are told
 
@@ -15,7 +15,7 @@ export const verdict = ({ name, word, tone, number, more, bar }) =>
     more.map((line) => h("dd", { class: "more" }, line)));
 
 function safe({ effect: { guardrail }, safety: { checked, over_limit: over, worst_page: worst } }) {
-  const word = guardrail?.stopped ? "Stopped" : over ? "Look at the alarms" : !checked ? "Nothing shown yet" : guardrail ? "Safe" : "Checked, unguarded";
+  const word = guardrail?.stopped ? "Stopped" : over ? "Look at the alarms" : !checked ? "Nothing shown yet" : guardrail ? "Holds" : "Checked, unguarded";
   const evidence = guardrail ? Math.max(0, Math.min(1, guardrail.log_evidence / guardrail.needed)) : 0;
   return {
     name: "Safe", word, tone: guardrail?.stopped || over ? "down" : checked && guardrail ? "up" : "",
@@ -28,7 +28,7 @@ function safe({ effect: { guardrail }, safety: { checked, over_limit: over, wors
 }
 
 const toneOf = ({ low, high }) => (low > 0 ? "up" : high !== null && high < 0 ? "down" : "");
-const WORDS = { up: "Better", down: "Worse", "": "Not known yet" };
+const WORDS = { up: "Yes", down: "No: worse", "": "Not known yet" };
 
 function better(effect) {
   const rates = `${perPage(effect.served)} clicks a page against ${perPage(effect.holdout)} in the holdout (${plural(effect.holdout.pages, "page")}, of ${count(Math.round(effect.promised))} promised by the coins)`;
@@ -43,7 +43,7 @@ function better(effect) {
 }
 
 function worthIt({ effect, bins, now, exploring: { proven, learning } }) {
-  const exploring = proven === null ? "the policy chose no page in the last 7 days" : `in 7 days ${percent(proven)} of its pages changed because proven, ${percent(learning)} to learn`;
+  const exploring = proven === null ? "the policy chose no page in the last 7 days" : `in 7 days ${shortPercent(proven)} of its pages changed because proven, ${shortPercent(learning)} to learn`;
   const found = effect.why_not ? null : effect.clicks;
   if (!found || found.estimate === null) return { name: "Worth it", word: "Not known yet", tone: "", number: "–", more: [exploring] };
   const { pages } = effect.served, words = (x) => `${x < 0 ? "−" : "+"}${count(Math.abs(Math.round(x)))}`;

@@ -72,10 +72,11 @@ class UbiEvent(Struct, frozen=True):
 
 
 class QueryAttributes(Struct, frozen=True):
-    """The extensible part of a query; a rank call has its page size and its candidates here."""
+    """The extensible part of a query; a rank call has its page size, its candidates and its pins here."""
 
     k: Annotated[int, Meta(ge=1, le=MOST_POSITIONS)] | None = None
     candidates: list[str] = []
+    pinned: list[str] = []
 
 
 class UbiQuery(Struct, frozen=True):
@@ -242,12 +243,13 @@ def rank_call(query: UbiQuery) -> tuple[RankCall, Names]:
     attributes = query.query_attributes or QueryAttributes()
     names = {
         "context": "user_query", "base_ranking": field, "candidates": "query_attributes.candidates",
-        "k": "query_attributes.k", "session_id": "client_id", "request_id": "query_id",
+        "pinned": "query_attributes.pinned", "k": "query_attributes.k", "session_id": "client_id",
+        "request_id": "query_id",
     }  # fmt: skip
     parts = {
         "context": query.user_query, "base_ranking": hits, "candidates": attributes.candidates,
-        "k": attributes.k or min(USUAL_POSITIONS, len(hits)), "session_id": query.client_id,
-        "request_id": query.query_id,
+        "pinned": attributes.pinned, "k": attributes.k or min(USUAL_POSITIONS, len(hits)),
+        "session_id": query.client_id, "request_id": query.query_id,
     }  # fmt: skip
     return _called(RankCall, names, parts), names
 
