@@ -16,7 +16,7 @@ from saferank.logs import ClickLog
 from saferank.reporting.figures.panels import write_figure
 from saferank.reporting.looks import FAINT, INK, looks_of, model_name, policy_name
 from saferank.reporting.numbers import Measured
-from saferank.reporting.pooling import Pooled, final, pooled
+from saferank.reporting.pooling import Pooled, pooled
 from saferank.verbs import Floats
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _held_out(ranks: Sequence[Foresight]) -> str:
 
 def _by_model(lines: Sequence[Pooled], measure: str) -> str:
     models = list(dict.fromkeys(line.model for line in lines))
-    cells = {(line.policy, line.model): final(line, measure) for line in lines}
+    cells = {(line.policy, line.model): getattr(line, measure).end for line in lines}
     rows = [
         [f"`{policy}`", *(_estimate(cells[policy, model]) for model in models)]
         for policy in dict.fromkeys(line.policy for line in lines)
@@ -145,7 +145,7 @@ def draw_policies(path: Path, results: Results, title: str) -> None:
     panels = figure.subplots(2, 1, sharex=True)
     for panel, measure in zip(panels, ("regret", "violations"), strict=True):
         for place, policy in enumerate(results.policies):
-            found = [final(line, measure) for line in lines if line.policy == policy]
+            found = [getattr(line, measure).end for line in lines if line.policy == policy]
             x = np.arange(len(found)) + (place - (len(results.policies) - 1) / 2) * 0.09
             means, errors = [each.mean for each in found], [each.across or 0.0 for each in found]
             look = looks[policy]

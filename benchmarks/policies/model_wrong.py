@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from saferank import embedded_instances, load_instances, simulate
 from saferank.reporting.figures.panels import drawing, write_figure
 from saferank.reporting.looks import looks_of, policy_name
-from saferank.reporting.pooling import Pooled, final, pooled
+from saferank.reporting.pooling import Pooled, pooled
 from saferank.reporting.study import made_for
 
 MODELS = ("pbm", "cm", "dcm", "ubm", "dbn", "ccm")
@@ -63,7 +63,7 @@ def play(options: argparse.Namespace) -> None:
 
 def ends(line: Pooled, measure: str) -> dict[str, float | None]:
     """The end of a curve, with its standard errors within and across queries."""
-    found = final(line, measure)
+    found = getattr(line, measure).end
     return {"mean": found.mean, "within": found.stderr, "across": found.across}
 
 

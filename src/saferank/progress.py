@@ -185,3 +185,9 @@ def announce_compilation_once() -> None:
     from saferank._kernel import announce_compilation
 
     announce_compilation(_say_compiling)
+
+
+def announce_compilation_to_reader() -> None:
+    """The same for a call that has no ``progress=``: in a terminal or a notebook, and not in the logs of a program."""
+    if _has_bars():
+        announce_compilation_once()

@@ -19,3 +19,8 @@ def test_every_policy_under_every_model() -> None:
 def test_models_that_do_not_exist() -> None:
     with pytest.raises(ArgumentError, match="models: "):
         bench(["original"], ["nobody"], rounds=50, progress=False)
+
+
+def test_pages_that_are_longer_than_the_queries() -> None:
+    with pytest.raises(ArgumentError, match=r"positions: .* found 10 for 100 positions"):
+        bench(["original"], ["pbm"], rounds=50, positions=100, progress=False)

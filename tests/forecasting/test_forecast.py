@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import saferank
+from saferank.cli import app
 from saferank.cli.commands.data import forecast as forecast_command
+from saferank.cli.terminal.options import learn_options
 from saferank.errors import ArgumentError, UsageError
 from saferank.forecasting.forecast import CERTIFICATE_DAYS, check_policies
 from saferank.forecasting.playing import jobs_of, played, weekly
@@ -192,6 +194,7 @@ def test_logs_that_cannot_be_used(tmp_path: Path) -> None:
 
 def test_certificates_live_as_long_as_in_the_service_unless_said_otherwise(found: saferank.Forecast) -> None:
     assert CERTIFICATE_DAYS == Settings().certificate_days == found.certificate_days
+    learn_options(app, ["forecast"])
     assert inspect.signature(forecast_command).parameters["certificate_days"].default == CERTIFICATE_DAYS
 
 

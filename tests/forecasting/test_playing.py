@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from saferank.forecasting.playing import CHANGED, CONFIRMED, OPEN, Job, _fates, jobs_of, played
+from saferank.forecasting.playing import CHANGED, CONFIRMED, OPEN, Job, fates_of, jobs_of, played
 from saferank.forecasting.worlds import Traffic, Worlds, schedule_of
 from saferank.instances import embedded_instances
 from saferank.progress import Meter
@@ -20,7 +20,7 @@ def fates(
     for better, worse, when in pairs:
         keep_certificate(given, better, worse, when, 10**6)
     cell = SimpleNamespace(setup=SimpleNamespace(n_positions=shown, n_items=n_items, lifetime=lifetime))
-    return list(_fates(given, Job(cast(Any, cell), schedule_of(10, 5000), 0)).values())
+    return list(fates_of(given, Job(cast(Any, cell), schedule_of(10, 5000), 0)).values())
 
 
 def test_a_certificate_against_productions_order_changes_the_query() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saferank import Page, Ranker, RankerError
+from saferank import Page, Ranker, RankerError, progress
 from saferank.instances.embedded import embedded_instances
 from saferank.live.page import Item
 from saferank.policies import POLICIES
@@ -403,3 +403,12 @@ def test_a_ranker_is_pickled_and_copied_as_it_is_saved() -> None:
     for other in (pickle.loads(pickle.dumps(ranker)), copy.copy(ranker), copy.deepcopy(ranker)):
         assert other.save() == ranker.save()
         assert other.rank().items == Ranker.load(ranker.save()).rank().items
+
+
+@pytest.mark.parametrize("read", [True, False])
+def test_compiling_is_announced_where_a_person_reads_stderr(read: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(progress, "_has_bars", lambda: read)
+    monkeypatch.setattr(progress, "announce_compilation_once", lambda: asked.append(True))
+    Ranker("kl-ucb-br", original=["a", "b"])
+    assert asked == [True] * read

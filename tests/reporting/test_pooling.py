@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import t
 
 from saferank.reporting.frames import means_of
-from saferank.reporting.pooling import bands_of, endings_table, pooled
+from saferank.reporting.pooling import endings_table, pooled
 from saferank.simulation.results import Result
 from saferank.table import look_of
 
@@ -39,12 +39,12 @@ OTHER = replace(
 def test_means_are_averaged_and_errors_added_in_squares() -> None:
     (curve,) = pooled(means_of([ONE, OTHER]))
     assert (curve.model, curve.policy, curve.instances) == ("pbm", "kl-ucb-br", 2)
-    assert curve.regret.tolist() == [2.0, 15.0]
-    assert curve.regret_stderr == pytest.approx([0.25, 2.5])
-    assert curve.regret_across == pytest.approx([1.0, 5.0])  # half the distance of two queries
-    assert curve.regret_freedom == pytest.approx(8 * 25**2 / (9**2 + 16**2))
-    assert curve.violations.tolist() == [0.0, 2.0]
-    assert curve.violations_stderr == pytest.approx([0.0, 0.5])
+    assert curve.regret.mean.tolist() == [2.0, 15.0]
+    assert curve.regret.stderr == pytest.approx([0.25, 2.5])
+    assert curve.regret.across == pytest.approx([1.0, 5.0])  # half the distance of two queries
+    assert curve.regret.freedom == pytest.approx(8 * 25**2 / (9**2 + 16**2))
+    assert curve.violations.mean.tolist() == [0.0, 2.0]
+    assert curve.violations.stderr == pytest.approx([0.0, 0.5])
     assert curve.wrong_certificates is not None
     assert curve.wrong_certificates.tolist() == [0.0, 0.5]
 
@@ -62,9 +62,9 @@ def test_models_stay_together_in_the_order_of_their_first_result() -> None:
 def test_what_an_instance_does_not_have_the_average_has_not() -> None:
     single = replace(ONE, regret_stderr=[None, None], violations_stderr=[None, None], wrong_certificates_mean=None)
     (curve,) = pooled(means_of([single, replace(single, instance="q2")]))
-    assert curve.regret_stderr is None
-    assert curve.regret_across is not None and curve.regret_across.tolist() == [0.0, 0.0]
-    assert curve.violations_stderr is None
+    assert curve.regret.stderr is None
+    assert curve.regret.across is not None and curve.regret.across.tolist() == [0.0, 0.0]
+    assert curve.violations.stderr is None
     assert curve.wrong_certificates is None
 
 
@@ -76,11 +76,11 @@ def test_results_of_different_runs_are_not_averaged(stranger: Result) -> None:
 
 def test_bands_are_of_95_percent_within_and_across_queries() -> None:
     (curve,) = pooled(means_of([ONE, OTHER]))
-    inner, outer = bands_of(curve, "regret")
-    assert inner == pytest.approx(np.array([0.25, 2.5]) * t.ppf(0.975, curve.regret_freedom))
+    inner, outer = curve.regret.bands(2)
+    assert inner == pytest.approx(np.array([0.25, 2.5]) * t.ppf(0.975, curve.regret.freedom))
     assert outer == pytest.approx(np.array([1.0, 5.0]) * t.ppf(0.975, 1))
     (alone,) = pooled(means_of([ONE]))
-    assert len(bands_of(alone, "regret")) == 1  # a single query says nothing of others
+    assert len(alone.regret.bands(1)) == 1  # a single query says nothing of others
 
 
 @pytest.mark.parametrize(("other", "bold"), [(10.5, True), (30.0, False)])

@@ -50,7 +50,7 @@ def test_the_special_queries_have_tables_of_their_own(folder: Path) -> None:
         "the query whose original ranking holds none of the best alone",
     ]
     default, other = tables[1][1]
-    assert default.is_default and default.effects[0] is not None and default.effects[0].end.regret.mean == 950
+    assert default.is_default and default.effects[0] is not None and default.effects[0].curve.regret.end.mean == 950
     assert other.words == "duels: none with an item that is not shown"
     assert other.effects[0] is not None and other.effects[0].ratio is not None
     assert other.effects[0].ratio.mean == pytest.approx(99 / 950)
@@ -67,7 +67,7 @@ def test_a_default_that_was_run_elsewhere_is_found_there() -> None:
     main = [curve("kl-ucb-br", regret=100, rule="a"), curve("kl-ucb-br", instance="unasked", regret=900, rule="a")]
     variants = varied(means_of([curve("kl-ucb-br", regret=50, rule="b")]))
     default, other = sensitivity_rows(variants, "a", varied(means_of(main)), ["pbm"])
-    assert default.effects[0] is not None and default.effects[0].end.regret.mean == 100
+    assert default.effects[0] is not None and default.effects[0].curve.regret.end.mean == 100
     assert other.effects[0] is not None and other.effects[0].ratio is not None
     assert other.effects[0].ratio.mean == 0.5
 
@@ -84,7 +84,7 @@ def test_the_study_pairs_the_rules_by_set_and_model(folder: Path) -> None:
         name: ["PBM", "CM", "DCM", "DBN", "UBM", "CCM"] for name in ("embedded", "yandex60")
     }
     pair = sets["embedded"][0]
-    assert (pair.queries, pair.rules) == (2, ("paper:1/T", "anytime:1e-4"))
+    assert (pair.paper.instances, pair.rules) == (2, ("paper:1/T", "anytime:1e-4"))
     assert pair.ratio is not None and pair.ratio.mean == 0.75
     assert pair.same_level  # 1/T and 1e-4 at T = 10,000
 
@@ -97,7 +97,7 @@ def test_instances_of_no_set_are_not_lost(folder: Path) -> None:
 
 def test_an_instance_that_two_sets_name_counts_once(folder: Path) -> None:
     sets = study_pairs(read_checked(folder / "study.json"), {"mine": ["e1", "e2"], "yours": ["e2", "y1"]})
-    assert {name: pairs[0].queries for name, pairs in sets.items()} == {"mine": 2, "yours": 1}
+    assert {name: pairs[0].paper.instances for name, pairs in sets.items()} == {"mine": 2, "yours": 1}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from saferank import reproduce
-from saferank.cli.commands.studies import reproduce as reproduce_command
+from saferank.cli import app
+from saferank.cli.terminal.options import learn_options
 from saferank.errors import ArgumentError
 from saferank.policies import policies_of
 from saferank.reproduction.protocol import Protocol
@@ -43,7 +44,9 @@ def test_additions_that_do_not_take_the_rule_are_left_out() -> None:
 def test_arguments_are_spelt_once() -> None:
     names = [each.name for each in fields(Protocol)]
     assert [name for name in inspect.signature(reproduce).parameters if name in names] == names
-    options = inspect.signature(reproduce_command).parameters
+    learn_options(app, ["reproduce"])
+    (command,) = [each.callback for each in app.registered_commands if each.name == "reproduce"]
+    options = inspect.signature(command or reproduce).parameters
     assert {"plugin" if name == "plugins" else name for name in names} <= options.keys()
     for name in ("profile", "rule", "positions", "items", "rounds", "iterations", "seed", "max_bad", "queries", "log"):
         assert options[name].default == getattr(Protocol(), name)

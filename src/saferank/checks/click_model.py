@@ -104,7 +104,7 @@ def _check_pages(model: Any, n_positions: int, users: _Users) -> None:
 
 def _call(model: Any, verb: Callable[..., Any], *arguments: Any) -> Any:
     """What a verb returns; a failure is a ``ContractError`` with its line."""
-    advice = " Compiled code checks no index: clicks and shown have one entry for each position."
+    advice = "Compiled code checks no index: clicks and shown have one entry for each position."
     sizes = f"on {len(arguments[0])} positions"
     return called(type(model).__name__, sizes, lambda problem: advice, verb, model, *arguments)
 

@@ -41,15 +41,26 @@ def blaming(part: object) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def failing(sentence: str, advice: Callable[[Exception], str]) -> Iterator[None]:
+    """Whatever fails inside is a ``ContractError``: this sentence, the problem, this advice, and the line."""
+    try:
+        yield
+    except ContractError:
+        raise
+    except Exception as problem:
+        what = f"{sentence}: {type(problem).__name__}: {problem}. {advice(problem)}"
+        raise ContractError(what, place_of_problem(problem)) from problem
+
+
 def called(who: str, sizes: str, advice: Callable[[Exception], str], verb: Callable[..., Any], *arguments: Any) -> Any:
     """What a verb returns; a failure is a ``ContractError`` with its line and this advice."""
-    try:
-        return verb(*arguments)
-    except CompilationError as problem:
-        raise ContractError(f"{verb.__name__}() of {who} does not compile: {why_not_compiled(problem)}") from problem
-    except Exception as problem:
-        failed = f"{verb.__name__}() of {who} fails {sizes}: {type(problem).__name__}: {problem}."
-        raise ContractError(f"{failed}{advice(problem)}", place_of_problem(problem)) from problem
+    with failing(f"{verb.__name__}() of {who} fails {sizes}", advice):
+        try:
+            return verb(*arguments)
+        except CompilationError as problem:
+            why = why_not_compiled(problem)
+            raise ContractError(f"{verb.__name__}() of {who} does not compile: {why}") from problem
 
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -25,9 +25,9 @@ def check_plugin_policy(kind: PolicyKind, *, compiled: bool = True) -> None:
     """
     if is_plugin(kind):
         source = (kind, implemented(choose, kind.policy), implemented(learn, kind.policy))
-        if not _has_passed(*source, compiled) and not _has_passed(*source, True):
+        if not {_identity(*source, compiled), _identity(*source, True)} & _passed.keys():
             check_policy(kind, compiled=compiled)
-            _pass(*source, compiled)
+            _passed[_identity(*source, compiled)] = source
 
 
 def check_plugin_model(model: Any, n_positions: int = 5) -> None:
@@ -35,9 +35,9 @@ def check_plugin_model(model: Any, n_positions: int = 5) -> None:
     if is_foreign(type(model)):
         check_probabilities(model)
         source = (type(model), implemented(click, type(model)), implemented(expected_clicks, type(model)))
-        if not _has_passed(*source):
+        if _identity(*source) not in _passed:
             check_click_model(model, n_positions)
-            _pass(*source)
+            _passed[_identity(*source)] = source
 
 
 def load_checked_plugins(names: Iterable[str], *, compiled: bool = False) -> None:
@@ -76,9 +76,5 @@ def _home_is(part: Any, module: str) -> bool:
     return home == module or home.startswith(f"{module}.")
 
 
-def _has_passed(*source: Any) -> bool:
-    return tuple(map(id, source)) in _passed
-
-
-def _pass(*source: Any) -> None:
-    _passed[tuple(map(id, source))] = source
+def _identity(*source: Any) -> tuple[int, ...]:
+    return tuple(map(id, source))

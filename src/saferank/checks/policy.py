@@ -189,10 +189,10 @@ class Trial:
 
     def _advice(self, problem: Exception) -> str:
         if not isinstance(problem, IndexError):
-            return " Mend the line, or refuse such sizes in start() with a sentence."
+            return "Mend the line, or refuse such sizes in start() with a sentence."
         room, shown = len(self.page.ranking), self.setup.n_positions
         return (
-            f" Compiled code would read or write beyond the array. A page has room for {room} places, of which "
+            f"Compiled code would read or write beyond the array. A page has room for {room} places, of which "
             "impression.places[0] are in use (a policy that compares more than one hidden item is registered with "
             f"compares_all=True); clicks has one entry for each shown position ({shown}), and the click of a hidden "
             "place is 0."

@@ -7,8 +7,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import numpy as np
 
 from saferank._kernel import JIT
-from saferank.checks.contract import ContractError, blaming, require
-from saferank.plugins import place_of_problem
+from saferank.checks.contract import ContractError, blaming, failing, require
 from saferank.policies import PolicyKind, Setup
 from saferank.saved_state import SavedStateError, flatten, from_bytes, rebuild, to_bytes
 from saferank.verbs import NOBODY, Impression, Ints
@@ -16,7 +15,12 @@ from saferank.verbs import NOBODY, Impression, Ints
 
 def started(kind: PolicyKind, setup: Setup) -> tuple[Any, Any, Any]:
     """A policy, its first evidence and its first plan, or a ``ContractError`` on what they are made of."""
-    policy, evidence = _begun(kind, setup)
+    sizes = f"with n_items={setup.n_items}, n_positions={setup.n_positions}"
+    with failing(f"start() of {kind.name} fails {sizes}", lambda _: "It must work for every size."):
+        begun = kind.start(setup)
+    pair = isinstance(begun, tuple) and len(begun) == 2 and not _is_record(begun)
+    require(pair, f"start() of {kind.name} returns {type(begun).__name__}; it must return two: policy, evidence.")
+    policy, evidence = begun
     require(
         isinstance(policy, kind.policy),
         f"start() of {kind.name} returns a policy of type {type(policy).__name__}, but it is registered for "
@@ -24,7 +28,8 @@ def started(kind: PolicyKind, setup: Setup) -> tuple[Any, Any, Any]:
     )
     if JIT:  # before plan(), which may be compiled for what it gets
         _check_parts(kind, policy, {"evidence": evidence})
-    plan = _planned(kind, policy, evidence, setup)
+    with failing(f"plan() or renew() of {kind.name} fails {sizes}", lambda _: "It must work for every call."):
+        plan = kind.plan_for(policy, evidence, setup.first_call())
     if JIT:
         _check_parts(kind, policy, {"plan": plan})
         _check_saved(kind, {"evidence": evidence, "plan": plan})
@@ -50,27 +55,6 @@ def _check_parts(kind: PolicyKind, policy: Any, made: dict[str, Any]) -> None:
             f"{strange} of {kind.name} cannot be saved. Evidence and plan are NamedTuples whose fields are arrays of "
             f"numbers, also for single numbers, or such NamedTuples. {plain}",
         )
-
-
-def _begun(kind: PolicyKind, setup: Setup) -> tuple[Any, Any]:
-    sizes = f"n_items={setup.n_items}, n_positions={setup.n_positions}"
-    try:
-        begun = kind.start(setup)
-    except Exception as problem:
-        what = f"start() of {kind.name} fails with {sizes}: {type(problem).__name__}: {problem}."
-        raise ContractError(f"{what} It must work for every size.", place_of_problem(problem)) from problem
-    pair = isinstance(begun, tuple) and len(begun) == 2 and not _is_record(begun)
-    require(pair, f"start() of {kind.name} returns {type(begun).__name__}; it must return two: policy, evidence.")
-    return begun
-
-
-def _planned(kind: PolicyKind, policy: Any, evidence: Any, setup: Setup) -> Any:
-    try:
-        return kind.plan_for(policy, evidence, setup.first_call())
-    except Exception as problem:
-        sizes = f"n_items={setup.n_items}, n_positions={setup.n_positions}"
-        what = f"plan() or renew() of {kind.name} fails with {sizes}: {type(problem).__name__}: {problem}."
-        raise ContractError(f"{what} It must work for every call.", place_of_problem(problem)) from problem
 
 
 def _check_types(kind: PolicyKind, made: Any, path: str, by: str) -> None:
@@ -253,13 +237,9 @@ def _check_groups(who: str, start: Ints, end: Ints) -> None:
 def check_leader(kind: PolicyKind, evidence: Any, plan: Any, setup: Setup) -> list[int]:
     """The leader of evidence and plan; a ``ContractError`` unless it is a ranking of different items."""
     with blaming(kind.leader):
-        try:
+        advice = "It must return the items of the best ranking so far."
+        with failing(f"leader() of {kind.name} fails", lambda _: advice):
             leader = [int(item) for item in kind.leader(evidence, plan)]
-        except Exception as problem:
-            failed = f"leader() of {kind.name} fails: {type(problem).__name__}: {problem}."
-            raise ContractError(
-                f"{failed} It must return the items of the best ranking so far.", place_of_problem(problem)
-            ) from problem
         require(
             len(leader) >= setup.n_positions and len(set(leader)) == len(leader),
             f"leader() of {kind.name} returns {leader}; it must be at least {setup.n_positions} different items.",

@@ -15,6 +15,7 @@ from saferank._version import COMMAND_LINE, __version__
 from saferank.cli.commands import compile, data, experiments, serve, stores, studies
 from saferank.cli.terminal.errors import CommandError, as_command_error, interruptible
 from saferank.cli.terminal.help import DATA, EXPERIMENTS, SERVICE, STORES, PlainCommand, PlainGroup
+from saferank.cli.terminal.options import learn_options
 from saferank.errors import RunError, UsageError
 
 __all__ = ["app", "main"]
@@ -71,6 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     COMMAND_LINE.set(("saferank", *given))
+    learn_options(app, given)
     try:
         return int(app(given, prog_name="saferank", standalone_mode=False) or 0)
     except (UsageError, RunError, CommandError) as problem:

@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from saferank._version import __version__
+from saferank.errors import ArgumentError
 from saferank.experiments.simulate import plan_of
-from saferank.instances import choose_instances
+from saferank.instances import choose_instances, positions_problem
 from saferank.policies import POLICIES
 from saferank.progress import progress_of
 from saferank.simulation.bench import SpeedUp, Timing, time_jobs, time_policies
@@ -46,6 +47,9 @@ def bench(
     """Time these policies under these click models (None: all) on embedded queries; a lap has ``rounds`` rounds."""
     plan = plan_of(policies or tuple(POLICIES), positions, rounds, repetitions=2, rule=None, seed=0)
     instances = choose_instances(models=models, queries=QUERIES)
+    for instance in instances:
+        if problem := positions_problem(instance, plan.n_positions):
+            raise ArgumentError("positions", problem)
     with progress_of(progress).status("timing; a quiet machine gives the best figures"):
         timings = list(time_policies(instances, plan))
         return Benchmark(plan.n_positions, plan.rounds, timings, time_jobs(instances, plan))

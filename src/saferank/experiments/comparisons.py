@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from saferank.errors import ArgumentError
-from saferank.experiments.frames import pandas_frame
-from saferank.reporting.frames import ends_of
+from saferank.reporting.frames import ends_of, pandas_frame
 from saferank.reporting.numbers import Measured, counted, is_clear, plainly
 from saferank.reporting.pooling import LESS_IS_WORSE, LEVELS, across, tails_of, within
 from saferank.simulation.runs import MEASURES
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-    from saferank.experiments.plot import Scatter
+    from saferank.experiments.plot import Plot
 
 
 @dataclass(frozen=True, eq=False)  # frames have no single truth of equality
@@ -69,11 +68,11 @@ class Comparison:
         frames = {"pairs": self.pairs, "by_query": self.by_query, "tails": self.tails}
         return {"measure": self.measure, **{name: frame.to_dicts() for name, frame in frames.items()}}
 
-    def plot(self) -> "Scatter":
+    def plot(self) -> "Plot":
         """Every query as a point, one panel per pair and click model. Needs matplotlib."""
-        from saferank.experiments.plot import Scatter
+        from saferank.experiments.plot import scatter_of
 
-        return Scatter(self)
+        return scatter_of(self)
 
     def table(self) -> TextTable:
         """One row per click model and pair, as a table."""
@@ -82,9 +81,8 @@ class Comparison:
             "queries on which the first is better, not clearly different, worse"
         )
         columns = ["model", "first", "second", "± within", "± across", "+ = -", "p", "Holm"]
-        rows = [[row["model"], row["a"], row["b"], *_cells(row)] for row in self.pairs.to_dicts()]
-        models = list(dict.fromkeys(self.pairs["model"]))
-        return TextTable(title, columns, sorted(rows, key=lambda row: models.index(row[0])), names=3)
+        rows = [[row["model"], row["a"], row["b"], *_cells(row)] for row in _by_model(self.pairs)]
+        return TextTable(title, columns, rows, names=3)
 
     def tail_table(self) -> TextTable:
         """One row per click model and policy: quantiles over all runs, and the worst one."""
@@ -94,12 +92,10 @@ class Comparison:
                 *map(plainly, (*row["quantiles"].values(), row["worst"])),
                 f"{row['worst_instance']} {row['worst_repetition']}",
             ]
-            for row in self.tails.to_dicts()
+            for row in _by_model(self.tails)
         ]  # fmt: skip
         levels = [f"{100 * level:g} %" for level in LEVELS]
         columns = ["model", "policy", "runs", *levels, "worst", "query and run"]
-        models = list(dict.fromkeys(self.tails["model"]))
-        rows = sorted(rows, key=lambda row: models.index(row[0]))
         return TextTable(f"{self.measure.replace('_', ' ')} of single runs", columns, rows, names=2)
 
     def __repr__(self) -> str:
@@ -111,6 +107,11 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return self.table().html() + self.tail_table().html()
+
+
+def _by_model(frame: "polars.DataFrame") -> list[dict[str, Any]]:
+    """The rows, those of a click model together."""
+    return [row for part in frame.partition_by("model", maintain_order=True) for row in part.to_dicts()]
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

@@ -1,7 +1,7 @@
 """Figures that show themselves in a notebook and can be saved: results by round, and a comparison by query."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,24 +19,20 @@ if TYPE_CHECKING:
     from saferank.reporting.figures.panels import FigureOptions
 
 
-class _Drawn:
+class Plot:
     """A figure that shows itself in a notebook and can be written to a file."""
 
-    _argument = "path"
-
-    def __init__(self) -> None:
+    def __init__(self, draw: "Callable[[], Figure]", about: str, argument: str = "path") -> None:
         try:
             import matplotlib  # noqa: F401
         except ModuleNotFoundError as problem:
             raise ModuleNotFoundError("plot() needs matplotlib: pip install 'saferank[report]'") from problem
+        self._draw, self._about, self._argument = draw, about, argument
 
     @functools.cached_property
     def figure(self) -> "Figure":
         """The matplotlib figure, to change it."""
         return self._draw()
-
-    def _draw(self) -> "Figure":
-        raise NotImplementedError
 
     def save(self, path: str | Path) -> Path:
         """Write the figure; the ending of the name is the format."""
@@ -50,75 +46,68 @@ class _Drawn:
             write_figure(self.figure, Path(path))
         return Path(path)
 
+    def __repr__(self) -> str:
+        return f"Plot of {self._about}; .figure is the matplotlib figure, .save(path) writes it"
+
     def _repr_png_(self) -> bytes:
         from saferank.reporting.figures.panels import png
 
         return png(self.figure)
 
 
-class Plot(_Drawn):
+def plot_of(means: "DataFrame", options: "FigureOptions", names: Mapping[str, str]) -> Plot:
     """Regret above, safety violations below, one column per click model."""
 
-    def __init__(self, means: "DataFrame", options: "FigureOptions", names: Mapping[str, str]) -> None:
-        super().__init__()
-        self._means, self._options, self._names = means, options, names
-
-    def _draw(self) -> "Figure":
+    def draw() -> "Figure":
         from saferank.reporting.figures.curves import curves_figure
         from saferank.reporting.looks import labels
         from saferank.reporting.pooling import pooled
 
-        with labels(self._names, {}):
-            return curves_figure(pooled(self._means), self._options)
+        with labels(names, {}):
+            return curves_figure(pooled(means), options)
 
-    def __repr__(self) -> str:
-        models = ", ".join(in_order(self._means, "model"))
-        return f"Plot of regret and violations under {models}; .figure is the matplotlib figure, .save(path) writes it"
+    return Plot(draw, f"regret and violations under {', '.join(in_order(means, 'model'))}")
+
+
+def scatter_of(found: "Comparison") -> Plot:
+    """Every query as a point: a row per pair and a column per click model; of many policies a triangle per model."""
+    return Plot(lambda: _scatter(found), f"{found.measure} by query", argument="plot")
 
 
 _LOOKS = {"win": ("#1b7837", "o"), "tie": ("#75757d", "s"), "loss": ("#b2182b", "^"), None: ("#75757d", "x")}
 
 
-class Scatter(_Drawn):
-    """Every query as a point: a row per pair and a column per click model; of many policies a triangle per model."""
+def _scatter(found: "Comparison") -> "Figure":
+    from matplotlib.figure import Figure
 
-    _argument = "plot"
+    from saferank.reporting.figures.panels import arranged, drawing
 
-    def __init__(self, found: "Comparison") -> None:
-        super().__init__()
-        self._found = found
+    places, inches = _places(found)
+    rows, columns = (1 + max(place[axis] for place in places.values()) for axis in (0, 1))
+    with drawing():
+        figure = Figure(figsize=(inches * columns, inches * rows + 0.3), layout="constrained")
+        panels = figure.subplots(rows, columns, squeeze=False)
+        for panel in set(panels.ravel()) - {panels[place] for place in places.values()}:
+            panel.set_visible(False)
+        for pair, place in places.items():
+            _draw_pair(panels[place], found, pair, brief=len(places) > _FEW)
+        _legend(figure, {"win", "tie", "loss", *found.by_query["outcome"].to_list()}, columns)
+        return arranged(figure)
 
-    def _draw(self) -> "Figure":
-        from matplotlib.figure import Figure
 
-        from saferank.reporting.figures.panels import arranged, drawing
-
-        places, inches = self._places()
-        rows, columns = (1 + max(place[axis] for place in places.values()) for axis in (0, 1))
-        with drawing():
-            figure = Figure(figsize=(inches * columns, inches * rows + 0.3), layout="constrained")
-            panels = figure.subplots(rows, columns, squeeze=False)
-            for panel in set(panels.ravel()) - {panels[place] for place in places.values()}:
-                panel.set_visible(False)
-            for pair, place in places.items():
-                _draw_pair(panels[place], self._found, pair, brief=len(places) > _FEW)
-            there = set(self._found.by_query["outcome"].to_list())
-            _legend(figure, there | {"win", "tie", "loss"}, columns)
-            return arranged(figure)
-
-    def _places(self) -> tuple[dict[tuple[str, str, str], tuple[int, int]], float]:
-        """The row and the column of each pair and click model, and the inches of a panel."""
-        names = [tuple(pair) for pair in self._found.pairs.select("a", "b").unique(maintain_order=True).rows()]
-        models = self._found.pairs["model"].unique(maintain_order=True).to_list()
-        if len(names) * len(models) <= _FEW:
-            return {(*pair, m): (r, c) for r, pair in enumerate(names) for c, m in enumerate(models)}, 3.4
-        policies = list(dict.fromkeys(name for pair in names for name in pair))
-        side = len(policies) - 1
-        return {
-            (a, b, m): (block * side + policies.index(a), policies.index(b) - 1)
-            for block, m in enumerate(models)
-            for a, b in names
-        }, 2.3
+def _places(found: "Comparison") -> tuple[dict[tuple[str, str, str], tuple[int, int]], float]:
+    """The row and the column of each pair and click model, and the inches of a panel."""
+    names = found.pairs.select("a", "b").unique(maintain_order=True).rows()
+    models = in_order(found.pairs, "model")
+    if len(names) * len(models) <= _FEW:
+        return {(*pair, m): (r, c) for r, pair in enumerate(names) for c, m in enumerate(models)}, 3.4
+    policies = list(dict.fromkeys(name for pair in names for name in pair))
+    side = len(policies) - 1
+    return {
+        (a, b, m): (block * side + policies.index(a), policies.index(b) - 1)
+        for block, m in enumerate(models)
+        for a, b in names
+    }, 2.3
 
 
 _FEW = 6

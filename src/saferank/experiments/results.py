@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from saferank.errors import ArgumentError, unknown, writing
 from saferank.experiments.comparisons import Comparison, compared
-from saferank.experiments.frames import long_table, pandas_frame
-from saferank.experiments.plot import Plot
+from saferank.experiments.plot import Plot, plot_of
 from saferank.reporting.frames import (
     KEYS,
+    RESULTS,
     RUNS,
     in_order,
     labelled,
     means_of,
+    pandas_frame,
     read_runs,
     results_of,
     runs_frame,
@@ -23,7 +24,7 @@ from saferank.reporting.frames import (
 )
 from saferank.reporting.looks import labels, policy_name
 from saferank.reporting.numbers import counted
-from saferank.reporting.pooling import BOLD, endings_table, pooled
+from saferank.reporting.pooling import BOLD, endings_table, long_table, pooled
 from saferank.reporting.report import figure_options
 from saferank.simulation.results import Result, ResultsError, read_results, write_results
 from saferank.simulation.runs import Runs
@@ -31,8 +32,6 @@ from saferank.simulation.runs import Runs
 if TYPE_CHECKING:
     import pandas
     from polars import DataFrame
-
-RESULTS = "results.json"
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # frames have no single truth of equality
@@ -173,7 +172,7 @@ class Results:
         The arguments are those of ``saferank.report``: ``axes`` is log or linear, ``columns`` (1 or 2) makes it fit one
         or two columns of a paper, curves start at ``first_round``, ``names`` are other names for policies.
         """
-        return Plot(self._shown(policies, models), figure_options(axes, columns, first_round), names or {})
+        return plot_of(self._shown(policies, models), figure_options(axes, columns, first_round), names or {})
 
     def to_latex(
         self,

@@ -20,7 +20,7 @@ from saferank._kernel import package_digest
 from saferank._version import __version__
 from saferank.errors import ArgumentError, ClusterError, OutputError, UsageError
 from saferank.files import JsonFileError, read_json, replacing, write_atomically
-from saferank.reporting.frames import KEYS, RUNS, run_values, runs_frame
+from saferank.reporting.frames import KEYS, RESULTS, RUNS, run_values, runs_frame
 from saferank.simulation.engine import Gathered
 from saferank.simulation.experiment import Cell, result_of
 from saferank.simulation.runs import MEASURES, Runs
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from saferank.progress import Reporter
 
 
-RESULTS = "results.json"
 LOCK = ".in-use"
 
 START_AGAIN = "start again with overwrite=True, or name another folder"
@@ -150,6 +149,8 @@ class RunFolder:
 
     def check_same(self, there: dict[str, Any], asked: dict[str, Any]) -> None:
         """A ``FolderError`` unless the run that is there is the one that is asked for, played by the same code."""
+        if not isinstance(there.get("asked"), dict) or not ours().keys() <= there.keys():
+            raise FolderError(f"{self.path}: holds results that do not say how they were made; {START_AGAIN}")
         for key, now in ours().items():
             if there[key] != now:
                 other = f"saferank {there[key]}, this is {now}" if key == "version" else "other source code of saferank"

@@ -15,10 +15,9 @@ from saferank.errors import ArgumentError, RunInterrupted, argument, whole_numbe
 if TYPE_CHECKING:
     from saferank.experiments.results import Results
     from saferank.experiments.run_folder import RunFolder
-    from saferank.experiments.sources import Sources
     from saferank.instances import Instance
     from saferank.policies import PolicyKind
-    from saferank.progress import Meter, Reporter
+    from saferank.progress import Reporter
     from saferank.simulation.engine import Gathered, SimulationEngine
     from saferank.simulation.experiment import Cell, Plan
 
@@ -74,23 +73,26 @@ def simulate(
     (20, ['pbm', 'cm', 'dcm', 'dbn', 'ubm', 'ccm'])
     """
     from saferank.experiments.engines import engine_of
-    from saferank.experiments.sources import Sources
-    from saferank.experiments.sweeps import left_out, sweep_of, swept_cells, swept_policies
+    from saferank.experiments.sources import sources_of
+    from saferank.experiments.sweeps import sweep_of, swept_cells, swept_policies
     from saferank.progress import progress_of
+    from saferank.simulation.engine import Gathered
     from saferank.simulation.worlds import world_of
 
     chosen = chosen_instances(instances, models, queries)
     sweep = sweep_of(positions, rule, lifetime)
     first = plan_of(policies, sweep[0].positions, rounds, repetitions, sweep[0].rule, seed, checkpoints)
     plan = replace(first, policies=swept_policies(first.policies, settings or {}), **world_of(world))
-    cells = swept_cells(chosen, plan, sweep)
+    cells, left_out = swept_cells(chosen, plan, sweep)
     check_plugins(cells)
-    sources = Sources.of(instances, cells, left_out(plan, sweep))
+    sources, shown = sources_of(instances, cells, left_out), progress_of(progress)
     folder = _folder(out, resume, overwrite)
     with engine_of(jobs, cluster, classes_of(cells)) as engine:
-        if folder is None:
-            return _simulated(cells, sources, engine, progress_of(progress))
-        return _in_folder(folder, cells, sources, engine, progress_of(progress), overwrite)
+        if folder is not None:
+            return _in_folder(folder, cells, sources, engine, shown, overwrite)
+        started, gathered = time.monotonic(), Gathered(cells)
+        play(gathered, engine, shown, lambda: "nothing was written")
+        return _results(gathered, sources, time.monotonic() - started)
 
 
 def _folder(out: str | os.PathLike[str] | None, resume: bool, overwrite: bool) -> "RunFolder | None":
@@ -106,87 +108,52 @@ def _folder(out: str | os.PathLike[str] | None, resume: bool, overwrite: bool) -
     return folder
 
 
-def _simulated(cells: "Sequence[Cell]", sources: "Sources", engine: "SimulationEngine", shown: "Reporter") -> "Results":
-    """Play everything and keep nothing in files."""
-    from saferank.simulation.engine import Gathered
-
-    started, gathered = time.monotonic(), Gathered(cells)
-    play(cells, gathered, engine, shown, lambda: "nothing was written")
-    return _results(gathered, sources, time.monotonic() - started)
-
-
 def _in_folder(
     folder: "RunFolder",
     cells: "Sequence[Cell]",
-    sources: "Sources",
+    sources: dict[str, Any],
     engine: "SimulationEngine",
     shown: "Reporter",
     overwrite: bool,
 ) -> "Results":
     """Play what is missing in the folder and save the results there; those of a finished run are read."""
     from saferank.experiments.results import Results
-    from saferank.experiments.run_folder import resumable
+    from saferank.experiments.run_folder import GO_ON, opened_pieces, resumable
     from saferank.files import output_folder
 
-    started = time.monotonic()
+    started, asked = time.monotonic(), sources["asked"]
     with output_folder(folder.path), resumable(folder.pieces), folder.reserved():
         if overwrite:
             folder.clear()
         if folder.finished:
             results = Results.load(folder.results)
-            folder.check_same(_begun_as(folder, results.provenance), sources.asked)
+            folder.check_same(results.provenance, asked)
         else:
-            _begin_or_resume(folder, sources.asked)
-            results = _played_in(folder, cells, sources, engine, shown, started)
+            if folder.experiment.exists():
+                folder.check_same(folder.begun({}), asked)
+            else:
+                with writing(folder.path):
+                    folder.begin(asked)
+            pieces = opened_pieces(cells, folder.pieces, started, shown)
+            try:
+                play(pieces, engine, shown, lambda: GO_ON if pieces.results else "nothing was written")
+            except BaseException:
+                if not pieces.results:  # nothing to resume: leave the folder as it was
+                    folder.clear()
+                raise
+            results = _results(pieces, sources, pieces.elapsed)
             results.save(folder.path, overwrite=True)  # what was there is cleared, or of an interrupted run
             folder.remove_pieces()
         folder.experiment.unlink(missing_ok=True)  # the results hold the same facts
         return results
 
 
-def _begun_as(folder: "RunFolder", provenance: dict[str, Any]) -> dict[str, Any]:
-    """What the finished run of a folder was asked for, as its results say."""
-    from saferank.experiments.run_folder import START_AGAIN, FolderError
-
-    if not isinstance(provenance.get("asked"), dict) or not {"version", "source"} <= provenance.keys():
-        raise FolderError(f"{folder.path}: holds results that do not say how they were made; {START_AGAIN}")
-    return provenance
-
-
-def _begin_or_resume(folder: "RunFolder", asked: dict[str, Any]) -> None:
-    if folder.experiment.exists():
-        folder.check_same(folder.begun({}), asked)
-        return
-    with writing(folder.path):
-        folder.begin(asked)
-
-
-def _played_in(
-    folder: "RunFolder",
-    cells: "Sequence[Cell]",
-    sources: "Sources",
-    engine: "SimulationEngine",
-    shown: "Reporter",
-    started: float,
-) -> "Results":
-    from saferank.experiments.run_folder import GO_ON, opened_pieces
-
-    pieces = opened_pieces(cells, folder.pieces, started, shown)
-    try:
-        play(cells, pieces, engine, shown, lambda: GO_ON if pieces.results else "nothing was written")
-    except BaseException:
-        if not pieces.results:  # nothing to resume: leave the folder as it was
-            folder.clear()
-        raise
-    return _results(pieces, sources, pieces.elapsed)
-
-
-def _results(gathered: "Gathered", sources: "Sources", seconds: float) -> "Results":
+def _results(gathered: "Gathered", sources: dict[str, Any], seconds: float) -> "Results":
     from saferank.experiments.results import Results
     from saferank.simulation.results import provenance
 
-    source = provenance("saferank.simulate", sources.asked["seed"], seconds)
-    return Results.of(gathered.in_order(), gathered.runs_in_order(), {**source, **sources.facts()})
+    source = provenance("saferank.simulate", sources["asked"]["seed"], seconds)
+    return Results.of(gathered.in_order(), gathered.runs_in_order(), {**source, **sources})
 
 
 def plan_of(
@@ -199,13 +166,14 @@ def plan_of(
     checkpoints: Sequence[int] = (),
 ) -> "Plan":
     """What to play, every argument checked."""
-    from saferank.policies import policy_kind
+    from saferank.policies import PolicyKind, policy_kind
     from saferank.policies.registry import PAPER, policies_of
     from saferank.simulation.experiment import DEFAULT_RULE, Plan
 
-    given = policies_of(PAPER) if policies is None else [policies] if _is_one(policies) else list(policies)  # type: ignore[arg-type]
+    chosen = policies_of(PAPER) if policies is None else policies
+    given = [chosen] if isinstance(chosen, str | type | PolicyKind) else chosen
     return Plan(
-        policies=tuple(p if isinstance(p, str) else policy_kind(p) for p in given),  # type: ignore[arg-type]
+        policies=tuple(p if isinstance(p, str) else policy_kind(p) for p in given),
         n_positions=positions,
         rounds=whole_number(rounds, "rounds"),
         repetitions=whole_number(repetitions, "repetitions"),
@@ -219,12 +187,6 @@ def plan_of(
 def classes_of(cells: "Sequence[Cell]") -> set[Any]:
     """The classes of all policies and click models, and the functions that start the policies."""
     return {part for cell in cells for part in (cell.kind.policy, cell.kind.start, type(cell.instance.model))}
-
-
-def _is_one(policies: object) -> bool:
-    from saferank.policies import PolicyKind
-
-    return isinstance(policies, str | type | PolicyKind)
 
 
 def chosen_instances(instances: "Instances", models: Sequence[str] | None, queries: int | None) -> "list[Instance]":
@@ -253,17 +215,12 @@ def check_plugins(cells: "Sequence[Cell]") -> None:
         check_compiled(cells)
 
 
-def play(
-    cells: "Sequence[Cell]",
-    gathered: "Gathered",
-    engine: "SimulationEngine",
-    shown: "Reporter",
-    kept: Callable[[], str],
-) -> None:
+def play(gathered: "Gathered", engine: "SimulationEngine", shown: "Reporter", kept: Callable[[], str]) -> None:
     """Play what is missing in ``gathered``; ``kept`` says in the message of an interrupt what remains of the work."""
     from saferank.experiments.engines import explain_compilation
     from saferank.simulation.engine import simulate as play_cells
 
+    cells = gathered.cells
     _compile_loops_ahead(cells, engine, shown)
     total = sum(cell.plan.repetitions * cell.plan.rounds for cell in cells)
     before = gathered.rounds_there
@@ -272,7 +229,8 @@ def play(
             with explain_compilation():
                 play_cells(cells, on_rounds=meter, engine=engine, gathered=gathered)
         except KeyboardInterrupt:
-            raise _interrupted(meter, before, total, kept()) from None
+            done = f"interrupted after {before + meter.done:,} of {total:,} rounds"
+            raise RunInterrupted(f"{done}; {kept()}") from None
 
 
 def _compile_loops_ahead(cells: "Sequence[Cell]", engine: "SimulationEngine", shown: "Reporter") -> None:
@@ -283,7 +241,3 @@ def _compile_loops_ahead(cells: "Sequence[Cell]", engine: "SimulationEngine", sh
     if isinstance(engine, Threads) and (jobs := worth_compiling(jobs_of(cells), engine.jobs)):
         shown.note(f"compiling {len(jobs)} policies for this machine, once: {', '.join(job.policy for job in jobs)}")
         compile_ahead(jobs, shown, engine.jobs)
-
-
-def _interrupted(meter: "Meter", before: int, total: int, kept: str) -> RunInterrupted:
-    return RunInterrupted(f"interrupted after {before + meter.done:,} of {total:,} rounds; {kept}")

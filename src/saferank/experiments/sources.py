@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,41 +20,28 @@ from saferank.reporting.numbers import counted
 from saferank.simulation.experiment import Cell
 
 
-@dataclass(frozen=True)
-class Sources:
-    """The settings of an experiment and the digests of what it reads."""
+def sources_of(given: object, cells: Sequence[Cell], left_out: Sequence[str] = ()) -> dict[str, Any]:
+    """The part of the provenance that says what was read and, under ``asked``, everything that results depend on.
 
-    asked: dict[str, Any]  # everything that results depend on
-    instances: dict[str, Any]
-    plugins: dict[str, str | None]
-    left_out: Sequence[str] = ()  # what was asked for and is not played, in sentences
-
-    @classmethod
-    def of(cls, given: object, cells: Sequence[Cell], left_out: Sequence[str] = ()) -> "Sources":
-        """Those of these cells, whose instances were ``given`` as a name, a path or a list."""
-        read = read_facts(given, cells)
-        instances, plugins = read["instances"], read["plugins"]
-        plan = cells[0].plan
-        asked = {
-            "instances": instances["played_sha256"],
-            "plugins": plugins,
-            "policies": list(dict.fromkeys(cell.kind.name for cell in cells)),
-            "positions": _one_or_all([cell.plan.n_positions for cell in cells]),
-            "rounds": plan.rounds,
-            "repetitions": plan.repetitions,
-            "rule": _one_or_all([cell.plan.rule for cell in cells]),
-            "seed": plan.seed,
-            "checkpoints": list(plan.checkpoints),
-            "drift": None if plan.drift is None else repr(plan.drift),
-            "lifetime": _one_or_all([cell.plan.lifetime for cell in cells]),
-            "world": plan.world,
-        }
-        return cls(asked, instances, plugins, left_out)
-
-    def facts(self) -> dict[str, Any]:
-        """The part of the provenance that says what was read and what was asked for."""
-        read = {"source": ours()["source"], "instances": self.instances, "plugins": self.plugins}
-        return {**read, "asked": self.asked, **({"left_out": list(self.left_out)} if self.left_out else {})}
+    The instances of the cells were ``given`` as a name, a path or a list; ``left_out`` is what was asked for and is not
+    played, in sentences.
+    """
+    read, plan = read_facts(given, cells), cells[0].plan
+    asked = {
+        "instances": read["instances"]["played_sha256"],
+        "plugins": read["plugins"],
+        "policies": list(dict.fromkeys(cell.kind.name for cell in cells)),
+        "positions": _one_or_all([cell.plan.n_positions for cell in cells]),
+        "rounds": plan.rounds,
+        "repetitions": plan.repetitions,
+        "rule": _one_or_all([cell.plan.rule for cell in cells]),
+        "seed": plan.seed,
+        "checkpoints": list(plan.checkpoints),
+        "drift": None if plan.drift is None else repr(plan.drift),
+        "lifetime": _one_or_all([cell.plan.lifetime for cell in cells]),
+        "world": plan.world,
+    }
+    return {**read, "asked": asked, **({"left_out": list(left_out)} if left_out else {})}
 
 
 def read_facts(given: object, cells: Sequence[Cell]) -> dict[str, Any]:

@@ -77,34 +77,26 @@ def _several(values: Any, name: str) -> Sequence[Any]:
     return listed
 
 
-def swept_cells(instances: Sequence[Instance], plan: Plan, sweep: Sequence[Point]) -> list[Cell]:
+def swept_cells(instances: Sequence[Instance], plan: Plan, sweep: Sequence[Point]) -> tuple[list[Cell], list[str]]:
     """The cells of all combinations; a policy without a rule or lifetime is played once for all of them.
 
-    A policy is played with those of several rules that it takes (``left_out`` names the others); one that takes none
+    A policy is played with those of several rules that it takes; a sentence for each of the others. One that takes none
     of them is an ``ArgumentError``.
     """
     plans = [_plan_at(plan, at) for at in sweep]
-    for policy in plan.policies:
-        if not any(_takes(policy, each) for each in plans):
-            _refuse(policy, plans[0])
-    played = [(each, tuple(policy for policy in plan.policies if _takes(policy, each))) for each in plans]
-    cells = [
-        cell
-        for each, policies in played
-        if policies
-        for cell in _checked_cells(instances, replace(each, policies=policies))
-    ]
-    return list({_key(cell): cell for cell in reversed(cells)}.values())[::-1]
-
-
-def left_out(plan: Plan, sweep: Sequence[Point]) -> list[str]:
-    """A sentence for every policy and rule of a sweep that are not played because the policy does not take the rule."""
-    plans = [_plan_at(plan, at) for at in sweep]
-    pairs = [(each, policy) for each in plans for policy in plan.policies if not _takes(policy, each)]
-    sentences = [
-        f"{policy_kind(policy).name} is not played with {each.rule}, which it does not take" for each, policy in pairs
-    ]
-    return list(dict.fromkeys(sentences))
+    kinds = [(policy, policy_kind(policy)) for policy in plan.policies]
+    for _, kind in kinds:
+        if not any(_takes(kind, each) for each in plans):
+            with argument("rule"):
+                kind.check_rule(decision_rule(plans[0].rule, plan.rounds))
+    cells: list[Cell] = []
+    left_out: list[str] = []
+    for each in plans:
+        if played := tuple(policy for policy, kind in kinds if _takes(kind, each)):
+            cells += _checked_cells(instances, replace(each, policies=played))
+        others = [kind.name for _, kind in kinds if not _takes(kind, each)]
+        left_out += [f"{name} is not played with {each.rule}, which it does not take" for name in others]
+    return list({_key(cell): cell for cell in reversed(cells)}.values())[::-1], list(dict.fromkeys(left_out))
 
 
 def _plan_at(plan: Plan, at: Point) -> Plan:
@@ -117,15 +109,9 @@ def _plan_at(plan: Plan, at: Point) -> Plan:
     )
 
 
-def _takes(policy: str | PolicyKind, plan: Plan) -> bool:
+def _takes(kind: PolicyKind, plan: Plan) -> bool:
     """True when the policy can decide by the rule that was given; without one every policy has its own."""
-    return not plan.rule_is_given or decision_rule(plan.rule, plan.rounds).kind in policy_kind(policy).rules
-
-
-def _refuse(policy: str | PolicyKind, plan: Plan) -> None:
-    """An ``ArgumentError``: the policy does not take the rule of the plan."""
-    with argument("rule"):
-        policy_kind(policy).check_rule(decision_rule(plan.rule, plan.rounds))
+    return not plan.rule_is_given or decision_rule(plan.rule, plan.rounds).kind in kind.rules
 
 
 def _checked_cells(chosen: Sequence[Instance], plan: Plan) -> list[Cell]:

@@ -37,6 +37,9 @@ class Band(NamedTuple):
     low: float
     high: float
 
+    def __str__(self) -> str:
+        return f"{self.estimate:+,.0f} ({self.low:+,.0f} to {self.high:+,.0f})"
+
     def scaled(self, factor: float) -> "Band":
         """In another unit."""
         return Band(self.estimate * factor, self.low * factor, self.high * factor)

@@ -72,8 +72,8 @@ def _policies(found: "Forecast") -> TextTable:
     base = found.production_clicks_a_day
     rows = [
         [
-            policy_name(policy.policy), _clicks(policy.weeks[0]), _clicks(policy.weeks[-1]),
-            _percent(policy.weeks[-1].scaled(1 / base)), _clicks(policy.whole),
+            policy_name(policy.policy), str(policy.weeks[0]), str(policy.weeks[-1]),
+            _percent(policy.weeks[-1].scaled(1 / base)), str(policy.whole),
             f"{policy.worst_page:.3f} ({policy.worst_query})",
             "-" if policy.right_cost is None else _percent(policy.right_cost),
         ]
@@ -86,10 +86,6 @@ def _policies(found: "Forecast") -> TextTable:
     )
     weeks = ["first week", "last week", "last week, %", f"all {DAYS} days"]
     return TextTable("Policies", ["policy", *weeks, "worst page (query)", "cost if right"], rows, caption)
-
-
-def _clicks(band: "Band") -> str:
-    return f"{band.estimate:+,.0f} ({band.low:+,.0f} to {band.high:+,.0f})"
 
 
 def _percent(band: "Band") -> str:
@@ -118,7 +114,7 @@ def _queries(found: "Forecast") -> TextTable:
     rows = [
         [
             query.id, plainly(query.pages_a_day), f"{query.production_clicks:.3f}",
-            f"{100 * (query.best_clicks / query.production_clicks - 1):+.1f} %", _clicks(first.by_query[query.id]),
+            f"{100 * (query.best_clicks / query.production_clicks - 1):+.1f} %", str(first.by_query[query.id]),
         ]
         for query in sorted(found.queries, key=lambda each: -abs(first.by_query[each.id].estimate))[:MOST_QUERIES]
     ]  # fmt: skip

@@ -17,7 +17,7 @@ from saferank.forecasting.worlds import DEADLINES, WEEKS, Schedule, Traffic, Wor
 from saferank.progress import Meter
 from saferank.simulation.experiment import Cell, OnRounds, Plan, cells_of, compile_loops, run
 from saferank.simulation.runs import MEASURES
-from saferank.statistics.certificates import Certificates
+from saferank.statistics.certificates import Certificates, close, closure_for, lasting_certificates, surely
 from saferank.verbs import Flags, Floats, Ints
 
 CHANGED, CONFIRMED, OPEN = "changed", "confirmed", "open"
@@ -101,11 +101,12 @@ def _play(job: Job, on_rounds: OnRounds) -> ForecastRuns:
     )
     original = job.cell.world.original
     extra = (rows[:, :, _RELATIVE] - 1) * original * np.array(job.schedule.checkpoints)
-    fates = [_fates(given, job) for given in certificates]
+    fates = [fates_of(given, job) for given in certificates]
     return ForecastRuns(job, job.schedule.cumulated(extra), rows[:, -1, _WORST], fates)
 
 
-def _fates(given: Certificates, job: Job) -> dict[int, str]:
+def fates_of(given: Certificates, job: Job) -> dict[int, str]:
+    """By deadline what the certificates of a run make of production's ranking."""
     return {days: _fate(given, job, days) for days in DEADLINES}
 
 
@@ -119,10 +120,10 @@ def _fate(given: Certificates, job: Job, days: int) -> str:
     if np.any((better > worse) & (worse < shown)):
         return CHANGED
     holds = _holding(rounds[:n], until, job.cell.setup.lifetime)
-    surely = _closed(better[holds], worse[holds], job.cell.setup.n_items)
-    last = shown - 1
-    in_order = all(surely[k, k + 1] for k in range(last)) and bool(surely[last, shown:].all())
-    return CONFIRMED if in_order else OPEN
+    closure, last = closure_for(job.cell.setup.n_items), shown - 1
+    close(lasting_certificates(np.stack([better[holds], worse[holds]], axis=1)), closure, 1)
+    wanted = [*((k, k + 1) for k in range(last)), *((last, item) for item in range(shown, job.cell.setup.n_items))]
+    return CONFIRMED if all(surely(closure, *pair) for pair in wanted) else OPEN
 
 
 def _holding(rounds: Ints, until: float, lifetime: int | None) -> Flags:
@@ -131,15 +132,6 @@ def _holding(rounds: Ints, until: float, lifetime: int | None) -> Flags:
         return np.ones(len(rounds), np.bool_)
     holding: Flags = (rounds - 1) // lifetime >= (int(until) - 1) // lifetime - 1
     return holding
-
-
-def _closed(better: Ints, worse: Ints, n_items: int) -> Flags:
-    """[i, j] is True when i is better than j by the certificates, through others too."""
-    surely = np.zeros((n_items, n_items), bool)
-    surely[better, worse] = True
-    for k in range(n_items):
-        surely |= np.outer(surely[:, k], surely[k])
-    return surely
 
 
 def weekly(cumulated: Floats) -> Floats:

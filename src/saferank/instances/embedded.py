@@ -41,11 +41,22 @@ def embedded_instances(
 ) -> list[Instance]:
     """Every query under every model; query q is the same however many there are.
 
-    Raises ``ArgumentError`` for fewer than 1 query or 10 items and for a model that the set does not have.
+    Args:
+        queries: Number of queries, at least 1.
+        n_items: Number of items of each query, at least 10.
+        models: Names of click models.
+        seed: Seed of the attractions.
+
+    Returns:
+        An instance for every query and model, by query.
+
+    Raises:
+        ArgumentError: Too few queries or items, or a model that the set does not have.
 
     >>> first = embedded_instances(queries=3, models=("pbm",))[0]
     >>> first.id, first.items[:2], first.model.attraction[:3].tolist()
     ('optimal-original', ('doc-1', 'doc-2'), [0.3974, 0.2656, 0.2582])
+
     """
     n_queries = whole_number(queries, "queries")
     items_each = whole_number(n_items, "n_items", at_least=2 * TOP)

@@ -58,7 +58,18 @@ class Instance:
 
 
 def load_instances(path: str | os.PathLike[str]) -> list[Instance]:
-    """The instances of a file, all valid, or an ``InstanceError``."""
+    """The instances of a file.
+
+    Args:
+        path: An instance file (JSON).
+
+    Returns:
+        All instances of the file, checked.
+
+    Raises:
+        InstanceError: The file cannot be read, or an entry is not valid; the message names it.
+
+    """
     try:
         data = read_json(path)
     except JsonFileError as problem:

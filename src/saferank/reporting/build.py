@@ -60,9 +60,14 @@ class Report:
     weaknesses: Sequence[str] = ()
     """Click models that do not fit the log, in words: claims under them are about other users."""
 
+    def judged(self, *verdicts: str) -> list[Claim]:
+        """The claims of the paper with one of these verdicts, or with any."""
+        own = [claim for claim in self.claims if claim.of_the_paper]
+        return [claim for claim in own if not verdicts or claim.verdict in verdicts]
+
     def count(self, verdict: str) -> int:
         """How many claims of the paper have this verdict."""
-        return sum(claim.of_the_paper and claim.verdict == verdict for claim in self.claims)
+        return len(self.judged(verdict))
 
     @property
     def reasons(self) -> dict[str, list[str]]:
@@ -76,8 +81,7 @@ class Report:
     @property
     def headline(self) -> str:
         """How many claims of the paper hold, and on which data."""
-        of_paper = [claim for claim in self.claims if claim.of_the_paper]
-        return headline(of_paper, self.data, sum(claim.of_the_paper for claim in self.not_run))
+        return headline(self.judged(), self.data, sum(claim.of_the_paper for claim in self.not_run))
 
     def __repr__(self) -> str:
         return f"Report({str(self.page)!r}): {self.headline}"
@@ -126,11 +130,8 @@ def _build(run: Run, out: Path, choices: Choices) -> Report:
         figures=[first, *special],
         claims=judged,
         fits=fits_table(fits),
-        verdicts=[
-            (heading, [claim for claim in claims if claim.of_the_paper and claim.verdict == verdict])
-            for verdict, heading in ((FAILS, "What does not hold"), (UNDECIDED, "What is undecided"))
-        ],
-        explanations=explain([claim for claim in claims if claim.of_the_paper], places, readings),
+        verdicts=[("What does not hold", made.judged(FAILS)), ("What is undecided", made.judged(UNDECIDED))],
+        explanations=explain(made.judged(), places, readings),
         weaknesses=[(words, sum((c.model, c.verdict) == (m, HOLDS) for c in claims)) for m, words in weak.items()],
         sections=sections,
         facts=what_was_run(run),

@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 from saferank.reporting.frames import in_order, sound
 from saferank.reporting.looks import PAPER_MODELS, model_name, policy_name
-from saferank.reporting.numbers import Measured, freedom_of, student
-from saferank.reporting.pooling import Pooled, final_regret, final_violations, pooled
+from saferank.reporting.numbers import Measured, student
+from saferank.reporting.pooling import Pooled, pooled
 from saferank.reporting.reading import ReportError, Run
 
 ALL, OPTIMAL, NONE_OF_BEST = "all", "optimal", "none_of_best"
@@ -79,13 +79,9 @@ def _chosen(run: Run, key: str, name: str) -> Place:
     instance = sound(name)
     known = in_order(run.means, "instance")
     if instance not in known:
-        some = ", ".join(map(repr, known[:5]))
-        raise ReportError(f"{run.path}: no results of instance {instance!r}; there are {some}{_more(len(known) - 5)}")
+        some = ", ".join(map(repr, known[:5])) + (f" and {len(known) - 5} more" if len(known) > 5 else "")
+        raise ReportError(f"{run.path}: no results of instance {instance!r}; there are {some}")
     return Place(key, _curves(run, instance), instance)
-
-
-def _more(count: int) -> str:
-    return f" and {count} more" if count > 0 else ""
 
 
 def _named(run: Run, key: str) -> Place | None:
@@ -150,7 +146,7 @@ def ends_below(low: Measured, high: Measured, share: float = 1.0) -> Judgement:
     >>> ends_below(Measured(10.0, 1.0), Measured(20.0, 1.0)).verdict
     'holds'
     """
-    return _judged(share * high.mean - low.mean, low, high, share)
+    return _judged(-1.0, low, high, share)
 
 
 def stays_above(high: Measured, low: Measured, share: float = 1.0) -> Judgement:
@@ -159,7 +155,7 @@ def stays_above(high: Measured, low: Measured, share: float = 1.0) -> Judgement:
     >>> stays_above(Measured(9.0, 0.1), Measured(20.0, 0.1), HARDLY).verdict
     'does not hold'
     """
-    return _judged(high.mean - share * low.mean, high, low, share)
+    return _judged(1.0, high, low, share)
 
 
 def never(violations: Measured) -> Judgement:
@@ -193,20 +189,12 @@ def zero(regret: Measured) -> Judgement:
     return Judgement(FAILS if there else HOLDS, str(regret), -regret.mean if there else 0.0, regret.stderr)
 
 
-def _judged(difference: float, left: Measured, right: Measured, share: float) -> Judgement:
-    error, freedom = None, math.inf
-    if left.stderr is not None and right.stderr is not None:
-        error = math.hypot(left.stderr, share * right.stderr)
-        freedom = freedom_of([(left.stderr, left.freedom), (share * right.stderr, right.freedom)])
-    scale = max(abs(left.mean), abs(right.mean))
-    verdict = _verdict(difference, error, scale, freedom)
-    if abs(difference) <= _TIE * scale:
-        difference = 0.0
-    return Judgement(verdict, f"{left} against {_part(share)}{right}", difference, error, left)
-
-
-def _part(share: float) -> str:
-    return "" if share == 1.0 else f"{share:g} × "  # noqa: RUF001 (a multiplication sign is meant)
+def _judged(sign: float, left: Measured, right: Measured, share: float) -> Judgement:
+    found, scale = left.minus(right, share), max(abs(left.mean), abs(right.mean))
+    verdict = _verdict(sign * found.mean, found.stderr, scale, found.freedom)
+    difference = 0.0 if abs(found.mean) <= _TIE * scale else sign * found.mean
+    part = "" if share == 1.0 else f"{share:g} × "  # noqa: RUF001 (a multiplication sign is meant)
+    return Judgement(verdict, f"{left} against {part}{right}", difference, found.stderr, left)
 
 
 def _verdict(difference: float, stderr: float | None, scale: float, freedom: float) -> Verdict:
@@ -318,10 +306,10 @@ def _answer(question: Question, model: str, place: Place | None) -> Claim | NotR
 
 
 _JUDGES: dict[str, Callable[..., Judgement]] = {
-    "ends below": lambda who, than: ends_below(final_regret(who), final_regret(than)),
-    "improves clearly": lambda who, than: ends_below(final_regret(who), final_regret(than), CLEARLY),
-    "hardly improves": lambda who, than: stays_above(final_regret(who), final_regret(than), HARDLY),
-    "never violates": lambda who: never(final_violations(who)),
-    "violates": lambda who: some(final_violations(who)),
-    "has no regret": lambda who: zero(final_regret(who)),
+    "ends below": lambda who, than: ends_below(who.regret.end, than.regret.end),
+    "improves clearly": lambda who, than: ends_below(who.regret.end, than.regret.end, CLEARLY),
+    "hardly improves": lambda who, than: stays_above(who.regret.end, than.regret.end, HARDLY),
+    "never violates": lambda who: never(who.violations.end),
+    "violates": lambda who: some(who.violations.end),
+    "has no regret": lambda who: zero(who.regret.end),
 }

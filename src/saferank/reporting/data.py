@@ -145,32 +145,18 @@ def fits_table(fits: Mapping[str, ModelFit]) -> TextTable | None:
     return TextTable("How the click models fit", columns, rows, caption)
 
 
+_FIRST = (
+    "command", "version", "seed", "seconds", "profile", "log", "queries", "rule", "rounds", "positions", "models",
+    "peak_memory_mb",
+)  # fmt: skip
 _TITLES = {
-    "command": "command",
-    "version": "saferank",
-    "seed": "seed",
-    "seconds": "seconds",
-    "profile": "profile",
-    "log": "log",
-    "queries": "queries",
-    "rule": "decision rule",
-    "rounds": "rounds",
-    "positions": "positions",
-    "models": "click models",
-    "peak_memory_mb": "peak memory, MB",
-}
-_ELSEWHERE = {
-    "fit",
-    "machine",
-    "asked",
-    "source",
-    "reproduction",
-    "special",
-    "sensitivity",
-    "study",
-    "study_sets",
+    "version": "saferank", "rule": "decision rule", "models": "click models", "peak_memory_mb": "peak memory, MB",
+}  # fmt: skip
+_ELSEWHERE = (
+    "fit", "machine", "asked", "source", "reproduction", "special", "sensitivity", "study", "study_sets",
     "seconds_by_policy",
-}
+)  # fmt: skip
+"""What comes first in the list of facts, the names of some, and what has a place of its own on the page."""
 
 
 def what_was_run(run: Run) -> list[tuple[str, str]]:
@@ -181,7 +167,7 @@ def what_was_run(run: Run) -> list[tuple[str, str]]:
     facts.setdefault("rounds", _spread(ends_of(run.means)["round"]))
     facts.setdefault("positions", _spread(run.means["positions"]))
     facts["items"] = _spread(run.means["items"])
-    order = [*(key for key in _TITLES if key in facts), *(key for key in facts if key not in _TITLES)]
+    order = [*(key for key in _FIRST if key in facts), *(key for key in facts if key not in _FIRST)]
     rows = [(_TITLES.get(key, key), in_words(facts[key])) for key in order if key not in _ELSEWHERE]
     return rows + ([(str(name), in_words(value)) for name, value in machine.items()] if _is_object(machine) else [])
 

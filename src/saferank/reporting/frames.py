@@ -8,7 +8,7 @@ paper's experiment. Both have the columns ``KEYS``, which tell its curves apart.
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars
@@ -18,7 +18,10 @@ from saferank.files import on_one_line, replacing
 from saferank.simulation.results import Result, ResultsError
 from saferank.simulation.runs import MEASURES, Runs
 
-RUNS = "runs.parquet"
+if TYPE_CHECKING:
+    import pandas
+
+RESULTS, RUNS = "results.json", "runs.parquet"
 NAMES = ("instance", "model", "policy", "rule", "world")
 KEYS = (*NAMES, "positions", "lifetime")
 """What tells the curves of an experiment apart."""
@@ -128,6 +131,15 @@ def ends_of(frame: DataFrame) -> DataFrame:
 def in_order(frame: DataFrame, column: str) -> list[Any]:
     """The different values of a column, in the order in which they come."""
     return frame[column].unique(maintain_order=True).to_list()
+
+
+def pandas_frame(frame: DataFrame) -> "pandas.DataFrame":
+    """The same rows for pandas."""
+    try:
+        import pandas
+    except ModuleNotFoundError as problem:
+        raise ModuleNotFoundError("to_pandas() needs pandas: pip install 'saferank[pandas]'") from problem
+    return pandas.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
 
 
 def differing_rules(frame: DataFrame) -> dict[str, str]:

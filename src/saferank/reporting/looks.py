@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import MappingProxyType
 
 from saferank.policies import POLICIES
 from saferank.policies.registry import Look
@@ -31,19 +30,18 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "*", ">", "p")
 """Lines and markers of curves that share a colour. Their numbers have no common divisor: 55 pairs differ."""
 
 
-_LABELS: ContextVar[Mapping[str, str]] = ContextVar("labels", default=MappingProxyType({}))
-_RULES: ContextVar[Mapping[str, str]] = ContextVar("rules", default=MappingProxyType({}))
+_NAMES: ContextVar[tuple[Mapping[str, str], Mapping[str, str]]] = ContextVar("names", default=({}, {}))
+"""Other names of policies, and the rules in which their curves differ."""
 
 
 @contextmanager
 def labels(names: Mapping[str, str], rules: Mapping[str, str]) -> Iterator[None]:
     """Give policies other names while a report is made, and their curves the rules in which they differ."""
-    tokens = _LABELS.set(names), _RULES.set(rules)
+    token = _NAMES.set((names, rules))
     try:
         yield
     finally:
-        _LABELS.reset(tokens[0])
-        _RULES.reset(tokens[1])
+        _NAMES.reset(token)
 
 
 def curve_name(policy: str) -> str:
@@ -53,7 +51,8 @@ def curve_name(policy: str) -> str:
     ...     curve_name("kl-ucb-br"), curve_name("top-rank")
     ('KL-UCB-BR (paper:1/T)', 'TopRank')
     """
-    rule = None if policy in _LABELS.get() else _RULES.get().get(policy)
+    names, rules = _NAMES.get()
+    rule = None if policy in names else rules.get(policy)
     return policy_name(policy) if rule is None else f"{policy_name(policy)} ({rule})"
 
 
@@ -72,8 +71,7 @@ def policy_name(policy: str) -> str:
     >>> policy_name("bubble-rank:hidden_duels=false K=3")  # hyper-parameters that were set
     'BubbleRank hidden_duels=false K=3'
     """
-    label = _LABELS.get().get(policy)
-    if label:
+    if label := _NAMES.get()[0].get(policy):
         return label
     name, _, setting = policy.partition(" ")
     values = [text for text in name.split(":")[1:] if "=" in text]

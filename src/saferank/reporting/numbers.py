@@ -59,6 +59,18 @@ class Measured(NamedTuple):
     freedom: float = math.inf
     across: float | None = None
 
+    def minus(self, other: "Measured", share: float = 1.0) -> "Measured":
+        """The difference from a share of another mean, which is independent (Welch and Satterthwaite).
+
+        >>> Measured(20.0, 3.0, 9).minus(Measured(20.0, 8.0, 9), 0.5)[:2]
+        (10.0, 5.0)
+        """
+        mean = self.mean - share * other.mean
+        if self.stderr is None or other.stderr is None:
+            return Measured(mean, None)
+        errors = [(self.stderr, self.freedom), (share * other.stderr, other.freedom)]
+        return Measured(mean, math.hypot(self.stderr, share * other.stderr), freedom_of(errors))
+
     def __str__(self) -> str:
         """As many digits as the standard error allows.
 

@@ -9,36 +9,55 @@ of queries in general, runs included, which falls only with more of them.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import polars
 from polars import DataFrame, Expr, col, when
 
 from saferank.reporting.frames import in_order
 from saferank.reporting.looks import model_name
-from saferank.reporting.numbers import CHANCE, Measured, freedom_of, is_clear, plainly, student
+from saferank.reporting.numbers import CHANCE, Measured, is_clear, plainly, student
 from saferank.table import BEST, MarkedCell, TextTable
 from saferank.verbs import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth of equality
+class Averaged:
+    """A measure at every checkpoint, averaged over queries."""
+
+    mean: Floats
+    stderr: Floats | None  # within queries; None where single repetitions have no standard error
+    across: Floats | None  # None for a single query
+    freedom: float  # degrees of freedom of the last standard error within queries
+
+    @property
+    def end(self) -> Measured:
+        """At the last checkpoint."""
+        stderr, across = (None if each is None else float(each[-1]) for each in (self.stderr, self.across))
+        return Measured(float(self.mean[-1]), stderr, self.freedom, across)
+
+    def bands(self, queries: int) -> list[Floats]:
+        """Half widths of bands of 95 % (Student's t): within queries, and across them where there are several."""
+        errors = ((self.stderr, self.freedom), (self.across, queries - 1))
+        return [student(CHANCE, freedom) * error for error, freedom in errors if error is not None]
+
+
+@dataclass(frozen=True, eq=False)
 class Pooled:
-    """One policy under one click model, averaged over its queries; columns are parallel to ``rounds``."""
+    """One policy under one click model, averaged over its queries; measures are parallel to ``rounds``."""
 
     model: str
     policy: str
     instances: int
     repetitions: int
     rounds: Ints
-    regret: Floats
-    regret_stderr: Floats | None  # within queries; None where single repetitions have no standard error
-    regret_across: Floats | None  # None for a single query
-    violations: Floats
-    violations_stderr: Floats | None
-    violations_across: Floats | None
+    regret: Averaged
+    violations: Averaged
     wrong_certificates: Floats | None  # None for policies without certificates
-    regret_freedom: float = math.inf  # degrees of freedom of the last standard error within queries
-    violations_freedom: float = math.inf
+
+    @property
+    def wrong_in_the_end(self) -> str:
+        """Wrong certificates a run; a dash for policies without certificates."""
+        return "-" if self.wrong_certificates is None else plainly(float(self.wrong_certificates[-1]))
 
 
 def within(stderr: str) -> Expr:
@@ -80,56 +99,17 @@ def _curve(model: str, policy: str, frame: DataFrame) -> Pooled:
     def column(name: str) -> Floats | None:
         return None if frame[name].null_count() else frame[name].to_numpy()
 
-    optional = ("regret_stderr", "regret_across", "violations_stderr", "violations_across", "wrong_certificates")
-    parts: dict[str, Any] = {
-        name: last[name] for name in ("instances", "repetitions", "regret_freedom", "violations_freedom")
-    }
-    parts |= {name: frame[name].to_numpy() for name in ("regret", "violations")}
-    parts |= {name: column(name) for name in optional}
-    return Pooled(model=model, policy=policy, rounds=frame["round"].to_numpy(), **parts)
-
-
-def final(curve: Pooled, measure: str) -> Measured:
-    """Regret, or violations a run, at the last checkpoint."""
-    stderr, spread = getattr(curve, f"{measure}_stderr"), getattr(curve, f"{measure}_across")
-    ends = [None if each is None else float(each[-1]) for each in (stderr, spread)]
-    return Measured(float(getattr(curve, measure)[-1]), ends[0], getattr(curve, f"{measure}_freedom"), ends[1])
-
-
-def final_regret(curve: Pooled) -> Measured:
-    """Regret at the last checkpoint."""
-    return final(curve, "regret")
-
-
-def final_violations(curve: Pooled) -> Measured:
-    """Violations a run up to the last checkpoint."""
-    return final(curve, "violations")
-
-
-def bands_of(curve: Pooled, measure: str) -> list[Floats]:
-    """Half widths of bands of 95 % (Student's t): within queries, and across them where there are several."""
-    inner, outer = getattr(curve, f"{measure}_stderr"), getattr(curve, f"{measure}_across")
-    errors = ((inner, getattr(curve, f"{measure}_freedom")), (outer, curve.instances - 1))
-    return [student(CHANCE, freedom) * error for error, freedom in errors if error is not None]
-
-
-class Ending(NamedTuple):
-    """The last checkpoint of a curve."""
-
-    regret: Measured
-    violations: Measured  # a run
-    wrong_certificates: str  # a run; a dash for policies without certificates
-
-
-def ending(curve: Pooled) -> Ending:
-    """Where a curve ended."""
-    wrong = "-" if curve.wrong_certificates is None else plainly(float(curve.wrong_certificates[-1]))
-    return Ending(final_regret(curve), final_violations(curve), wrong)
+    regret, violations = (
+        Averaged(frame[name].to_numpy(), column(f"{name}_stderr"), column(f"{name}_across"), last[f"{name}_freedom"])
+        for name in ("regret", "violations")
+    )
+    size, rounds = (last["instances"], last["repetitions"]), frame["round"].to_numpy()
+    return Pooled(model, policy, *size, rounds, regret, violations, column("wrong_certificates"))
 
 
 def least(curves: Iterable[Pooled]) -> Pooled | None:
     """The curve that ends lowest."""
-    return min(curves, key=lambda curve: float(curve.regret[-1]), default=None)
+    return min(curves, key=lambda curve: curve.regret.end.mean, default=None)
 
 
 LEVELS = (0.5, 0.9, 0.99, 0.999)
@@ -139,8 +119,8 @@ LESS_IS_WORSE = ("clicks_relative", "worst_page")
 def tails_of(ends: DataFrame, measure: str = "regret") -> DataFrame:
     """All runs of each policy under each click model at their end: quantiles over them, and the worst.
 
-    Quantiles are values of runs, the smallest that at least this share of the runs does not pass: below 1,000 runs the
-    99.9 % quantile is the worst run itself. Where less is worse they are counted from the other end.
+    A quantile is the value of a run: the smallest that at least this share of the runs does not exceed. Below 1,000
+    runs the 99.9 % quantile is the worst run itself. Where less is worse, quantiles are counted from the other end.
     """
     sign = -1.0 if measure in LESS_IS_WORSE else 1.0
     value, worst = sign * col(measure), (sign * col(measure)).arg_max()
@@ -156,11 +136,8 @@ def _is_as_low(curve: Pooled, best: Pooled | None) -> bool:
     """True for the curve that ends lowest, and for those that do not clearly end above it."""
     if best is None or curve is best:
         return True
-    own, low = final_regret(curve), final_regret(best)
-    if own.stderr is None or low.stderr is None:
-        return own.mean == low.mean
-    freedom = freedom_of([(own.stderr, own.freedom), (low.stderr, low.freedom)])
-    return not is_clear(own.mean - low.mean, math.hypot(own.stderr, low.stderr), freedom)
+    above, stderr, freedom, _ = curve.regret.end.minus(best.regret.end)
+    return above == 0 if stderr is None else not is_clear(above, stderr, freedom)
 
 
 BOLD = "Bold: the least regret, and what differs from it by no more than chance (Welch's t at 5 %)."
@@ -182,10 +159,21 @@ def endings_table(
         if curve is None:
             return ["-", "-"]
         return [
-            MarkedCell(str(final_regret(curve)), BEST if _is_as_low(curve, best[model]) else ""),
-            str(final_violations(curve)),
+            MarkedCell(str(curve.regret.end), BEST if _is_as_low(curve, best[model]) else ""),
+            str(curve.violations.end),
         ]
 
     rows = [[name(policy), *(cell for model in models for cell in cells(policy, model))] for policy in policies]
     columns = ["policy", *["regret", "violations"] * len(models)]
     return TextTable(title, columns, rows, caption, [("", 1), *((model_name(model), 2) for model in models)], key=key)
+
+
+def long_table(means: DataFrame, headline: str = "") -> TextTable:
+    """The ends of all curves for a screen or a notebook: one row per click model and policy."""
+    columns = ["model", "policy", "regret", "violations a run", "wrong certificates"]
+    rows = [
+        [each.model, each.policy, str(each.regret.end), plainly(each.violations.end.mean), each.wrong_in_the_end]
+        for each in pooled(means)
+    ]
+    title = f"{headline}after {max(means['round']):,} rounds, averaged over instances"
+    return TextTable(title, columns, rows, names=2)

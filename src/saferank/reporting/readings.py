@@ -19,13 +19,12 @@ from saferank.reporting.claims import (
     NotRun,
     Place,
     Question,
-    Verdict,
     judge_claims,
 )
 from saferank.reporting.frames import in_order
 from saferank.reporting.looks import model_name, policy_name
 from saferank.reporting.numbers import Measured, ratio
-from saferank.reporting.pooling import final_regret, pooled
+from saferank.reporting.pooling import pooled
 from saferank.table import MarkedCell, Row, TextTable
 
 WORDS = {
@@ -119,8 +118,8 @@ def _shares(ours: Claim, places: Mapping[str, Place], other: Claim) -> list[tupl
     named = [("under our reading", ours.of), ("under the other reading", other.of)]
     best = place.curve("kl-ucb-br", model)
     if best is not None and question.who != "kl-ucb-br":
-        named.append((policy_name("kl-ucb-br"), final_regret(best)))
-    shares = [(name, ratio(regret, final_regret(than))) for name, regret in named]
+        named.append((policy_name("kl-ucb-br"), best.regret.end))
+    shares = [(name, ratio(regret, than.regret.end)) for name, regret in named]
     return [(name, share) for name, share in shares if share is not None]
 
 
@@ -188,14 +187,11 @@ def headline(claims: Sequence[Claim], data: str, not_run: int = 0) -> str:
     if not claims:
         return f"None of the {f'{total} ' if total else ''}claims of the paper could be judged on {data}."
     counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in _WORDS}
-    rest = [f"{counts[verdict]} {_verb(verdict, counts[verdict])}" for verdict in (FAILS, UNDECIDED) if counts[verdict]]
+    said = {verdict: _WORDS[verdict][count != 1] for verdict, count in counts.items()}
+    rest = [f"{counts[verdict]} {said[verdict]}" for verdict in (FAILS, UNDECIDED) if counts[verdict]]
     rest += [f"{not_run} {'was' if not_run == 1 else 'were'} not run"] if not_run else []
-    held = f"{counts[HOLDS]} of {total} claims of the paper {_verb(HOLDS, counts[HOLDS])} on {data}"
+    held = f"{counts[HOLDS]} of {total} claims of the paper {said[HOLDS]} on {data}"
     return f"{', '.join([held, *rest])}."
-
-
-def _verb(verdict: Verdict, count: int) -> str:
-    return _WORDS[verdict][0 if count == 1 else 1]
 
 
 def in_standard_errors(difference: float | None) -> str:

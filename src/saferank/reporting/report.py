@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from saferank.reporting.build import Report
     from saferank.reporting.figures.panels import FigureOptions
 
-RESULTS = "results.json"
-
 
 class Savable(Protocol):
     """Results that are not in a file yet."""
@@ -89,6 +87,8 @@ def missing_for_a_report() -> list[str]:
 
 def _results_file(results: "str | os.PathLike[str] | Savable", out: str | os.PathLike[str] | None) -> Path:
     if isinstance(results, str | os.PathLike):
+        from saferank.reporting.frames import RESULTS
+
         path = Path(results)
         return path / RESULTS if path.is_dir() else path
     if not hasattr(results, "save"):

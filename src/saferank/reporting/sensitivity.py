@@ -14,7 +14,7 @@ from saferank.reporting.claims import ALL, PHRASES, Place
 from saferank.reporting.frames import in_order
 from saferank.reporting.looks import model_name, policy_name
 from saferank.reporting.numbers import Measured, counted, ratio
-from saferank.reporting.pooling import Ending, ending, final_regret, pooled
+from saferank.reporting.pooling import Pooled, pooled
 from saferank.reporting.reading import Run
 from saferank.reporting.readings import WORDS
 from saferank.reporting.sections import Section
@@ -45,7 +45,7 @@ class Variant:
 class Effect(NamedTuple):
     """A variant under one click model: where it ended, and its regret as a share of the default's."""
 
-    end: Ending
+    curve: Pooled
     ratio: Measured | None
 
 
@@ -81,27 +81,17 @@ def sensitivity_section(
 
 
 def _table(title: str, rows: Sequence[Row], models: Sequence[str], key: str) -> TextTable:
-    def cells(effect: Effect | None, look: str) -> list[MarkedCell]:
-        texts = ("not run", "", "", "")
-        if effect is not None:
-            texts = (
-                str(effect.end.regret),
-                str(effect.ratio or ""),
-                str(effect.end.violations),
-                effect.end.wrong_certificates,
-            )
-        return [MarkedCell(text, look) for text in texts]
+    def texts(effect: Effect | None) -> list[str]:
+        if effect is None:
+            return ["not run", "", "", ""]
+        curve, ratio = effect
+        return [str(curve.regret.end), str(ratio or ""), str(curve.violations.end), curve.wrong_in_the_end]
 
     columns = ["algorithm", "variant", *["regret", "ratio", "violations", "wrong certificates"] * len(models)]
-    looks = [DEFAULT if row.is_default else "" for row in rows]
-    made = [
-        [
-            MarkedCell(row.policy, look),
-            MarkedCell(row.words, look),
-            *(c for effect in row.effects for c in cells(effect, look)),
-        ]
-        for row, look in zip(rows, looks, strict=True)
-    ]
+    made = []
+    for row in rows:
+        cells = [row.policy, row.words, *(text for effect in row.effects for text in texts(effect))]
+        made.append([MarkedCell(cell, DEFAULT if row.is_default else "") for cell in cells])
     caption = f"{title[:1].upper()}{title[1:]}: at the last round, averaged over queries; ± one standard error."
     groups = [("", 2), *((model_name(model), 4) for model in models)]
     return TextTable(f"Sensitivity: {title}", columns, made, caption, groups, names=2, key=key)
@@ -176,5 +166,5 @@ def _effect(variant: Variant, default: Variant, own: DataFrame, main: DataFrame)
     compared, queries = None, in_order(found, "query")
     if variant != default and set(queries) <= set(in_order(usual, "query")):
         (base,) = pooled(usual.filter(col("query").is_in(queries)))
-        compared = ratio(final_regret(curve), final_regret(base)) if curve.rounds[-1] == base.rounds[-1] else None
-    return Effect(ending(curve), compared)
+        compared = ratio(curve.regret.end, base.regret.end) if curve.rounds[-1] == base.rounds[-1] else None
+    return Effect(curve, compared)

@@ -22,7 +22,7 @@ from saferank.reporting.claims import SAFE
 from saferank.reporting.figures.by_query import by_query_figure
 from saferank.reporting.frames import ends_of
 from saferank.reporting.looks import ORIGINAL, curve_name, model_name, policy_name
-from saferank.reporting.numbers import Measured, counted, freedom_of, is_clear, listed, plainly
+from saferank.reporting.numbers import Measured, counted, is_clear, listed, plainly
 from saferank.reporting.pooling import tails_of
 from saferank.reporting.reading import Run
 from saferank.reporting.sections import Section, Studio
@@ -123,10 +123,9 @@ def _regret(row: Mapping[str, Any], of: str = "") -> Measured:
 
 def share_of(instance: str, own: Measured, base: Measured) -> Share:
     """The regret of a policy on a query beside OriginalRank's."""
-    errors = [(each.stderr, each.freedom) for each in (own, base) if each.stderr]
-    difference = own.mean - base.mean if abs(own.mean - base.mean) > _NOTHING else 0.0
-    stderr = None if own.stderr is None or base.stderr is None else math.hypot(own.stderr, base.stderr)
-    clear = is_clear(difference, stderr, freedom_of(errors) if errors else min(own.freedom, base.freedom))
+    above, stderr, freedom, _ = own.minus(base)
+    difference = above if abs(above) > _NOTHING else 0.0
+    clear = is_clear(difference, stderr, freedom if stderr else min(own.freedom, base.freedom))
     outcome = None if clear is None else EQUAL if not clear else BETTER if difference < 0 else WORSE
     share = own.mean / base.mean if base.mean > _NOTHING else (1.0 if difference == 0 else math.inf)
     return Share(instance, share, outcome)

@@ -19,7 +19,7 @@ from saferank.reporting.figures.study import model_study_figure, study_figure
 from saferank.reporting.frames import in_order
 from saferank.reporting.looks import model_name, policy_name
 from saferank.reporting.numbers import Measured, counted, listed, ratio
-from saferank.reporting.pooling import Ending, Pooled, ending, final, final_regret, final_violations, pooled
+from saferank.reporting.pooling import Pooled, pooled
 from saferank.reporting.reading import Run, read_run
 from saferank.reporting.sections import Section, Studio
 from saferank.table import BEST, MarkedCell, Row, TextTable, text_of
@@ -97,7 +97,7 @@ class ModelStudy:
         line = self.lines.get((policy, model))
         if line is None:
             return MarkedCell("not run")
-        return MarkedCell(in_words(final(line, measure)), BEST if self.is_home(line) else "")
+        return MarkedCell(in_words(getattr(line, measure).end), BEST if self.is_home(line) else "")
 
 
 def model_study_section(study: ModelStudy | str, studio: Studio) -> Section:
@@ -168,17 +168,15 @@ def findings(study: ModelStudy) -> list[str]:
 
 def _safety(study: ModelStudy, roles: Sequence[str], who: str) -> str:
     lines = [line for (p, m), line in study.lines.items() if role_of(p, m) in roles]
-    violating = [line for line in lines if line.violations[-1] > 0]
+    violating = [line for line in lines if line.violations.end.mean > 0]
     if not lines:
         return ""
     if not violating:
         return f"{who} violated safety in none of {len(lines)} cells of the table."
-    most = max(violating, key=lambda line: float(line.violations[-1]))
+    most = max(violating, key=lambda line: line.violations.end.mean)
     where = f"{policy_name(most.policy)} under {model_name(most.model)}"
     many = f"{len(violating)} of {len(lines)} cells of the table"
-    return (
-        f"{who} violated safety in {many}, most in that of {where}: {_number(final_violations(most).mean)} pages a run."
-    )
+    return f"{who} violated safety in {many}, most in that of {where}: {_number(most.violations.end.mean)} pages a run."
 
 
 def _regret(study: ModelStudy, policy: str) -> str:
@@ -187,9 +185,9 @@ def _regret(study: ModelStudy, policy: str) -> str:
     for model in study.models:
         own = study.lines.get((policy, model))
         others = [line for (p, m), line in study.lines.items() if m == model and role_of(p, m) == "agnostic"]
-        rivals = [final_regret(line).mean for line in others]
+        rivals = [line.regret.end.mean for line in others]
         foreign = role_of(policy, model) == "foreign"
-        if own is not None and foreign and rivals and final_regret(own).mean > min(rivals):
+        if own is not None and foreign and rivals and own.regret.end.mean > min(rivals):
             worse.append(model_name(model))
     home = made_for(policy) or ""
     away = [model for model in study.models if model != home]
@@ -231,19 +229,20 @@ _OTHER_LEVEL = "The two rules are not set to the same provable error, so the rat
 
 
 def _set_in_words(name: str, pairs: "Sequence[StudyPair]") -> str:
-    each = ", ".join(f"{p.model} {p.paper.regret} with the paper rule, {p.anytime.regret} anytime" for p in pairs)
+    ends = [(pair.model, pair.paper.regret.end, pair.anytime.regret.end) for pair in pairs]
+    each = ", ".join(f"{model} {paper} with the paper rule, {anytime} anytime" for model, paper, anytime in ends)
     return f"{name}. Regret: {each}."
 
 
 def _set_table(name: str, pairs: "Sequence[StudyPair]", key: str) -> TextTable:
     first = pairs[0]
-    size = f"{counted(first.queries, 'query', 'queries')}, {counted(first.repetitions, 'repetition')}"
+    size = f"{counted(first.paper.instances, 'query', 'queries')}, {counted(first.paper.repetitions, 'repetition')}"
     rules = f"{first.policy}, {first.rules[0]} beside {first.rules[1]}"
     rows = [
         [
-            pair.model, str(pair.paper.regret), str(pair.anytime.regret), str(pair.ratio or "-"),
-            pair.paper.wrong_certificates, pair.anytime.wrong_certificates,
-            str(pair.paper.violations), str(pair.anytime.violations),
+            pair.model, str(pair.paper.regret.end), str(pair.anytime.regret.end), str(pair.ratio or "-"),
+            pair.paper.wrong_in_the_end, pair.anytime.wrong_in_the_end,
+            str(pair.paper.violations.end), str(pair.anytime.violations.end),
         ]
         for pair in pairs
     ]  # fmt: skip
@@ -259,7 +258,7 @@ def _finding(sets: "Mapping[str, Sequence[StudyPair]]") -> str:
     pairs = [pair for of_set in sets.values() for pair in of_set]
     shares = sorted(pair.ratio.mean for pair in pairs if pair.ratio is not None)
     outcomes = [outcome for pair in pairs for outcome in (pair.paper, pair.anytime)]
-    clean = all(outcome.violations.mean == 0 and outcome.wrong_certificates in "-0" for outcome in outcomes)
+    clean = all(outcome.violations.end.mean == 0 and outcome.wrong_in_the_end in "-0" for outcome in outcomes)
     safety = (
         "No run violated safety or decided a pair wrongly." if clean else "Not every run was free of errors: see below."
     )
@@ -277,23 +276,20 @@ class StudyPair:
 
     policy: str
     model: str
-    queries: int
-    repetitions: int
-    rounds: int
     rules: tuple[str, str]  # the paper's and the anytime one
-    paper: Ending
-    anytime: Ending
+    paper: Pooled
+    anytime: Pooled
 
     @property
     def same_level(self) -> bool:
         """True when as much is proved of either rule."""
-        levels = [_level(rule, self.rounds) for rule in self.rules]
+        levels = [_level(rule, int(self.paper.rounds[-1])) for rule in self.rules]
         return None not in levels and math.isclose(levels[0] or 0.0, levels[1] or 0.0, rel_tol=1e-9)
 
     @property
     def ratio(self) -> Measured | None:
         """The anytime rule's regret as a share of the paper rule's."""
-        return ratio(self.anytime.regret, self.paper.regret)
+        return ratio(self.anytime.regret.end, self.paper.regret.end)
 
 
 def study_pairs(run: Run, sets: Mapping[str, object]) -> dict[str, list[StudyPair]]:
@@ -324,10 +320,8 @@ def _pair(means: DataFrame) -> StudyPair | None:
     if paper.is_empty() or set(paper["instance"]) != set(anytime["instance"]):
         return None
     (first,), (second,) = pooled(paper), pooled(anytime)
-    return StudyPair(
-        policy_name(first.policy), model_name(first.model), first.instances, first.repetitions, int(first.rounds[-1]),
-        (paper["rule"][0], anytime["rule"][0]), ending(first), ending(second),
-    )  # fmt: skip
+    rules = paper["rule"][0], anytime["rule"][0]
+    return StudyPair(policy_name(first.policy), model_name(first.model), rules, first, second)
 
 
 def _level(rule: str, rounds: int) -> float | None:

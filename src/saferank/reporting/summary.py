@@ -21,7 +21,7 @@ from saferank.reporting.figures.curves import curves_figure
 from saferank.reporting.frames import ends_of, in_order
 from saferank.reporting.looks import ORIGINAL, curve_name, model_name, policy_name
 from saferank.reporting.numbers import counted, listed, plainly
-from saferank.reporting.pooling import BOLD, Pooled, endings_table, final_regret, final_violations, least, pooled
+from saferank.reporting.pooling import BOLD, Pooled, endings_table, least, pooled
 from saferank.reporting.reading import Run
 from saferank.reporting.sections import Section, Studio
 from saferank.reporting.sensitivity import REVERSED
@@ -39,11 +39,13 @@ def _improving(run: Run, place: Place) -> str:
     parts, lagging = [], []
     for model in run.models:
         base = place.curve(ORIGINAL, model)
-        if base is None or not base.regret[-1] > 0:
+        if base is None or not base.regret.end.mean > 0:
             continue
         others = [curve for curve in place.curves if curve.model == model and curve.policy != ORIGINAL]
-        judged = [(curve, ends_below(final_regret(curve), final_regret(base)).verdict == HOLDS) for curve in others]
-        shares = sorted((float(curve.regret[-1] / base.regret[-1]), curve.policy) for curve, better in judged if better)
+        judged = [(curve, ends_below(curve.regret.end, base.regret.end).verdict == HOLDS) for curve in others]
+        shares = sorted(
+            (curve.regret.end.mean / base.regret.end.mean, curve.policy) for curve, better in judged if better
+        )
         words = [f"{policy_name(policy)} with {100 * share:.0f} %" for share, policy in shares]
         parts += [f"under {model_name(model)} {listed(words)}"] if words else []
         lagging += [f"{policy_name(c.policy)} under {model_name(model)}" for c, better in judged if not better]
@@ -54,8 +56,8 @@ def _improving(run: Run, place: Place) -> str:
 def _safety(run: Run, place: Place) -> str:
     parts, broken = [], set()
     for model in run.models:
-        curves = [curve for curve in place.curves if curve.model == model and curve.violations[-1] > 0]
-        words = [f"{policy_name(each.policy)} on {_about(float(each.violations[-1]))}" for each in curves]
+        curves = [curve for curve in place.curves if curve.model == model and curve.violations.end.mean > 0]
+        words = [f"{policy_name(each.policy)} on {_about(each.violations.end.mean)}" for each in curves]
         parts += [f"under {model_name(model)} by {listed(words)}"] if words else []
         broken |= {curve.policy for curve in curves}
     clean = [policy_name(policy) for policy in run.policies if policy not in broken]
@@ -74,16 +76,16 @@ def _winners(run: Run, place: Place) -> str:
     found = []
     for model in run.models:
         curves = [curve for curve in place.curves if curve.model == model]
-        first, safe = least(curves), least([curve for curve in curves if not curve.violations[-1] > 0])
+        first, safe = least(curves), least([curve for curve in curves if not curve.violations.end.mean > 0])
         if first is not None and len(curves) > 1:
-            words = f"{model_name(model)}: {curve_name(first.policy)}, {final_regret(first)}"
+            words = f"{model_name(model)}: {curve_name(first.policy)}, {first.regret.end}"
             other = safe is not None and safe is not first
             found.append(f"{words}; of the safe ones {_ended(safe)}" if other else words)
     return f"{'. '.join(found)}." if found else ""
 
 
 def _ended(curve: Pooled | None) -> str:
-    return "" if curve is None else f"{curve_name(curve.policy)}, {final_regret(curve)}"
+    return "" if curve is None else f"{curve_name(curve.policy)}, {curve.regret.end}"
 
 
 STEMS = {ALL: "all-queries", OPTIMAL: "optimal-original", NONE_OF_BEST: "none-of-best"}
@@ -144,8 +146,8 @@ def _lapses(place: Place) -> str:
 
 
 def _in_words(curves: list[Pooled]) -> str:
-    regret = ", ".join(f"{curve_name(curve.policy)} {final_regret(curve)}" for curve in curves)
-    violations = ", ".join(f"{curve_name(curve.policy)} {final_violations(curve)}" for curve in curves)
+    regret = ", ".join(f"{curve_name(curve.policy)} {curve.regret.end}" for curve in curves)
+    violations = ", ".join(f"{curve_name(curve.policy)} {curve.violations.end}" for curve in curves)
     head = f"{model_name(curves[0].model)}. Cumulative expected regret after {curves[0].rounds[-1]:,} rounds"
     return f"{head}: {regret}. Safety violations a run: {violations}."
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from saferank.errors import ArgumentError
-from saferank.experiments.run_folder import RESULTS, START_AGAIN, FolderError, RunFolder
+from saferank.experiments.run_folder import START_AGAIN, FolderError, RunFolder
 from saferank.files import sha256_of
 from saferank.instances import Instance, load_instances, save_instances
-from saferank.reporting.frames import RUNS, runs_frame, write_runs
+from saferank.reporting.frames import RESULTS, RUNS, runs_frame, write_runs
 from saferank.reproduction.log import LOG_NAME
 from saferank.reproduction.parts import Parts, Special
 from saferank.reproduction.protocol import Protocol

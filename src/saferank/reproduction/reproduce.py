@@ -189,7 +189,7 @@ def _run(
     from saferank.simulation.results import provenance
 
     pieces = opened_pieces(parts.cells, folder.pieces, started, shown)
-    play(parts.cells, pieces, engine, shown, lambda: GO_ON)
+    play(pieces, engine, shown, lambda: GO_ON)
     source = {
         **provenance("saferank.reproduce", protocol.seed, pieces.elapsed),
         **read_facts(folder.instances, parts.paper),

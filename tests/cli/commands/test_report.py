@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from saferank.cli.terminal.tables import show_claims
+from saferank.cli.terminal.tables import show_report
+from saferank.reporting.build import Report
 from saferank.simulation.results import Result, write_results
 from tests.cli.command_line import call
 
@@ -44,8 +45,8 @@ def test_the_table_has_a_verdict_for_each_model(results: Path, tmp_path: Path, c
 
 
 def test_without_claims_it_says_so(capsys: Capture) -> None:
-    show_claims([], "a log")
-    assert capsys.readouterr().out == "None of the claims of the paper could be judged on a log.\n"
+    show_report(Report(Path("report.html"), [], [], "a log"))
+    assert capsys.readouterr().out == "None of the claims of the paper could be judged on a log.\nreport.html\n"
 
 
 @pytest.mark.usefixtures("blank_figure_files")

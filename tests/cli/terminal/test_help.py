@@ -1,9 +1,12 @@
 """Help as a reader sees it: commands in groups, no types of flags, no braces."""
 
+import subprocess
+import sys
+
 import pytest
 
 from saferank.cli.terminal.help import DATA, EXPERIMENTS, SERVICE, STORES
-from tests.cli.command_line import call
+from tests.cli.command_line import call, environment
 
 Capture = pytest.CaptureFixture[str]
 
@@ -23,3 +26,10 @@ def test_flags_show_no_type_and_arguments_no_braces(command: tuple[str, ...], ca
     assert code == 0
     assert "bool" not in out.lower()
     assert "{" not in usage and "}" not in usage
+
+
+def test_help_of_everything_imports_nothing_that_computes() -> None:
+    """Commands learn their options from the functions they call, which import the compiler, when they are called."""
+    code = "import sys; from saferank.cli import main; main(['--help']); sys.exit('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, check=False)
+    assert done.returncode == 0

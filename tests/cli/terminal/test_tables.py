@@ -7,8 +7,8 @@ from rich.console import Console
 
 from saferank.cli.terminal.tables import drawn as table_for_screen
 from saferank.cli.terminal.tables import timing_table
-from saferank.experiments.frames import long_table
 from saferank.reporting.frames import means_of
+from saferank.reporting.pooling import long_table
 from saferank.simulation.bench import Timing
 from saferank.simulation.results import Result
 

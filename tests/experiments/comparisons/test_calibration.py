@@ -12,7 +12,7 @@ from saferank.policies import POLICIES
 from saferank.reporting.claims import ALL, CHANCE_OF_VERDICT, UNDECIDED, Place, ends_below
 from saferank.reporting.frames import KEYS, means_of, run_values, runs_frame
 from saferank.reporting.numbers import Measured
-from saferank.reporting.pooling import final_regret, pooled
+from saferank.reporting.pooling import pooled
 from saferank.reporting.spread import EQUAL, share_of
 from saferank.simulation.results import Result, mean_and_stderr
 from saferank.simulation.runs import MEASURES, Runs
@@ -96,7 +96,7 @@ def test_a_claim_about_equal_means_is_left_undecided(repetitions: int, queries: 
     for _ in range(TRIALS):
         ends = [[planted(p, q, rng.normal(0, 1, repetitions))[0] for q in range(queries)] for p in ("a", "b")]
         one, other = (Place(ALL, pooled(means_of(curves))).curves[0] for curves in ends)
-        decided += ends_below(final_regret(one), final_regret(other)).verdict != UNDECIDED
+        decided += ends_below(one.regret.end, other.regret.end).verdict != UNDECIDED
     sigma = np.sqrt(CHANCE_OF_VERDICT / TRIALS)
     assert decided / TRIALS < CHANCE_OF_VERDICT + 4 * sigma  # three standard errors of two runs: 10 %
 

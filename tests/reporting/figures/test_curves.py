@@ -77,7 +77,7 @@ def test_all_numbers_that_are_not_zero_are_inside_the_axes() -> None:
     curves = pooled(means_of([result for result in PAPER if result.model == "pbm"]))
     for panel, column in zip(curves_figure(curves).axes, ("regret", "violations"), strict=True):
         low, high = panel.get_ylim()
-        ends = [float(getattr(curve, column)[-1]) for curve in curves]
+        ends = [getattr(curve, column).end.mean for curve in curves]
         assert all(low < end < high for end in ends if end)
 
 

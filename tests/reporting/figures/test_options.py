@@ -22,7 +22,7 @@ def test_linear_axes_start_at_zero_and_hold_every_curve() -> None:
     above = figure.axes[0]
     assert (above.get_xscale(), above.get_yscale()) == ("linear", "linear")
     assert above.get_xlim() == (0, 10_000)
-    assert above.get_ylim()[1] > max(float(curve.regret[-1]) for curve in CURVES)
+    assert above.get_ylim()[1] > max(curve.regret.end.mean for curve in CURVES)
     below = figure.axes[2]
     assert below.get_ylim()[0] < 0  # the strip of curves that stay at zero
     assert all(tick > 0 for tick in below.get_yticks())

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from saferank.cli.terminal.options import names_if_given
+from saferank.cli.terminal.options import names_in
 
 
 def command(
@@ -33,6 +33,6 @@ def command(
     from saferank.simulation.compiling import compile_ahead
 
     started = time.monotonic()
-    jobs = jobs_for(purpose, names_if_given(policies, "--policies"))
+    jobs = jobs_for(purpose, None if policies is None else names_in(policies, "--policies"))
     compile_ahead(jobs, Shown(), cores())
     typer.echo(f"compiled for {purpose} in {time.monotonic() - started:.0f} s: {len(jobs)} parts in {cache_folder()}")

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-import saferank as library
 from saferank.cli.terminal.errors import naming
 from saferank.cli.terminal.help import PlainCommand
 from saferank.cli.terminal.options import (
@@ -25,11 +24,12 @@ from saferank.cli.terminal.options import (
     asked,
     count,
     follows,
-    names_if_given,
     names_in,
     option,
 )
 from saferank.errors import ArgumentError, unknown, writing
+
+_INSTANCE_FILE = (Annotated[Path, option("FILE", "The instance file to write.")], REQUIRED)
 
 logs = typer.Typer(
     no_args_is_help=True,
@@ -71,21 +71,20 @@ def summary(
 
 
 @logs.command("synthesize", cls=PlainCommand)
-def synthesize(
-    out: Annotated[Path, option("FILE", "The log to write; packed if its name ends in .gz.")],
-    sessions: Annotated[int, count("N", "How many sessions; about 330 bytes each.")] = 100_000,
-    queries: Annotated[int, count("N", "How many queries.")] = 20,
-    model: Annotated[str, option("NAME", "The click model of all users.")] = "pbm",
-    page_length: Annotated[int, count("N", "How many items a page shows.")] = 10,
-    items: Annotated[
-        int | None,
-        count(
-            "L", "How many items a query has; those beyond a page are on some of its pages.", "10, or those of a page"
-        ),
-    ] = None,
-    seed: Annotated[int, count("N", "The same seed gives the same file.")] = 0,
-    truth: Annotated[Path | None, option("FILE", "Write the planted users here, as an instance file.")] = None,
-) -> None:
+@follows(
+    "saferank.logs.synthetic:synthesize_log",
+    out=option("FILE", "The log to write; packed if its name ends in .gz."),
+    sessions=count("N", "How many sessions; about 330 bytes each."),
+    queries=count("N", "How many queries."),
+    model=option("NAME", "The click model of all users."),
+    page_length=count("N", "How many items a page shows."),
+    items=count(
+        "L", "How many items a query has; those beyond a page are on some of its pages.", "10, or those of a page"
+    ),
+    seed=count("N", "The same seed gives the same file."),
+    truth=option("FILE", "Write the planted users here, as an instance file."),
+)
+def synthesize(**given: Any) -> None:
     """Write a log in the format yandex-personalized whose users are known.
 
     The users are those of the embedded instances. Their log is as untidy as a real one: several rankings of a query,
@@ -102,45 +101,39 @@ def synthesize(
     from saferank.logs.synthetic import synthesize_log
     from saferank.reporting.numbers import counted
 
-    made = synthesize_log(out, sessions, queries, model, page_length=page_length, items=items, seed=seed, truth=truth)
+    out = given["out"]
+    synthesize_log(**given)
     size = "" if is_device(out) else f", {out.stat().st_size:,} bytes"
-    typer.echo(f"{counted(made.sessions, 'session')}{size}: {out}", err=is_device(out))
+    typer.echo(f"{counted(given['sessions'], 'session')}{size}: {out}", err=is_device(out))
 
 
-def fit(
-    log: Log,
-    format: Format,
-    out: Annotated[Path, option("FILE", "The instance file to write.")],
-    models: Models = None,
-    queries: MostFrequent = 100,
-    page_length: Annotated[
-        int | None,
-        count(
-            "N", "Instances are made of each query's most frequent ranking of N items; other queries have none.", LENGTH
-        ),
-    ] = None,
-    items: Annotated[
-        int | None,
-        count(
-            "L",
-            "At most L items per instance: those of the ranking, then those of the query's other pages, most "
-            "frequent first.",
-            "those of the ranking",
-        ),
-    ] = None,
-    evaluate: Annotated[
-        float | None,
-        option(
-            "SHARE",
-            "Also hold out this share of the pages, fit on the others and compare all models on it.",
-            "no evaluation",
-        ),
-    ] = None,
-    iterations: Iterations = 50,
-    replicates: Annotated[int, count("B", "Bootstrap replicates for the standard errors; 0: none.")] = 30,
-    seed: Annotated[int, count("N", "Seed of the split and of the bootstrap.")] = 0,
-    max_bad: MaxBad = 0.01,
-) -> None:
+@follows(
+    "saferank.fitting.fit:fit",
+    log=Log,
+    format=(Format, REQUIRED),
+    out=_INSTANCE_FILE,
+    models=Models,
+    queries=MostFrequent,
+    page_length=count(
+        "N", "Instances are made of each query's most frequent ranking of N items; other queries have none.", LENGTH
+    ),
+    items=count(
+        "L",
+        "At most L items per instance: those of the ranking, then those of the query's other pages, most "
+        "frequent first.",
+        "those of the ranking",
+    ),
+    evaluate=option(
+        "SHARE",
+        "Also hold out this share of the pages, fit on the others and compare all models on it.",
+        "no evaluation",
+    ),
+    iterations=Iterations,
+    replicates=count("B", "Bootstrap replicates for the standard errors; 0: none."),
+    seed=count("N", "Seed of the split and of the bootstrap."),
+    max_bad=MaxBad,
+)
+def fit(**given: Any) -> None:
     """Estimate click models from a click log.
 
     Parameters come from all pages of the most frequent queries; attraction belongs to a query and an item, parameters
@@ -155,22 +148,21 @@ def fit(
     **What comes out**: an instance file for `saferank simulate mine.json`; mine-errors.json with standard errors; a
     table of how far EM came. With --evaluate a table of held-out likelihood and perplexity, and mine-ctr.png.
     """
-    given = asked(locals(), models=names_in)
-    from saferank.cli.terminal.tables import show_click_through, show_fit
+    given = asked(given, models=names_in)
+    from saferank.cli.terminal.tables import show_fit
     from saferank.files import check_output_file, output_folder
     from saferank.fitting.fit import fit
 
-    del given["out"]
+    out = given.pop("out")
     check_output_file(out, beside=True)
     with output_folder(out.parent):
         found = fit(**given)
         files = found.save(out)
     show_fit(found, files)
-    show_click_through(found, out.with_name(f"{out.stem}-ctr.png"))
 
 
 @follows(
-    library.forecast,
+    "saferank.forecasting.forecast:forecast",
     log=Log,
     format=Format,
     pages_a_day=option("N", "Pages of the whole site in a day; a query gets its share in the log."),
@@ -212,23 +204,26 @@ def forecast(**given: Any) -> None:
     **What comes out**: DIR/forecast.html, one page that needs no network; DIR/forecast.json with all numbers;
     DIR/figures; a short table on the screen.
     """
-    given, out = asked(given, policies=names_in), given["out"]
-    from saferank.cli.terminal.tables import show_forecast
+    given = asked(given, policies=names_in)
+    from saferank.cli.terminal.tables import forecast_table, show
     from saferank.files import output_folder
+    from saferank.forecasting.forecast import forecast
 
-    del given["out"]
+    out = given.pop("out")
     with output_folder(out), naming(log="LOG"):
-        found = library.forecast(**given)
+        found = forecast(**given)
         files = found.save(out)
-    show_forecast(found, files)
+    show(forecast_table(found), found.headline, *files)
 
 
-def instances(
-    out: Annotated[Path, option("FILE", "The instance file to write.")],
-    queries: Annotated[int, count("N", "How many queries.")] = 20,
-    models: Models = None,
-    seed: Annotated[int, count("N", "Another seed makes other queries.")] = 1,
-) -> None:
+@follows(
+    "saferank.instances:choose_instances",
+    out=_INSTANCE_FILE,
+    queries=(count("N", "How many queries."), 20),
+    models=Models,
+    seed=count("N", "Another seed makes other queries."),
+)
+def instances(**given: Any) -> None:
     """Write the embedded instance set to a file.
 
     The set is made from a seed in the shape of real web search. A file of it shows what an instance is, and is a start
@@ -238,12 +233,14 @@ def instances(
 
     **What comes out**: an instance file for `saferank simulate mine.json`, one instance a line.
     """
+    given = asked(given, models=names_in)
     from saferank.files import check_output_file, is_device
     from saferank.instances import choose_instances, save_instances
     from saferank.reporting.numbers import counted
 
-    made = choose_instances(models=names_if_given(models, "--models"), queries=queries, seed=seed)
+    out = given.pop("out")
+    made = choose_instances(**given)
     check_output_file(out)
     with writing(f"--out {out}"):
-        save_instances(out, made, about=f"the embedded instance set of saferank, seed {seed}")
+        save_instances(out, made, about=f"the embedded instance set of saferank, seed {given['seed']}")
     typer.echo(f"{counted(len(made), 'instance')}: {out}", err=is_device(out))

@@ -11,6 +11,7 @@ import typer
 import saferank as library
 from saferank.cli.terminal.errors import naming
 from saferank.cli.terminal.options import (
+    REQUIRED,
     AsJson,
     Cluster,
     Jobs,
@@ -27,7 +28,6 @@ from saferank.cli.terminal.options import (
     count,
     flag,
     follows,
-    names_if_given,
     names_in,
     numbers_in,
     numbers_or_none_in,
@@ -37,7 +37,7 @@ from saferank.cli.terminal.options import (
 
 
 @follows(
-    library.simulate,
+    "saferank.experiments.simulate:simulate",
     instances=Annotated[
         str,
         typer.Argument(metavar="INSTANCES", help="Instance file (JSON), or the word `embedded` for the built-in set."),
@@ -121,33 +121,32 @@ def simulate(**given: Any) -> None:
         lifetime=numbers_or_none_in,
     )  # fmt: skip
     from saferank.checks.plugin import load_checked_plugins
-    from saferank.cli.terminal.tables import show_figure, show_results
+    from saferank.cli.terminal.tables import show_results
 
     load_checked_plugins(given.pop("plugin") or ())
     with naming(instances=given["instances"], settings="--set"):
         settings = settings_in(given["settings"] or (), "--set")
         results = library.simulate(**given | {"settings": settings, "checkpoints": given["checkpoints"] or ()})
-    show_results(results, given["out"] / "results.json")
-    show_figure(results, given["out"] / "regret.png")
+    show_results(results, given["out"])
 
 
-def compare(
-    results: Annotated[
-        Path,
-        typer.Argument(metavar="RESULTS", help="Folder of `saferank simulate` or `reproduce`, or its results.json."),
-    ],
-    policies: Annotated[str | None, option("NAMES", "Policies to compare, with commas between.", "all")] = None,
-    measure: Annotated[
-        str, option("NAME", "regret, violations, wrong_certificates, clicks_relative or worst_page, after all rounds.")
-    ] = "regret",
-    as_json: Annotated[
-        bool, flag("--json", "Print JSON, and nothing else, on stdout: by pair, by query, by policy.")
-    ] = False,
-    plot: Annotated[
-        Path | None,
-        option("FILE", "Draw every query as a point (PNG, SVG or PDF).", "no figure"),
-    ] = None,
-) -> None:
+@follows(
+    "saferank.experiments.results:Results.compare_all",
+    results=(
+        Annotated[
+            Path,
+            typer.Argument(
+                metavar="RESULTS", help="Folder of `saferank simulate` or `reproduce`, or its results.json."
+            ),
+        ],
+        REQUIRED,
+    ),
+    policies=Annotated[str | None, option("NAMES", "Policies to compare, with commas between.", "all")],
+    measure=option("NAME", "regret, violations, wrong_certificates, clicks_relative or worst_page, after all rounds."),
+    as_json=Annotated[bool, flag("--json", "Print JSON, and nothing else, on stdout: by pair, by query, by policy.")],
+    plot=Annotated[Path | None, option("FILE", "Draw every query as a point (PNG, SVG or PDF).", "no figure")],
+)
+def compare(results: Path, as_json: bool, plot: Path | None, **given: Any) -> None:
     """Compare policies that played the same queries against the same users.
 
     Differences are paired: in a repetition of a query every policy meets the same users. For each pair of policies and
@@ -161,27 +160,30 @@ def compare(
     **What comes out**: two tables, and the figure if asked for; with --json the same as
     `{"pairs": [...], "by_query": [...], "tails": [...]}`.
     """
-    from saferank.cli.terminal.tables import show_comparisons
+    from saferank.cli.terminal.tables import show
     from saferank.experiments.results import Results
+    from saferank.experiments.sources import in_words
 
     loaded = Results.load(results)
-    found = loaded.compare_all(names_if_given(policies, "--policies"), measure)
+    found = loaded.compare_all(**asked(given, policies=names_in))
     if as_json:
         typer.echo(json.dumps({**found.as_json(), "instances": loaded.provenance.get("instances")}, indent=1))
     else:
-        show_comparisons(found, loaded.provenance)
+        show(found.table(), found.tail_table(), in_words(loaded.provenance))
     if plot is not None:
         typer.echo(found.plot().save(plot), err=as_json)
 
 
-def bench(
-    as_json: AsJson = False,
-    policies: Annotated[str | None, option("NAMES", "Policies to time, with commas between.", "all")] = None,
-    models: Models = None,
-    rounds: Annotated[int, count("T", "Rounds of a lap; more is steadier.")] = 100_000,
-    positions: Positions = 5,
-    plugin: Plugins = None,
-) -> None:
+@follows(
+    "saferank.experiments.bench:bench",
+    as_json=AsJson,
+    policies=Annotated[str | None, option("NAMES", "Policies to time, with commas between.", "all")],
+    models=Models,
+    rounds=count("T", "Rounds of a lap; more is steadier."),
+    positions=Positions,
+    plugin=Plugins,
+)
+def bench(as_json: bool, plugin: list[str] | None, **given: Any) -> None:
     """Time a round of every policy under every click model.
 
     Beside each policy runs a bare loop that only draws the clicks, in turn with it; machines differ, and the multiple
@@ -197,7 +199,7 @@ def bench(
     from saferank.experiments.bench import bench
 
     load_checked_plugins(plugin or ())
-    found = bench(names_if_given(policies, "--policies"), names_if_given(models, "--models"), rounds, positions)
+    found = bench(**asked(given, policies=names_in, models=names_in))
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=1))
     else:
@@ -211,20 +213,22 @@ def policies(plugin: Plugins = None) -> None:
 
     **What comes out**: the names that --policies, --models and --rule take, your plug-ins among them.
     """
-    from saferank.cli.terminal.tables import show_names
+    from saferank.cli.terminal.tables import show
     from saferank.click_models import CLICK_MODELS
     from saferank.plugins import load_plugins
     from saferank.policies import POLICIES
     from saferank.policies.registry import load_installed
     from saferank.statistics.decision import RULES
+    from saferank.table import TextTable
 
     load_plugins(plugin or ())
     load_installed()
-    show_names("policies", {name: _first_line(sys.modules[kind.policy.__module__]) for name, kind in POLICIES.items()})
-    show_names("click models", {name: _first_line(sys.modules[kind.__module__]) for name, kind in CLICK_MODELS.items()})
-    show_names("decision rules", {f"{name}:LEVEL": _first_line(kind) for name, kind in RULES.items()})
-    typer.echo("The level 1/T is one over the number of rounds, for example paper:1/T.")
-
-
-def _first_line(documented: object) -> str:
-    return (inspect.getdoc(documented) or "").partition("\n")[0]
+    known: dict[str, dict[str, object]] = {
+        "policies": {name: sys.modules[kind.policy.__module__] for name, kind in POLICIES.items()},
+        "click models": {name: sys.modules[kind.__module__] for name, kind in CLICK_MODELS.items()},
+        "decision rules": {f"{name}:LEVEL": kind for name, kind in RULES.items()},
+    }
+    for title, named in known.items():
+        rows = [[name, (inspect.getdoc(documented) or "").partition("\n")[0]] for name, documented in named.items()]
+        show(TextTable(title, ["", ""], rows, names=2))
+    show("The level 1/T is one over the number of rounds, for example paper:1/T.")

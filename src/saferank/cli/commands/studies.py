@@ -35,7 +35,7 @@ _FROM_PROFILE = "of the profile"
 
 
 @follows(
-    library.reproduce,
+    "saferank.reproduction.reproduce:reproduce",
     out=option("DIR", "Folder for everything that comes out."),
     profile=option("NAME", "quick (20 queries, 10 repetitions) or paper (100 queries, 100 repetitions)."),
     log=option("FILE", "Your click log.", "a synthetic one, written to DIR"),
@@ -99,7 +99,7 @@ def reproduce(**given: Any) -> None:
 
 
 @follows(
-    library.report,
+    "saferank.reporting.report:report",
     results=Annotated[
         Path, typer.Argument(metavar="RESULTS", help="Results file of `saferank simulate` or `saferank reproduce`.")
     ],

@@ -1,7 +1,8 @@
 """Options that several commands share, and how numbers and lists are read. What they may be, the library checks."""
 
 import inspect
-from collections.abc import Callable, Iterable
+import pkgutil
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
@@ -42,11 +43,6 @@ def names_in(text: str, option: str) -> tuple[str, ...]:
     if twice:
         raise InputError(f"{option}: {twice[0]} is there twice; keep one")
     return names
-
-
-def names_if_given(text: str | None, option: str) -> tuple[str, ...] | None:
-    """The same for an option that may be left out."""
-    return None if text is None else names_in(text, option)
 
 
 def numbers_in(text: str, option: str) -> tuple[int, ...]:
@@ -115,21 +111,37 @@ def flag(name: str, help: str) -> Any:
 REQUIRED = inspect.Parameter.empty
 
 
-def follows(source: Callable[..., Any], /, **options: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command these options, in this order, with the types and defaults of what it calls, a function or a class.
+Command = Callable[..., None]
 
-    An option is what ``option``, ``count`` or ``flag`` make; ``Annotated`` where it has another type here (a list is
-    text); and a pair with a default where it has another one here.
+
+def follows(source: str, /, **options: Any) -> Callable[[Command], Command]:
+    """Give a command these options, in this order, with the types and defaults of the function that it calls.
+
+    The function is named like ``saferank.fitting.fit:fit`` and imported by ``learn_options``. An option is what
+    ``option``, ``count`` or ``flag`` make; ``Annotated`` where it has another type here (a list is text); and a pair
+    with a default where it has another one here.
     """
-    known = inspect.signature(source).parameters
-    made = [_parameter(name, option, known.get(name)) for name, option in options.items()]
 
-    def decorated(command: Callable[..., None]) -> Callable[..., None]:
-        command.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined]
-        command.__annotations__ = {each.name: each.annotation for each in made}
+    def decorated(command: Command) -> Command:
+        command.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
+        command.__annotations__ = {}
+        command.follows = source, options  # type: ignore[attr-defined]
         return command
 
     return decorated
+
+
+def learn_options(app: typer.Typer, called: Collection[str] | None = None) -> None:
+    """Give the commands of these names (None: all) their options; others are listed with their first lines alone."""
+    groups = [each.typer_instance for each in app.registered_groups if each.typer_instance]
+    for each in [info for one in (app, *groups) for info in one.registered_commands]:
+        command: Any = each.callback
+        if hasattr(command, "follows") and (called is None or each.name in called):
+            source, options = command.follows
+            known = inspect.signature(pkgutil.resolve_name(source)).parameters
+            made = [_parameter(name, option, known.get(name)) for name, option in options.items()]
+            command.__signature__ = inspect.Signature(made)
+            command.__annotations__ = {option.name: option.annotation for option in made}
 
 
 def _parameter(name: str, option: Any, source: inspect.Parameter | None) -> inspect.Parameter:

@@ -2,8 +2,7 @@
 
 import importlib.util
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,18 +13,18 @@ from rich.console import Console
 from rich.markup import escape
 
 from saferank.errors import writing
-from saferank.experiments.frames import long_table
 from saferank.experiments.sources import in_words
-from saferank.reporting.claims import HOLDS, Claim, NotRun
-from saferank.reporting.frames import labelled
-from saferank.reporting.readings import claims_table, headline, in_standard_errors
+from saferank.reporting.claims import HOLDS
+from saferank.reporting.frames import RESULTS, labelled
+from saferank.reporting.numbers import counted
+from saferank.reporting.pooling import long_table
+from saferank.reporting.readings import claims_table, in_standard_errors
 from saferank.table import MarkedCell, TextTable, text_of
 
 if TYPE_CHECKING:
-    from saferank.experiments.comparisons import Comparison
     from saferank.experiments.results import Results
     from saferank.fitting.fit import Fit
-    from saferank.forecasting.outcome import Band, Forecast
+    from saferank.forecasting.outcome import Forecast
     from saferank.logs import LogSummary
     from saferank.reporting.build import Report
     from saferank.simulation.bench import SpeedUp, Timing
@@ -68,26 +67,21 @@ def _cell(cell: str | MarkedCell, width: int) -> str:
     return f"{text} {escape(cell.beside)}" if cell.beside else text
 
 
-def _say_source(provenance: dict[str, Any]) -> None:
-    """What was played, where results say it."""
-    source = in_words(provenance)
-    if source is not None:
-        typer.echo(source)
+def show(*parts: object) -> None:
+    """Print tables as tables, and everything else as lines; None: nothing."""
+    for part in parts:
+        if isinstance(part, TextTable):
+            STDOUT.print(drawn(part))
+        elif part is not None:
+            typer.echo(part)
 
 
-def show_results(results: "Results", file: Path) -> None:
-    """Print the table, what was played, and the path of the results file."""
-    STDOUT.print(drawn(long_table(labelled(results.means))))
-    for sentence in results.left_out:
-        typer.echo(sentence)
-    _say_source(results.provenance)
-    typer.echo(file)
-
-
-def show_figure(results: "Results", path: Path) -> None:
-    """Draw the figure and print its path, or how to get matplotlib."""
+def show_results(results: "Results", folder: Path) -> None:
+    """Print the table, what was played, the results file, and the figure, or how to get matplotlib."""
+    source = in_words(results.provenance)
+    show(long_table(labelled(results.means)), *results.left_out, source, folder / RESULTS)
     if _can_draw():
-        typer.echo(results.plot().save(path))
+        show(results.plot().save(folder / "regret.png"))
 
 
 def _can_draw() -> bool:
@@ -117,9 +111,11 @@ def in_lines(name: str, width: int) -> str:
 def show_timings(timings: "Sequence[Timing]", speed_up: "SpeedUp") -> None:
     """Print nanoseconds, multiples of the bare loop, and how much faster two jobs are."""
     bare = min(timing.bare_nanoseconds for timing in timings)
-    STDOUT.print(drawn(timing_table(timings, f"nanoseconds a round (bare loop: {bare:.1f})", "ns")))
-    STDOUT.print(drawn(timing_table(timings, "multiples of the bare loop", "multiples")))
-    typer.echo(f"{speed_up.jobs} jobs are {speed_up.factor:.2f} times as fast as one")
+    show(
+        timing_table(timings, f"nanoseconds a round (bare loop: {bare:.1f})", "ns"),
+        timing_table(timings, "multiples of the bare loop", "multiples"),
+        f"{speed_up.jobs} jobs are {speed_up.factor:.2f} times as fast as one",
+    )
 
 
 def timing_table(timings: "Sequence[Timing]", title: str, unit: str) -> TextTable:
@@ -132,67 +128,31 @@ def timing_table(timings: "Sequence[Timing]", title: str, unit: str) -> TextTabl
     return TextTable(title, ["policy", *models], [[policy, *row] for policy, row in cells.items()])
 
 
-def show_names(title: str, lines: Mapping[str, str]) -> None:
-    """Print what there is to choose from, each with a line about it."""
-    STDOUT.print(drawn(TextTable(title, ["", ""], [[name, line] for name, line in lines.items()], names=2)))
-
-
-def show_comparisons(found: "Comparison", provenance: dict[str, Any]) -> None:
-    """Print pairs of policies, the tails of each, and what was played."""
-    STDOUT.print(drawn(found.table()))
-    STDOUT.print(drawn(found.tail_table()))
-    _say_source(provenance)
-
-
 def show_report(report: "Report") -> None:
-    """Print the claims and in the end the path of the page."""
-    for weakness in report.weaknesses:
-        typer.echo(f"{weakness}: claims under it are about other users")
-    show_claims(report.claims, report.data, report.not_run)
-    typer.echo(report.page)
-
-
-def show_claims(claims: Sequence[Claim], data: str, not_run: Sequence[NotRun] = ()) -> None:
     """Print the verdicts, one row a claim and one column a click model; in words what does not hold or was not run."""
-    if claims:
-        STDOUT.print(drawn(claims_table(claims, list(dict.fromkeys(claim.model for claim in claims)))))
-    for claim in claims:
+    show(*(f"{weakness}: claims under it are about other users" for weakness in report.weaknesses))
+    if report.claims:
+        show(claims_table(report.claims, list(dict.fromkeys(claim.model for claim in report.claims))))
+    for claim in report.claims:
         if claim.verdict != HOLDS:
-            typer.echo(
-                f"{claim.verdict}: {claim.sentence}: {claim.numbers} ({in_standard_errors(claim.standard_errors)})"
-            )
-    for reason, count in Counter(each.reason for each in not_run if each.of_the_paper).items():
-        typer.echo(f"not run: {count} {'claim' if count == 1 else 'claims'}: {reason}")
-    missing = sum(claim.of_the_paper for claim in not_run)
-    typer.echo(headline([claim for claim in claims if claim.of_the_paper], data, missing))
+            errors = in_standard_errors(claim.standard_errors)
+            show(f"{claim.verdict}: {claim.sentence}: {claim.numbers} ({errors})")
+    show(*(f"not run: {counted(len(of_it), 'claim')}: {reason}" for reason, of_it in report.reasons.items()))
+    show(report.headline, report.page)
 
 
 def show_fit(found: "Fit", files: Sequence[Path]) -> None:
-    """Print how far EM came, how well models foresee held-out pages, and the paths."""
-    for table in found.tables():
-        STDOUT.print(drawn(table))
-    typer.echo(f"{len(found.instances)} instances of {len(found.queries)} queries: {files[0]}")
-    for errors in files[1:]:
-        typer.echo(f"standard errors: {errors}")
-
-
-def show_click_through(found: "Fit", path: Path) -> None:
-    """Draw click-through by position of models that were evaluated, and print the path."""
+    """Print how far EM came and how well models foresee held-out pages, draw click-through, and print the paths."""
+    show(*found.tables(), f"{len(found.instances)} instances of {len(found.queries)} queries: {files[0]}")
+    show(*(f"standard errors: {errors}" for errors in files[1:]))
     if not found.evaluations or not _can_draw():
         return
     from saferank.reporting.figures.click_through import click_through_figure
 
+    path = files[0].with_name(f"{files[0].stem}-ctr.png")
     with writing(path):
         click_through_figure(found.evaluations, path)
-    typer.echo(f"click-through by position: {path}")
-
-
-def show_forecast(found: "Forecast", files: Sequence[Path]) -> None:
-    """Print one row for each policy, the headline and the files."""
-    STDOUT.print(drawn(forecast_table(found)))
-    typer.echo(found.headline)
-    for file in files:
-        typer.echo(file)
+    show(f"click-through by position: {path}")
 
 
 def forecast_table(found: "Forecast") -> TextTable:
@@ -208,14 +168,10 @@ def forecast_table(found: "Forecast") -> TextTable:
     for policy in found.policies:
         decided = [policy.decided[days][CHANGED].mean + policy.decided[days][CONFIRMED].mean for days in DEADLINES]
         cost = "-" if policy.right_cost is None else f"{100 * policy.right_cost.estimate:+.1f} %"
-        weeks = [_band(policy.weeks[week]) for week in (0, -1)]
+        weeks = [str(policy.weeks[week]) for week in (0, -1)]
         counts = "/".join(f"{number:.0f}" for number in decided)
         rows.append([policy.policy, *weeks, counts, f"{policy.worst_page:.3f}", cost])
     return TextTable(title, columns, rows)
-
-
-def _band(band: "Band") -> str:
-    return f"{band.estimate:+,.0f} ({band.low:+,.0f} to {band.high:+,.0f})"
 
 
 def show_summary(summary: "LogSummary") -> None:
@@ -235,7 +191,8 @@ def show_summary(summary: "LogSummary") -> None:
     rows.append(["pages without a click", f"{summary.abandonment:.2%}"])
     both = enumerate(zip(summary.shown_by_position, summary.clicks_by_position, strict=True), 1)
     places = [[str(k), f"{shown:,}", f"{clicked:,}", f"{clicked / shown:.4f}"] for k, (shown, clicked) in both]
-    STDOUT.print(drawn(TextTable(f"{summary.source} ({summary.format})", ["what", "number"], rows)))
-    STDOUT.print(drawn(TextTable("by position", ["position", "pages", "clicks", "clicks a page"], places, names=0)))
-    for bad in summary.bad_lines:
-        typer.echo(f"bad lines: {bad}")
+    show(
+        TextTable(f"{summary.source} ({summary.format})", ["what", "number"], rows),
+        TextTable("by position", ["position", "pages", "clicks", "clicks a page"], places, names=0),
+        *(f"bad lines: {bad}" for bad in summary.bad_lines),
+    )

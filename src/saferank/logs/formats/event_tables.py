@@ -28,18 +28,16 @@ class JoinedPage(NamedTuple):
     text: bytes
 
 
-class Joined:
-    """Pages in the order of the file, found by their keys."""
+class JoiningReader(SessionsReader):
+    """A log of separate pages and clicks, joined by keys; what a line means is the business of ``take_line``."""
 
-    def __init__(self) -> None:
-        self.pages: list[JoinedPage] = []
-        self.stray = 0
-        self.waiting: list[tuple[object, object]] = []  # clicks that may stand before their pages: keys and items
-        self._by_key: dict[object, list[JoinedPage]] = {}
+    def take_line(self, record: object, text: bytes) -> int:
+        """Take in the JSON value of a line; returns what is wrong with it."""
+        raise NotImplementedError
 
     def show(self, key: object, page: JoinedPage) -> None:
         """A page was shown."""
-        self.pages.append(page)
+        self._joined.append(page)
         self._by_key.setdefault(key, []).append(page)
 
     def click(self, key: object, item: object, query: object = None) -> None:
@@ -48,29 +46,18 @@ class Joined:
             if item in page.items and query in (None, page.query):
                 page.clicked.append(item)
                 return
-        self.stray += 1
-
-
-class JoiningReader(SessionsReader):
-    """A log of separate pages and clicks; what a line means is the business of ``take_line``."""
-
-    def __init__(self, path: Path, chunk: int = CHUNK) -> None:
-        super().__init__(path, chunk)
-        self.joined = Joined()
-
-    def take_line(self, record: object, text: bytes) -> int:
-        """Take in the JSON value of a line; returns what is wrong with it."""
-        raise NotImplementedError
+        self.tally.stray_clicks[0] += 1
 
     def pages(self, tally: ReaderCounts, progress: Progress) -> Iterator[tuple[bytes, object]]:
-        """The pages with the clicks that came to them."""
-        joined = self.joined = Joined()
+        """The pages, in the order of the file, with the clicks that came to them."""
+        self._joined: list[JoinedPage] = []
+        self._by_key: dict[object, list[JoinedPage]] = {}
+        self.waiting: list[tuple[object, object]] = []  # clicks that may stand before their pages: keys and items
         for text, record in super().pages(tally, progress):
             note_line(tally, self.take_line(record, text), text)
-        for key, item in joined.waiting:
-            joined.click(key, item)
-        tally.stray_clicks[0] += joined.stray
-        for page in joined.pages:
+        for key, item in self.waiting:
+            self.click(key, item)
+        for page in self._joined:
             yield page.text, {"query": page.query, "items": page.items, "clicked": list(dict.fromkeys(page.clicked))}
 
 
@@ -139,7 +126,7 @@ class TableReader(JoiningReader):
         query, items = name_of(_first(record, self._table.query)), self._items(record)
         if query is None or not items:
             return SHAPE
-        self.joined.show(self._user(record), JoinedPage(query, list(items), [], text))
+        self.show(self._user(record), JoinedPage(query, list(items), [], text))
         return GOOD
 
     def _take_click(self, record: Mapping[str, Any]) -> int:
@@ -148,7 +135,7 @@ class TableReader(JoiningReader):
             return SHAPE
         query = name_of(_first(record, self._table.query))
         for item in items:
-            self.joined.click(self._user(record), item, query)
+            self.click(self._user(record), item, query)
         return GOOD
 
     def _user(self, record: Mapping[str, Any]) -> str | None:

@@ -1,7 +1,7 @@
 """What a file looks like from its first lines, to say so when it is not what was asked for."""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from saferank.files import on_one_line
@@ -88,17 +88,12 @@ def _is_relevance(fields: list[str]) -> bool:
     return fields[2:3] == ["C"] and len(fields) == 4
 
 
-def _is_sessions(fields: list[str]) -> bool:
-    line = "\t".join(fields).strip()
-    return line.startswith("{") and '"items"' in line and '"query"' in line
-
-
-def _has(*words: str) -> Callable[[list[str]], bool]:
-    """True for a JSON object in which one of the words stands."""
+def _has(*words: str, enough: Callable[[Iterable[bool]], bool] = any) -> Callable[[list[str]], bool]:
+    """True for a JSON object in which one of the words stands, or where that is ``enough``, all of them."""
 
     def looks_like(fields: list[str]) -> bool:
         line = "\t".join(fields).strip()
-        return line.startswith("{") and any(word in line for word in words)
+        return line.startswith("{") and enough(word in line for word in words)
 
     return looks_like
 
@@ -106,7 +101,7 @@ def _has(*words: str) -> Callable[[list[str]], bool]:
 _LOOKS_LIKE: dict[str, Callable[[list[str]], bool]] = {
     "yandex-personalized": _is_personalized,
     "yandex-relevance": _is_relevance,
-    "sessions": _is_sessions,
+    "sessions": _has('"items"', '"query"', enough=all),
     "ubi": _has('"user_query"', '"action_name"'),
     "ga4": _has('"view_item_list"', '"select_item"', '"event_name"'),
     "segment": _has('"Product List Viewed"', '"Product Clicked"', '"anonymousId"'),

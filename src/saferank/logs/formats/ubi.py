@@ -48,7 +48,7 @@ class UbiReader(JoiningReader):
             return SHAPE
         key = name_of(document.get("query_id"))
         if names:
-            self.joined.show(key or object(), JoinedPage(query or NO_QUERY, list(names), [], text))
+            self.show(key or object(), JoinedPage(query or NO_QUERY, list(names), [], text))
         return GOOD
 
     def _take_event(self, document: Mapping[str, object]) -> int:
@@ -59,5 +59,5 @@ class UbiReader(JoiningReader):
         item = name_of(clicked.get("object_id")) if isinstance(clicked, dict) else None
         if item is None:
             return SHAPE
-        self.joined.waiting.append((name_of(document.get("query_id")) or "", item))
+        self.waiting.append((name_of(document.get("query_id")) or "", item))
         return GOOD

@@ -62,7 +62,6 @@ WORD, OTHER, SERP, QUERY, LAST = range(5)
 class Layout(NamedTuple):
     """The fields of each record from its letter on, and where their numbers are put."""
 
-    longest_page: int
     pairs: bool  # an item is URL,Domain
     user: Ints  # of M records; none: the format has neither them nor T records
     click: Ints
@@ -71,9 +70,8 @@ class Layout(NamedTuple):
 
 
 def _layout(pairs: bool, user: tuple[int, ...], click: tuple[int, ...], page: tuple[int, ...]) -> Layout:
-    user_fields, click_fields, page_fields = (np.array(fields, np.int64) for fields in (user, click, page))
-    found = np.zeros(LAST + 1, np.uint64)
-    return Layout(LONGEST_PAGE, pairs, user_fields, click_fields, page_fields, found)
+    users, clicks, pages = (np.array(fields, np.int64) for fields in (user, click, page))
+    return Layout(pairs, users, clicks, pages, found=np.zeros(LAST + 1, np.uint64))
 
 
 def personalized() -> Layout:
@@ -109,7 +107,7 @@ def _read_items(layout: Layout, data: Bytes, at: int, batch: PageBatch) -> tuple
         item, at, bad = pair_of_numbers(data, at) if layout.pairs else single_number(data, at)
         if bad:
             return length, at, bad
-        if length == layout.longest_page:
+        if length == LONGEST_PAGE:
             return length, at, LONG_PAGE
         if shown_at(items, length, item) < length:
             return length, at, TWICE

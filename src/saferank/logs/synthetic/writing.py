@@ -14,7 +14,7 @@ import gzip
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -255,15 +255,6 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, packed)
 
 
-@dataclass(frozen=True)
-class SyntheticLog:
-    """The log that was written, and its users as the log names them."""
-
-    path: Path
-    sessions: int
-    users: list[Instance]
-
-
 def synthesize_log(
     out: str | os.PathLike[str],
     sessions: int = 100_000,
@@ -275,12 +266,13 @@ def synthesize_log(
     seed: int = 0,
     truth: str | os.PathLike[str] | None = None,
     progress: bool = True,
-) -> SyntheticLog:
+) -> list[Instance]:
     """Write a log in the format yandex-personalized, packed if its name ends in ``.gz``, whose users are known.
 
     The users are those of the embedded instances, ``items`` of them a query (None: 10, or those of a page). With more
     items than a page shows, those beyond it are on some of the pages. ``truth`` is an instance file to write the users
-    to. Both files are written atomically. What cannot be used is an ``ArgumentError``, before anything is written.
+    to. Both files are written atomically. Returns the users as the log names them. What cannot be used is an
+    ``ArgumentError``, before anything is written.
     """
     whole_number(sessions, "sessions")
     check_lengths(page_length, items)
@@ -296,4 +288,4 @@ def synthesize_log(
     if truth is not None:
         with writing(truth):
             save_instances(truth, users, about=f"users of a synthetic log of {sessions} sessions, seed {seed}")
-    return SyntheticLog(path, sessions, users)
+    return users

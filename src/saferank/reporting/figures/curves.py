@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from saferank.policies import Look
 from saferank.reporting.figures.panels import USUAL, FigureOptions, Line, arranged, draw_panel, drawing, legend_entry
 from saferank.reporting.looks import INK, curve_name, looks_of, model_name
-from saferank.reporting.pooling import Pooled, bands_of
+from saferank.reporting.pooling import Pooled
 
 _LEGEND_ROW = 0.17
 """Inches of a row of the legend."""
@@ -68,9 +68,9 @@ def _draw_column(
     above: Axes, below: Axes, curves: list[Pooled], looks: dict[str, Look], options: FigureOptions, beside: bool
 ) -> None:
     shown = [(curve_name(curve.policy), looks[curve.policy], curve) for curve in curves]
-    regret = [Line(name, look, c.rounds, c.regret, bands_of(c, "regret")) for name, look, c in shown]
-    violations = [Line(name, look, c.rounds, c.violations, bands_of(c, "violations")) for name, look, c in shown]
-    draw_panel(above, regret, options, beside)
-    draw_panel(below, violations, options, beside)
+    for panel, measure in ((above, "regret"), (below, "violations")):
+        parts = [(name, look, c.rounds, getattr(c, measure), c.instances) for name, look, c in shown]
+        lines = [Line(name, look, rounds, of.mean, of.bands(queries)) for name, look, rounds, of, queries in parts]
+        draw_panel(panel, lines, options, beside)
     above.set_title(model_name(curves[0].model), color=INK, parse_math=False)
     below.set_xlabel("round", color=INK)

@@ -292,7 +292,7 @@ def _set_ticks(panel: Axes, floor: float, top: float) -> None:
 
 def _draw(panel: Axes, line: Line, floor: float, markers: list[int]) -> None:
     mean = np.where(line.mean < floor, np.nan, line.mean)
-    panel.plot(line.rounds, mean, **_style(line), markevery=markers, zorder=3)
+    panel.plot(line.rounds, mean, **_style(line.look), markevery=markers, zorder=3)
     for band, alpha in zip(line.bands, _BAND_LOOKS, strict=False):
         low = np.maximum(mean - band, floor)
         panel.fill_between(line.rounds, low, mean + band, color=line.look.colour, alpha=alpha, linewidth=0)
@@ -300,21 +300,17 @@ def _draw(panel: Axes, line: Line, floor: float, markers: list[int]) -> None:
 
 def _draw_lane(panel: Axes, line: Line, height: float, places: list[int]) -> None:
     heights = np.full(len(line.rounds), height)
-    lane = Line2D(line.rounds, heights, **_style(line), markevery=places, zorder=3)
+    lane = Line2D(line.rounds, heights, **_style(line.look), markevery=places, zorder=3)
     lane.set_transform(panel.get_xaxis_transform())
     panel.add_artist(lane)
 
 
 def legend_entry(name: str, look: Look) -> Line2D:
     """What stands for a curve in a legend."""
-    return Line2D([], [], **_look_style(look), label=name)
+    return Line2D([], [], **_style(look), label=name)
 
 
-def _style(line: Line) -> dict[str, Any]:
-    return _look_style(line.look)
-
-
-def _look_style(look: Look) -> dict[str, Any]:
+def _style(look: Look) -> dict[str, Any]:
     return {
         "color": look.colour, "linestyle": look.line, "marker": look.marker, "markersize": 4.2, "linewidth": 1.5,
         "markeredgewidth": 0,
@@ -333,7 +329,7 @@ def _write_names(panel: Axes, lines: Sequence[Line], heights: dict[str, float]) 
     for line, name_height in zip(lines, apart, strict=True):
         ends = (min(heights[line.name], 1.0), name_height)
         leader = Line2D((1.005, 1.045), ends, color=line.look.colour, linewidth=0.7, clip_on=False)
-        marker = Line2D((1.07,), (name_height,), **_style(line), clip_on=False)
+        marker = Line2D((1.07,), (name_height,), **_style(line.look), clip_on=False)
         for artist in (leader, marker):
             artist.set_transform(panel.transAxes)
             panel.add_artist(artist)

@@ -11,7 +11,7 @@ from matplotlib.ticker import EngFormatter, FuncFormatter
 from saferank.reporting.figures.panels import USUAL, FigureOptions, arranged, drawing, tidy
 from saferank.reporting.looks import FAINT, INK, looks_of, model_name, shortened
 from saferank.reporting.numbers import Measured
-from saferank.reporting.pooling import Ending, final
+from saferank.reporting.pooling import Pooled
 
 if TYPE_CHECKING:
     from saferank.reporting.study import ModelStudy, StudyPair
@@ -37,7 +37,7 @@ def study_figure(sets: "Mapping[str, Sequence[StudyPair]]") -> Figure:
 def _draw_set(panel: Axes, pairs: "Sequence[StudyPair]") -> None:
     several = len({pair.policy for pair in pairs}) > 1
     for row, pair in enumerate(pairs):
-        means = (pair.anytime.regret.mean, pair.paper.regret.mean)
+        means = (pair.anytime.regret.end.mean, pair.paper.regret.end.mean)
         panel.plot(means, (row, row), color=FAINT, linewidth=3, zorder=1, solid_capstyle="round")
         _draw_point(panel, row, pair.paper, filled=False)
         _draw_point(panel, row, pair.anytime, filled=True)
@@ -45,19 +45,19 @@ def _draw_set(panel: Axes, pairs: "Sequence[StudyPair]") -> None:
     names = [f"{pair.policy} {pair.model}" if several else pair.model for pair in pairs]
     panel.set_yticks(range(len(pairs)), names, parse_math=False)
     panel.set_ylim(len(pairs) - 0.4, -0.6)
-    panel.set_xlim(0, 1.08 * max(max(pair.paper.regret.mean, pair.anytime.regret.mean, 1e-9) for pair in pairs))
+    panel.set_xlim(0, 1.08 * max(max(pair.paper.regret.end.mean, pair.anytime.regret.end.mean, 1e-9) for pair in pairs))
     panel.set_xlabel("cumulative expected regret", color=INK)
     panel.xaxis.set_major_formatter(EngFormatter(sep=""))
     tidy(panel, "x", rows=True)
 
 
-def _draw_point(panel: Axes, row: int, outcome: Ending, *, filled: bool) -> None:
+def _draw_point(panel: Axes, row: int, outcome: Pooled, *, filled: bool) -> None:
     look = _ANYTIME if filled else _PAPER
-    width = None if outcome.regret.stderr is None else _ERRORS * outcome.regret.stderr
+    end = outcome.regret.end
     panel.errorbar(
-        outcome.regret.mean,
+        end.mean,
         row,
-        xerr=width,
+        xerr=None if end.stderr is None else _ERRORS * end.stderr,
         color=look.colour,
         marker="o" if filled else "D",
         markersize=6.5 if filled else 5.5,
@@ -115,7 +115,7 @@ def _draw(panel: Axes, study: "ModelStudy", measure: str) -> None:
         lines = [study.lines.get((policy, model)) for model in study.models]
         points = [(at, line) for at, line in enumerate(lines) if line is not None]
         x = [at + (place - (len(study.policies) - 1) / 2) * step for at, _ in points]
-        found = [final(line, measure) for _, line in points]
+        found = [getattr(line, measure).end for _, line in points]
         errors = [each.across or each.stderr or 0.0 for each in found]
         look = looks[policy]
         panel.errorbar(
