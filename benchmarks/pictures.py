@@ -188,44 +188,74 @@ def pages() -> None:
         ranker.feedback(page, [item for item in page.items if chance.random() < LIKES[str(item)]])
     final = ranker.explain().working or original
     columns = [
-        ("Your page", "before", original, original),
-        (f"Visitor {number}", "one new lamp is tried", trial, original),
-        (f"After {VISITORS:,} visitors", "what pages are drawn around", final, original),
+        ("Your page", "before", original),
+        (f"Visitor {number}", "one new lamp is tried", trial),
+        (f"After {VISITORS:,} visitors", "what pages are drawn around", final),
     ]
-    parts = [_column(20 + 310 * place, *column) for place, column in enumerate(columns)]
     words = "Three pages of a lamp shop: " + "; ".join(
-        f"{title}: {', '.join(map(str, items))}" for title, _, items, _ in columns
+        f"{title}: {', '.join(map(str, items))}" for title, _, items in columns
     )
-    (FOLDER / "pages.svg").write_text(
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 940 330" role="img" aria-label="{words}" '
+    wide = [_column(20 + 310 * place, *column, original) for place, column in enumerate(columns)]
+    _write_drawing("pages", 940, 330, words, wide)
+    narrow = [_narrow_column(4 + 120 * place, *column, original) for place, column in enumerate(columns)]
+    _write_drawing("pages-narrow", 360, 190, words, narrow)
+
+
+def _write_drawing(name: str, width: int, height: int, words: str, parts: Sequence[str]) -> None:
+    (FOLDER / f"{name}.svg").write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{words}" '
         'font-family="system-ui, -apple-system, Segoe UI, DejaVu Sans, sans-serif">\n'
         '<rect width="100%" height="100%" rx="10" fill="#ffffff"/>\n' + "\n".join(parts) + "\n</svg>\n",
         encoding="utf-8",
     )
-    print("docs/images/pages.svg", flush=True)
+    print(f"docs/images/{name}.svg", flush=True)
 
 
 def _column(x: int, title: str, about: str, items: Sequence[Any], before: Sequence[Any]) -> str:
     """A page as a list of lamps: new ones green, those that moved yellow."""
-    clicks = 100 * sum(LIKES[item] for item in items)
     drawn = [
         _text(x, 36, 19, "#0f766e", title, "600"),
         _text(x, 59, 14, "#52606d", about),
-        _text(x, 305, 15, "#1f2933", f"{clicks:.0f} clicks in 100 visits, on average", "600"),
+        _text(x, 305, 15, "#1f2933", f"{_clicks(items):.0f} clicks in 100 visits, on average", "600"),
     ]
     for place, item in enumerate(items):
-        fill, edge = "#f1f5f9", "#94a3b8"
-        if item not in before:
-            fill, edge = "#ccfbf1", "#0f766e"
-        elif before.index(item) != place:
-            fill, edge = "#fef3c7", "#b45309"
         y = 78 + 68 * place
-        drawn.append(
-            f'<rect x="{x}" y="{y}" width="280" height="58" rx="8" fill="{fill}" stroke="{edge}" stroke-width="1.5"/>'
-        )
+        drawn.append(_box(x, y, 280, 58, *_colours(place, item, before)))
         drawn.append(_text(x + 16, y + 26, 16, "#1f2933", f"{place + 1}  {LAMPS[item]}", "600"))
         drawn.append(_text(x + 16, y + 46, 13, "#52606d", f"clicked by {100 * LIKES[item]:.0f} of 100 visitors"))
     return "\n".join(drawn)
+
+
+def _narrow_column(x: int, title: str, _: str, items: Sequence[Any], before: Sequence[Any]) -> str:
+    """The same page in the width of a phone: without the clicks of single lamps."""
+    drawn = [
+        _text(x, 22, 13, "#0f766e", title.removesuffix(" visitors"), "600"),
+        _text(x, 163, 12, "#1f2933", f"{_clicks(items):.0f} clicks", "600"),
+        _text(x, 179, 12, "#52606d", "in 100 visits"),
+    ]
+    for place, item in enumerate(items):
+        y = 34 + 38 * place
+        drawn.append(_box(x, y, 112, 32, *_colours(place, item, before)))
+        drawn.append(_text(x + 8, y + 21, 13, "#1f2933", f"{place + 1} {LAMPS[item]}", "600"))
+    return "\n".join(drawn)
+
+
+def _clicks(items: Sequence[Any]) -> float:
+    return 100 * sum(LIKES[item] for item in items)
+
+
+def _colours(place: int, item: Any, before: Sequence[Any]) -> tuple[str, str]:
+    """Ground and edge of a lamp."""
+    if item not in before:
+        return "#ccfbf1", "#0f766e"
+    if before.index(item) != place:
+        return "#fef3c7", "#b45309"
+    return "#f1f5f9", "#94a3b8"
+
+
+def _box(x: int, y: int, width: int, height: int, fill: str, edge: str) -> str:
+    size = f'width="{width}" height="{height}"'
+    return f'<rect x="{x}" y="{y}" {size} rx="8" fill="{fill}" stroke="{edge}" stroke-width="1.5"/>'
 
 
 def _text(x: int, y: int, size: int, colour: str, text: str, weight: str = "400") -> str:

@@ -10,12 +10,14 @@ from typing import Any
 import typer.main
 
 from saferank.cli import app
+from saferank.cli.terminal.options import learn_options
 
 PAGE = Path(__file__).parent / "reference" / "cli.md"
 
 
 def reference() -> str:
     """The command-line reference in Markdown."""
+    learn_options(app)
     group: Any = typer.main.get_command(app)
     lines = ["# Command line", "", "Generated from the commands by `make docs`; do not edit.", "", _prose(group.help)]
     for name, command in _commands(group, "saferank"):

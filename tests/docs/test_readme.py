@@ -1,4 +1,4 @@
-"""The examples of the README run: two in this process, the third against a real service."""
+"""The examples of the README and of the start page run: in this process, and one against a real service."""
 
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from tests.docs.test_docs import ROOT, code_blocks
 from tests.running_service import serving
 
 LIBRARY, EXPERIMENT, SERVICE = code_blocks(ROOT / "README.md")
+START = ROOT / "docs" / "index.md"
 
 
 def run(block: str) -> dict[str, Any]:
@@ -19,6 +20,21 @@ def run(block: str) -> dict[str, Any]:
 
 def test_the_library_learns_what_its_comment_says() -> None:
     assert f"print(ranker.explain().working)  # {run(LIBRARY)['ranker'].explain().working}" in LIBRARY
+
+
+def test_the_start_page_ends_in_the_same_finding() -> None:
+    (first,) = code_blocks(START)
+    found = run(first)["ranker"].explain().working
+    assert f"print(ranker.explain().working)\n# {found}\n" in first
+    assert found == run(LIBRARY)["ranker"].explain().working
+
+
+def test_the_start_page_has_the_limits_of_the_readme() -> None:
+    def limits(page: Path) -> str:
+        text = page.read_text(encoding="utf-8").partition("## Three limits\n")[2]
+        return " ".join(text.partition("- Proof needs traffic")[0].replace("(docs/", "(").split())
+
+    assert limits(START) == limits(ROOT / "README.md") != ""
 
 
 def test_the_experiment_finds_what_its_comment_says(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 TABS = ["For engineers", "For researchers", "The algorithms", "Reference", "Figures"]
 WIDE = [
-    "engineers/service.html", "policies/safe-draw.html", "reference/figures.html", "reference/http.html",
+    "index.html", "engineers/service.html", "policies/safe-draw.html", "reference/figures.html", "reference/http.html",
     "reference/cli.html",
 ]  # fmt: skip
 
@@ -158,6 +158,9 @@ def test_it_fits_a_phone(chromium: "Browser", address: str, scheme: str) -> None
     for path in WIDE:
         page.goto(f"{address}/{path}")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+    page.goto(f"{address}/index.html")
+    cut = "e => [...e].filter(each => each.scrollWidth > each.clientWidth).map(each => each.textContent)"
+    assert page.locator(".start pre > code, .start p, .start picture").evaluate_all(cut) == []
     page.locator("label.md-header__button[for=__drawer]").click()
     page.locator(".md-nav--primary").get_by_text("For engineers").first.wait_for()
     assert wrong == []
