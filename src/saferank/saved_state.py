@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAGIC = b"SAFERANK"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _TYPES = ("int64", "uint32", "uint64", "float64", "bool", "uint8")
 

@@ -287,10 +287,6 @@ def _appeal(r: Any, n: Extent) -> dict[str, Holds]:
     }
 
 
-def _rates(r: Any, n: Extent) -> dict[str, Holds]:
-    return {name: _amounts(getattr(r, name)) for name in r._fields}
-
-
 def _trust(r: Any, n: Extent) -> dict[str, Holds]:
     return {"clicked": _within(r.clicked, 0, n.n_round), "came": _within(r.came, 0, int(r.clicked[0]))}
 
@@ -323,7 +319,6 @@ RULES: dict[str, Callable[[Any, Extent], dict[str, Holds]]] = {
     "Pairs": _pairs,
     "Partition": _partition,
     "Posteriors": _posteriors,
-    "Rates": _rates,
     "Scratch": lambda r, n: {"rival": ANY},
     "Tournament": _tournament,
     "Trust": _trust,

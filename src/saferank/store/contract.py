@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 SHARDS = 64
 """Context number ``id`` belongs to shard ``id % SHARDS``."""
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 """Of the tables of both stores. A store of another version is refused."""
 
 

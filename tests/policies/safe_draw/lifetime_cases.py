@@ -98,7 +98,7 @@ def assert_same_knowledge(both: Both) -> None:
         assert capital(bets, SURGE, i, j) == slow.surge[i, j]
         assert bets.information[row_of(bets, i, j)] == slow.I[min(i, j), max(i, j)]
         assert bets.pairs.wins[2 * row_of(bets, i, j) + int(i > j)] == slow.wins[i, j]
-    assert state.rates.exposure[state.item].tolist() == [slow.exact.M[item] for item in state.item.tolist()]
+    assert state.appeal.exposure[state.item].tolist() == [slow.M[item] for item in state.item.tolist()]
 
 
 def play(size: tuple[int, int], lifetime: int, seed: int, pages: int, trust: float = 0.5) -> tuple[int, int]:
@@ -323,7 +323,7 @@ def test_a_learner_that_never_draws_comes_to_the_same_evidence(n_items: int) -> 
         plan = learner.plan(state.setup.first_call(), number + 1)
         assert KIND.leader(learner.evidence, plan).tolist() == state.leader().tolist()
     assert certain(state) == certain(learner.evidence) and learner.certificates()
-    for name in ("learned", "changes", "rates", "appeal", "trust"):
+    for name in ("learned", "changes", "appeal", "trust"):
         assert same(getattr(learner.evidence, name), getattr(state.evidence, name))
 
 

@@ -69,7 +69,7 @@ def assert_same_knowledge(pair: Pair) -> None:
     assert given(state) == [(better, worse) for better, worse, _ in slow.certificates]
     assert [items[seat] for seat in state.reference] == slow.plan.R
     assert state.worst[0] == slow.plan.W(slow.plan.R)
-    assert state.rates.exposure[items].tolist() == [slow.exact.M[item] for item in items]
+    assert state.appeal.exposure[items].tolist() == [slow.M[item] for item in items]
 
 
 def given(state: Any) -> list[tuple[int, int]]:

@@ -81,9 +81,9 @@ def assert_same_knowledge(state: Any, slow: Any) -> None:
         assert bets.pairs.wins[2 * row + side] == slow.wins[i, j]
         assert bets.lead[row] == slow.S[min(i, j), max(i, j)]
         assert bets.information[row] == slow.I[min(i, j), max(i, j)]
-    assert state.appeal.clicks.tolist() == [slow.slots.C[item] for item in items]
-    assert state.appeal.exposure.tolist() == [slow.slots.M[item] for item in items]
-    assert state.appeal.tried[: state.appeal.n_tried[0]].tolist() == slow.slots.tried
+    assert state.appeal.clicks.tolist() == [slow.C[item] for item in items]
+    assert state.appeal.exposure.tolist() == [slow.M[item] for item in items]
+    assert state.appeal.tried[: state.appeal.n_tried[0]].tolist() == slow.tried
 
 
 def play(size: tuple[int, int], alpha: float, seed: int, user: User, pages: int, trust: float = 0.5) -> Pair:

@@ -55,7 +55,7 @@ def test_the_same_words_and_clicks_give_the_same_pages_evidence_and_certificates
         simulated, of_context = (getattr(one.duels.certificates, column)[:given] for one in (evidence, mine))
         assert simulated.tolist() == of_context.tolist()
     assert int(mine.duels.certificates.given[0]) == given
-    for part in ("learned", "changes", "rates", "appeal", "trust"):
+    for part in ("learned", "changes", "appeal", "trust"):
         assert same(getattr(mine, part), getattr(evidence, part)), part
     for part in ("lead", "information", "capital"):
         assert getattr(mine.duels, part).tolist() == getattr(evidence.duels, part).tolist(), part

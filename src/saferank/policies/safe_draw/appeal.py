@@ -1,11 +1,20 @@
-r"""The appeal of an item: its clicks relative to what is usual at its places. For proposals, never for certificates.
+r"""The appeal of items: their clicks relative to what is usual at their places. For proposals, never for certificates.
 
-    th(x) = (clicks of x + 2 mu(x)) / (exposure of x + 2)
-    exposure of x = sum over the pages that showed x at place k of rate(k), the running click rate of place k then
-    rate(k) = (clicks at place k + .1) / (pages + 1)
+    rate(k) = (clicks at place k + .1) / (pages + 1), the running click rate of place k
+    exposure of x = sum over the pages that showed x at place k of rate(k) before that page
 
-so th is about 1 for an item that is as good as those of production's ranking. mu(x) = 1 for items of that ranking.
-For the others it falls along the call's candidate order, with c the number of x among the n candidates, from 1:
+so an item is expected to be clicked as often as its exposure says. It uses every page that showed an item, where a bet
+needs a click and a page that could have shown the other item there. But it is protected against nothing: users whose
+attention depends on the items above, or a place that mostly holds good items, shift it.
+
+*Small catalogues* take the score test of two Poisson rates as evidence of i over j, in units of log-likelihood, with
+C clicks and M exposure, and the sign of C_i M_j - C_j M_i:
+
+    (C_i M_j - C_j M_i)^2 / (2 M_i M_j (C_i + C_j))
+
+*Large ones* compare th(x) = (C_x + 2 mu(x)) / (M_x + 2), about 1 for an item that is as good as those of production's
+ranking. mu(x) = 1 for items of that ranking. For the others it falls along the call's candidate order, with c the
+number of x among the n candidates, from 1:
 
     mu(x) = pooled * .75 (c/n)^-.25,     pooled = (clicks of candidates + 2) / (exposure of candidates + 2)
 
@@ -18,8 +27,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from saferank._kernel import kernel
-from saferank.policies.safe_draw.constants import FIRST_CLICKS, GUESS, GUESS_CLICKS, GUESS_FALL
+from saferank._kernel import kernel, seldom
+from saferank.policies.safe_draw.constants import FIRST_CLICKS, GUESS, GUESS_CLICKS, GUESS_FALL, PLACE_PAGES
 from saferank.verbs import Floats, Impression, Ints, Items
 
 _NOT_A_CANDIDATE = 0.0
@@ -131,26 +140,37 @@ def lead_in_errors(appeal: Estimates, x: int, d: int) -> float:
 @kernel
 def note_page(appeal: Appeal, impression: Impression, clicks: Ints) -> None:
     """Count a page: the exposure of its items at the click rates before it, then its clicks."""
+    share = 1.0 / (appeal.pages[0] + 1.0)
     for place in range(len(clicks)):
         item = impression.ranking[place]
-        rate = (appeal.place_clicks[place] + FIRST_CLICKS) / (appeal.pages[0] + 1.0)
         if appeal.exposure[item] == 0.0:
             appeal.tried[appeal.n_tried[0]] = item
             appeal.n_tried[0] += 1
-        appeal.exposure[item] += rate
+        appeal.exposure[item] += (appeal.place_clicks[place] + FIRST_CLICKS) * share
         appeal.clicks[item] += clicks[place]
         appeal.place_clicks[place] += clicks[place]
     appeal.pages[0] += 1
 
 
 @kernel
-def fade_appeal(appeal: Appeal, exposure: float, pages: int) -> None:
-    """Let no item count for more than this exposure, and places for more than so many pages: for a changing world."""
+def appeal_evidence(appeal: Appeal, i: int, j: int) -> float:
+    """Signed evidence that item i is clicked more than item j; 0 while neither was."""
+    clicks, exposure = appeal.clicks, appeal.exposure
+    weight = exposure[i] * exposure[j] * (clicks[i] + clicks[j])
+    if weight <= 0.0:
+        return 0.0
+    lead = clicks[i] * exposure[j] - clicks[j] * exposure[i]
+    return float(lead * abs(lead) / (2.0 * weight))
+
+
+@seldom
+def fade_appeal(appeal: Appeal, exposure: float) -> None:
+    """Let no item count for more than this exposure, and places for a bounded number of pages: for a changing world."""
     for item in range(len(appeal.clicks)):
         if appeal.exposure[item] > exposure:
             appeal.clicks[item] *= exposure / appeal.exposure[item]
             appeal.exposure[item] = exposure
-    if appeal.pages[0] > pages:
+    if appeal.pages[0] > PLACE_PAGES:
         for place in range(len(appeal.place_clicks)):
-            appeal.place_clicks[place] *= pages / appeal.pages[0]
-        appeal.pages[0] = pages
+            appeal.place_clicks[place] *= PLACE_PAGES / appeal.pages[0]
+        appeal.pages[0] = PLACE_PAGES

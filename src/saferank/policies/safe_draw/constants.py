@@ -14,6 +14,11 @@ TRUST = 0.977
 CLICKED_PAGES_OF_TRUST = 100.0
 """The prior fades with the clicked pages of a context: to 1/e after so many."""
 
+# --- click rates ---
+
+FIRST_CLICKS = 0.1
+"""A place begins with so many clicks on one page."""
+
 # --- small catalogues ---
 
 RATE_SHARE = 0.5
@@ -40,18 +45,15 @@ EXCHANGED = 0.084
 """How often the items of the target are exchanged in a draw."""
 
 EXPOSURE, CALMED_EXPOSURE = 32.0, 4.0
-"""What the rates of an item count for at most, in expected clicks: when an epoch begins, and after an alarm."""
+"""What the clicks of an item count for at most, in expected clicks: when an epoch begins, and after an alarm."""
 
-PLACE_PAGES = 1000.0
-"""What the rates of places count for at most then, in pages."""
+PLACE_PAGES = 1000
+"""What the clicks of places count for at most then, in pages."""
 
 # --- large catalogues ---
 
 GUESS, GUESS_FALL, GUESS_CLICKS = 0.75, 0.25, 2.0
 """What is guessed of candidate c of n is GUESS (c/n)^-GUESS_FALL, about 1 on average, worth so many expected clicks."""
-
-FIRST_CLICKS = 0.1
-"""A place begins with so many clicks on one page."""
 
 RACERS = 3
 """Members of a race at most: with more of them none is compared enough."""

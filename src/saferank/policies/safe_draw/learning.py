@@ -11,7 +11,7 @@ import numpy as np
 
 from saferank._kernel import kernel, seldom
 from saferank.policies.safe_draw.appeal import Appeal, fade_appeal, new_appeal, note_page, with_more_appeal
-from saferank.policies.safe_draw.constants import CALMED_EXPOSURE, EXPOSURE, MOST_POSITIONS, PLACE_PAGES, RACERS
+from saferank.policies.safe_draw.constants import CALMED_EXPOSURE, EXPOSURE, MOST_POSITIONS, RACERS
 from saferank.policies.safe_draw.draw import fill_tails, has_target, is_whole, odds_of, odds_of_exchange
 from saferank.policies.safe_draw.trust import Trust, new_trust, trust_with_more
 from saferank.safety.worst_order import number_of_lowest
@@ -19,7 +19,6 @@ from saferank.statistics.bets import Bets, new_bets, settle_bet, with_more_items
 from saferank.statistics.certificates import ADDED, NOTHING, TAKEN
 from saferank.statistics.epochs import begin_epoch, certify, has_epochs, is_bet_on, sound_alarm, still_counts
 from saferank.statistics.pairs import claim_row
-from saferank.statistics.rates import Rates, fade_rates, new_rates, note_rates, with_more_rates
 from saferank.verbs import Floats, Impression, Ints
 
 
@@ -36,7 +35,6 @@ class SafeDrawEvidence(NamedTuple):
 
     learned: Ints  # [1] pages learnt from
     changes: Ints  # [2] how often certificates were added, and how often some do not hold any more
-    rates: Rates
     appeal: Appeal
     trust: Trust
     duels: Bets
@@ -49,7 +47,6 @@ def new_evidence(n_items: int, lifetime: int | None, n_pairs: int) -> SafeDrawEv
     return SafeDrawEvidence(
         learned=np.zeros(1, np.int64),
         changes=np.zeros(2, np.int64),
-        rates=new_rates(n_items, MOST_POSITIONS),
         appeal=new_appeal(n_items, MOST_POSITIONS),
         trust=new_trust(n_items),
         duels=new_bets(n_items, lifetime, n_pairs),
@@ -60,7 +57,6 @@ def new_evidence(n_items: int, lifetime: int | None, n_pairs: int) -> SafeDrawEv
 def with_items(evidence: SafeDrawEvidence, n_items: int) -> SafeDrawEvidence:
     """The same evidence with room for so many items."""
     return evidence._replace(
-        rates=with_more_rates(evidence.rates, n_items),
         appeal=with_more_appeal(evidence.appeal, n_items),
         trust=trust_with_more(evidence.trust, n_items),
         duels=with_more_items(evidence.duels, n_items),
@@ -76,7 +72,6 @@ def learn_page(policy: Any, evidence: SafeDrawEvidence, impression: Impression, 
     evidence.learned[0] += 1
     if not still_counts(evidence.duels, impression.round[0]):
         return
-    note_rates(evidence.rates, impression, clicks)
     note_page(evidence.appeal, impression, clicks)
     if not clicked:
         return
@@ -148,17 +143,10 @@ def _follow_bets(policy: Any, evidence: SafeDrawEvidence, impression: Impression
                     else:
                         changed = max(changed, certify(policy.table, duels, i, j, impression.round[0]))
         if alarmed and step == 0:
-            _fade_guesses(evidence, CALMED_EXPOSURE)
+            fade_appeal(evidence.appeal, CALMED_EXPOSURE)
             changed = TAKEN
     evidence.changes[0] += int(changed == ADDED)
     evidence.changes[1] += int(changed == TAKEN)
-
-
-@seldom
-def _fade_guesses(evidence: SafeDrawEvidence, exposure: float) -> None:
-    """Let what is only guessed about an item count for no more than this exposure: the world may have changed."""
-    fade_rates(evidence.rates, exposure, PLACE_PAGES)
-    fade_appeal(evidence.appeal, exposure, int(PLACE_PAGES))
 
 
 @seldom
@@ -167,6 +155,6 @@ def turn_epoch(evidence: SafeDrawEvidence, issued: int) -> bool:
     duels, before = evidence.duels, evidence.duels.epoch[0]
     if not begin_epoch(duels, issued):
         return False
-    _fade_guesses(evidence, EXPOSURE)
+    fade_appeal(evidence.appeal, EXPOSURE)
     evidence.changes[1] += (duels.epoch[0] - before) // duels.epoch[1]  # however many are begun at once
     return True

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank._kernel import kernel, seldom
+from saferank.policies.safe_draw.appeal import appeal_evidence
 from saferank.policies.safe_draw.constants import (
     FLAT,
     FLAT_CERTAIN,
@@ -39,7 +40,6 @@ from saferank.policies.safe_draw.trust import faded, prior_of
 from saferank.safety.worst_case import Possible, at_most, is_certain, page_code, worst_case
 from saferank.statistics.bets import evidence, gap
 from saferank.statistics.epochs import has_epochs, is_settled
-from saferank.statistics.rates import rate_evidence
 from saferank.verbs import NOBODY, Floats, Ints
 
 ORDINARY, HINDERED, RESERVED, LEVEL = 0, 1, 2, 3
@@ -120,7 +120,7 @@ def _weigh_evidence(policy: Any, known: Any, plan: Any) -> None:
             elif is_settled(duels, j, i):
                 e = -most
             else:
-                e = evidence(duels, i, j) + RATE_SHARE * rate_evidence(known.rates, i, j)
+                e = evidence(duels, i, j) + RATE_SHARE * appeal_evidence(known.appeal, i, j)
                 if z < len(plan.base):  # seats are in production's order
                     came = max(known.trust.came[i], known.trust.came[j])
                     if came != since:  # of most pairs it is the same, and exponentials are slow
