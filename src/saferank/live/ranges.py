@@ -225,6 +225,12 @@ def _partition(r: Any, n: Extent) -> dict[str, Holds]:
     }
 
 
+def _extra(array: NDArray[Any], n: Extent) -> Holds:
+    """UniRank's extra item stands in the row, and so does the part that it is for."""
+    size = np.count_nonzero(n.present)
+    return (array >= (NOBODY, 0, 0, 0, 0)) & (array[0] < size) & (array[1] < size + int(array[0] == NOBODY))
+
+
 def _starts(ends: NDArray[Any], size: int) -> NDArray[Any]:
     """By place, the first one with the same end."""
     return np.array([ends.tolist().index(end) for end in ends.tolist()], np.int64) if size else np.zeros(0, np.int64)
@@ -342,6 +348,6 @@ FIELDS: dict[str, Callable[[NDArray[Any], Extent], Holds]] = {
     "n_eligible": lambda array, n: _within(array, 0, n.n_items),
     "examined": _counts,
     "clicked": _counts,
-    "extra": lambda array, n: (array >= (NOBODY, 0, 0)) & (array[:2] <= (n.n_items - 1, n.n_items)).all(),
+    "extra": _extra,
     "part_of": lambda array, n: _within(array, 0, n.n_items),
 }

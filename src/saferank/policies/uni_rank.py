@@ -31,7 +31,7 @@ from saferank.policies.shared.partition import (
     sizes_in_words,
     with_larger_matrix,
 )
-from saferank.policies.shared.uni_rank_page import outdates, recommend_parts
+from saferank.policies.shared.uni_rank_page import recommend_parts
 from saferank.randomness import Words
 from saferank.statistics.duels import Duels, fight, new_duels, record, with_more_items
 from saferank.statistics.kl import first_budgets
@@ -73,7 +73,9 @@ class UniRankPlan(NamedTuple):
     parts: Partition
     part_of: Ints  # by item: where its part ends; the leader as a key
     leaders: LeaderCounts
-    extra: Ints  # [3] place of the extra item, start of the part it is for, count at which to choose groups again
+    extra: Ints  # [5] the extra item's place, the start of the part it is for, the count at which to choose again, its
+    # losses against that part when it was chosen, the first page of the choice
+    allowed: Floats  # [1] the budget of the choice
 
 
 @kernel
@@ -149,29 +151,12 @@ def _learn(policy: UniRank, evidence: UniRankEvidence, impression: Impression, c
         evidence.changes[0] += 1
 
 
-@kernel
-def _note_duels(
-    policy: UniRank, evidence: UniRankEvidence, plan: UniRankPlan, impression: Impression, clicks: Ints, t: int
-) -> None:
-    """Look at the duels of a page between items of two parts: the groups may have to be chosen again."""
-    ranking, part_of, n_positions = impression.ranking, plan.part_of, len(clicks)
-    for a in range(n_positions):
-        if clicks[a]:
-            winner = ranking[a]
-            part = part_of[winner]
-            for b in range(impression.start[a], impression.end[a]):
-                loser = ranking[b]
-                lost = part_of[loser] != part and (b >= n_positions or not clicks[b])
-                if lost and outdates(policy, evidence, plan, winner, loser, t):
-                    plan.extra[2] = 0
-                    return
-
-
 @implements(follow, UniRank)
 def _follow(
     policy: UniRank, evidence: UniRankEvidence, plan: UniRankPlan, impression: Impression, clicks: Ints, issued: int
 ) -> None:
-    _note_duels(policy, evidence, plan, impression, clicks, pages_under(plan.leaders, issued))
+    if impression.round[0] < plan.extra[4]:
+        plan.extra[2] = 0
     if plan.known[0] != evidence.changes[0]:
         _lead(evidence, plan, issued)
 
@@ -226,7 +211,8 @@ def _plan(policy: UniRank, evidence: UniRankEvidence, call: Call) -> UniRankPlan
         parts=new_partition(n_items),
         part_of=np.zeros(n_items, np.int64),
         leaders=new_leader_counts(n_items, 256),
-        extra=np.zeros(3, np.int64),
+        extra=np.zeros(5, np.int64),
+        allowed=np.zeros(1),
     )
 
 

@@ -2,11 +2,11 @@
 
 The functions take UniRank's evidence and plan (``uni_rank.py``). A choice is kept, because most pages make it again:
 the ends of the recommended groups, by place, in ``parts.blockers`` (after ``rebuild`` NOBODY stands there: nothing is
-kept), and in ``extra`` the place of the extra item, the first place of the part it is for, and the count at which to
-choose again.
+kept), and the extra item in ``extra``.
 
 The budget grows with the count, so a positive index stays positive. For the other pairs it is known up to which budget
-they cannot change the choice; ``outdates`` says whether a duel does.
+they cannot change the choice, unless they duel: on pages of the choice no others duel than those that ``_stands`` asks
+about, and a page of a choice before lets choose again.
 """
 
 import math
@@ -121,61 +121,75 @@ def _extra(evidence: Any, plan: Any, start: int, end: int, allowed: float) -> tu
 
 
 @kernel
-def _group(plan: Any, start: int, stop: int) -> None:
-    """Recommend the places start..stop-1 as one group."""
+def _group(plan: Any, start: int, stop: int) -> bool:
+    """Recommend the places start..stop-1 as one group; True when that is new."""
+    new = False
     for place in range(start, stop):
+        new |= plan.parts.blockers[place] != stop
         plan.parts.blockers[place] = stop
+    return bool(new)
 
 
 @kernel
-def _choose_groups(evidence: Any, plan: Any, n_positions: int, t: int, allowed: float) -> None:
-    """Choose the groups and the extra item, and note until when the choice stands."""
-    start, end, extra, until = 0, plan.parts.end[0], NOBODY, np.inf
+def _choose_groups(evidence: Any, plan: Any, n_positions: int, t: int, allowed: float) -> bool:
+    """Choose the groups and the extra item, and note until when the choice stands; True when it is another one."""
+    start, end, extra, until, new = 0, plan.parts.end[0], NOBODY, np.inf, False
     while start < n_positions and end < n_positions:
         hopeful = _hopeful_at(evidence, plan, start, end, end, allowed)
         stop = plan.parts.end[end] if hopeful < 0.0 else end
         until = until if hopeful < 0.0 else min(until, hopeful)
-        _group(plan, start, stop)
+        new |= _group(plan, start, stop)
         start = stop
         end = plan.parts.end[start] if start < n_positions else start
     if start < n_positions:
         extra, last = _extra(evidence, plan, start, end, allowed)
         until = min(until, last)
-        _group(plan, start, end + int(extra != NOBODY))
+        new |= _group(plan, start, end + int(extra != NOBODY))
+    new |= extra != plan.extra[0]
     plan.extra[0], plan.extra[1] = extra, start
     plan.extra[2] = t + 1 + rounds_within(t, allowed, until) if t >= FIRST_BUDGET else 0
+    plan.extra[3], plan.allowed[0] = _losses_of_extra(evidence, plan), allowed
+    return bool(new)
 
 
 @kernel
-def outdates(policy: Any, evidence: Any, plan: Any, winner: int, loser: int, t: int) -> bool:
-    """True when a duel between items of two parts, just counted, may change what is recommended after t pages.
+def _losses_of_extra(evidence: Any, plan: Any) -> int:
+    """How often the extra item lost against the part that it is for."""
+    order, losses = plan.parts.order, 0
+    if plan.extra[0] != NOBODY:
+        for beside in range(plan.extra[1], plan.parts.end[plan.extra[1]]):
+            losses += duel_of(evidence.duels, order[plan.extra[0]], order[beside])[1]
+    return int(losses)
 
-    A merged pair stays merged while the lower item may be better. A win raises the index of the extra item, which was
-    the largest of its part before; an item alone in its part is the choice while its index is positive.
+
+@kernel
+def _stands(evidence: Any, plan: Any, n_positions: int) -> bool:
+    """True while duels between items of two parts, on pages of this choice, cannot have changed it.
+
+    A merged pair stays merged while an item of the lower part may be better, and an extra item that is alone in its
+    part is the choice while it may be. Another extra item has the largest index of its part: that only grows until it
+    loses. The budget is that of the choice, since a larger one takes nobody's hope.
     """
-    ends, order = plan.parts.blockers, plan.parts.order
-    above, below = (winner, loser) if plan.part_of[winner] < plan.part_of[loser] else (loser, winner)
-    above_end, below_end = plan.part_of[above], plan.part_of[below]
-    place, start = plan.extra[0], plan.extra[1]
-    if below_end <= start:
-        by_sign = ends[above_end - 1] == below_end
-    elif place == NOBODY or order[place] != below or plan.parts.end[start] != above_end:
+    parts, extra, last, start = plan.parts, plan.extra[0], plan.extra[1], 0
+    while start < min(last, n_positions):
+        end, stop = parts.end[start], parts.blockers[start]
+        if stop > end and _hopeful_at(evidence, plan, start, end, end, plan.allowed[0]) >= 0.0:
+            return False
+        start = stop
+    if extra == NOBODY:
         return True
-    elif below == winner:
-        return False
-    else:
-        by_sign = plan.parts.end[place] == plan.parts.start[place] + 1
-    allowed = budget_at(policy.budgets, t)
-    won, lost = duel_of(evidence.duels, below, above)
-    return not (by_sign and may_be_better(won, lost, allowed))
+    if parts.end[extra] == parts.start[extra] + 1:
+        return bool(_hopeful_at(evidence, plan, last, parts.end[last], extra, plan.allowed[0]) < 0.0)
+    return bool(_losses_of_extra(evidence, plan) == plan.extra[3])
 
 
 @kernel
 def recommend_parts(policy: Any, evidence: Any, plan: Any, t: int, impression: Impression) -> int:
     """Lay out the recommended groups; returns how many places they take."""
     ends, order, n_positions = plan.parts.blockers, plan.parts.order, len(impression.shown)
-    if t >= plan.extra[2] or ends[0] == NOBODY:
-        _choose_groups(evidence, plan, n_positions, t, budget_at(policy.budgets, t))
+    if t >= plan.extra[2] or ends[0] == NOBODY or not _stands(evidence, plan, n_positions):
+        new = _choose_groups(evidence, plan, n_positions, t, budget_at(policy.budgets, t))
+        plan.extra[4] = impression.round[0] if new else plan.extra[4]
     start, end, places = 0, ends[0], ends[n_positions - 1]
     for place in range(places):
         if place == end:
