@@ -27,7 +27,7 @@ K = 5
 
 
 def every(instances: Sequence[Instance], distance: int) -> list[Instance]:
-    """Every so many of the queries, beginning with the first."""
+    """Every ``distance``-th query, beginning with the first."""
     ids = list(dict.fromkeys(instance.id for instance in instances))
     chosen = set(ids[::distance])
     return [instance for instance in instances if instance.id in chosen]

@@ -1,23 +1,20 @@
 """The page of the Python API: what it names says of every parameter, result and error what it is."""
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import griffe
+import yaml  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs"))
-
-from api_sources import CodeBlocks, FieldComments  # noqa: E402 (beside the pages)
-
 PAGE = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
 NAMED = re.findall(r"^::: (\S+)$", PAGE, re.MULTILINE)
 SOURCES = [ROOT / "src", ROOT / "clients" / "python" / "src"]
-PACKAGES = griffe.GriffeLoader(
-    search_paths=SOURCES, allow_inspection=False, extensions=griffe.Extensions(CodeBlocks(), FieldComments())
-)
+SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+HANDLER = next(each["mkdocstrings"] for each in SITE["plugins"] if "mkdocstrings" in each)["handlers"]["python"]
+EXTENSIONS = griffe.load_extensions(*(str(ROOT / each) for each in HANDLER["options"]["extensions"]))
+PACKAGES = griffe.GriffeLoader(search_paths=SOURCES, allow_inspection=False, extensions=EXTENSIONS)
 for package in ("saferank", "saferank_client"):
     PACKAGES.load(package)
 IN_A_SENTENCE = ("saferank_client.clients.AsyncClient.", "saferank.policies.registry.PolicyKind.")
