@@ -106,7 +106,7 @@ def explain(
     allowance: int,
     page: Page | None = None,
 ) -> Explanation:
-    """Explain evidence and plan after ``issued`` pages, and a page of it; ``woven`` puts pinned items into a ranking."""
+    """Explain evidence and plan after ``issued`` pages, and a page; ``woven`` puts pinned items into a ranking."""
     kind, policy, evidence, items = learner.kind, learner.policy, learner.evidence, learner.items
     leader = [int(number) for number in kind.leader(evidence, plan)[: len(plan.base)]]
     outlook = kind.outlook(policy, evidence, plan, issued) if kind.outlook else None

@@ -133,7 +133,7 @@ FOR_LATER = 0.1
 
 
 def budget(alpha: float, n_ranked: int, n_items: int) -> Levels:
-    """Errors that sum to at most alpha over all pairs, those of later items too; either direction of a pair has the same.
+    """Errors that sum to at most alpha over all pairs, later items included; either direction of a pair has the same.
 
     With n the number of an item that comes later, its n pairs with those before it have FOR_LATER alpha L / (n (n + 1))
     together, L = ``n_items``, and the sum of that over n = L, L + 1, ... is FOR_LATER alpha. Most pairs of a large
