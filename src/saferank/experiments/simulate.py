@@ -74,7 +74,7 @@ def simulate(
         models: Only these click models of a file or of the embedded set; None: all.
         queries: Only the first queries of a file or of the embedded set; None: all.
         out: A folder for the results, in which the run also keeps what is finished.
-        resume: Go on with the interrupted or crashed run in ``out``; the results are the same as without the break.
+        resume: Continue the interrupted or crashed run in ``out``; the results are the same as without the break.
         overwrite: Replace the run in ``out``.
         progress: Show a bar.
 

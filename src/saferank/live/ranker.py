@@ -63,7 +63,7 @@ class Ranker:
         seed: Seed of all coins; the same seed, calls and clicks give the same pages.
         horizon: Number of pages, for the rule ``paper:1/T`` only.
         lifetime: For worlds that change: after each ``lifetime`` pages evidence starts at zero, and what was certified
-            holds until the end of the next such epoch. None: it holds for ever.
+            holds until the end of the next such epoch. None: it holds forever.
         examination: By position, the probability that a visitor looks there; pbm-ucb and pbm-ts need it, other
             policies do not use it.
         trust: For safe-draw, from .5 to .99: how sure you are, before any click, that production has two neighbours
@@ -326,7 +326,7 @@ class Ranker:
             data: What ``save`` returned.
 
         Returns:
-            A ranker that goes on where the saved one was.
+            A ranker that continues where the saved one was.
 
         Raises:
             SavedStateError: The bytes are foreign, damaged or of another version.

@@ -76,7 +76,7 @@ def reproduce(
         profile: ``quick`` or ``paper``: how many queries, repetitions and sessions, where they are not given.
         jobs: Threads; None: one for each core.
         cluster: Address of a Dask scheduler to use instead of threads.
-        resume: Go on with the interrupted or crashed run in ``out``; the results are the same as without the break.
+        resume: Continue the interrupted or crashed run in ``out``; the results are the same as without the break.
         overwrite: Replace the run in ``out``.
         report: Make the report as well.
         progress: Show a bar.
