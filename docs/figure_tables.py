@@ -309,14 +309,13 @@ def _satisfaction(figures: Figures) -> list[str]:
     rows = [
         (
             row["users"],
-            f"`{row['rule']}`",
             f"{row['wrong_runs']} of {row['runs']}",
             f"{row['wrong_certificates']:.3g}",
             f"{row['violations']:,.0f}",
         )
         for row in figures["satisfaction"]
     ]
-    head = ("users", "rule", "runs with a wrong certificate", "wrong certificates a run", "violations a run")
+    head = ("users", "runs with a wrong certificate", "wrong certificates a run", "violations a run")
     return _table(head, rows)
 
 
