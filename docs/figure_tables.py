@@ -341,6 +341,26 @@ def _call_cost(figures: Figures) -> list[str]:
     return _table(("call", "processor time of the server", "bare echo of the same size", "multiple"), rows)
 
 
+@table_of("call-walk")
+def _call_walk(figures: Figures) -> list[str]:
+    labels = {
+        "rank": "a rank call", "report": "a report, written", "closing": "the closing that learns it",
+        "click": "a click, from its report to being learnt",
+    }  # fmt: skip
+    walks = figures["call_walk"]
+    rows = [(label, f"{walks[name]['modules']:g}", f"{walks[name]['calls']:g}") for name, label in labels.items()]
+    return _table(("what is asked", "modules of saferank", "Python calls"), rows)
+
+
+@table_of("view-cost")
+def _view_cost(figures: Figures) -> list[str]:
+    rows = [
+        (f"{row['items']:g}", f"{row['certificates']:g}", f"{row['page_us']:.0f} us", f"{row['remade_us']:.0f} us")
+        for row in figures["view_cost"]
+    ]
+    return _table(("items", "certified pairs", "a page", "a base ranking that was never seen, besides"), rows)
+
+
 @table_of("load")
 def _load(figures: Figures) -> list[str]:
     rows = []
