@@ -252,14 +252,6 @@ def call_walk(_: Path) -> Measured:
 
 
 @measurement
-def view_cost(_: Path) -> Measured:
-    """Processor time of a page, and of a view that no call asked for before."""
-    from view_cost import measured
-
-    return measured()
-
-
-@measurement
 def load(_: Path) -> Measured:
     """A server under a load of 300, then of 1,000 pages and reports a second, with twice the rate in between."""
     from service_load import measure

@@ -352,15 +352,6 @@ def _call_walk(figures: Figures) -> list[str]:
     return _table(("what is asked", "modules of saferank", "Python calls"), rows)
 
 
-@table_of("view-cost")
-def _view_cost(figures: Figures) -> list[str]:
-    rows = [
-        (f"{row['items']:g}", f"{row['certificates']:g}", f"{row['page_us']:.0f} us", f"{row['remade_us']:.0f} us")
-        for row in figures["view_cost"]
-    ]
-    return _table(("items", "certified pairs", "a page", "a base ranking that was never seen, besides"), rows)
-
-
 @table_of("load")
 def _load(figures: Figures) -> list[str]:
     rows = []
