@@ -87,7 +87,7 @@ def _provenance(figures: Figures) -> list[str]:
         (f"`{name}`", f"`{entry['commit']}`", f"{entry['seconds']:,} s", f"{entry['machine']['load_before']}")
         for name, entry in kept.items()
     ]
-    said = f"Measured on {', '.join(sorted(machines))}. Load is that of the machine when the measurement began."
+    said = f"Measured on {'; '.join(sorted(machines))}. Load is that of the machine when the measurement began."
     return [said, "", *_table(("measurement", "commit", "took", "load"), rows)]
 
 
