@@ -1,4 +1,4 @@
-"""``saferank replay``, ``export``, ``backup``, ``restore`` and ``forget``: what is done with a store of a service."""
+"""``saferank replay``, ``export``, ``backup``, ``restore`` and ``forget``: commands about a store of a service."""
 
 import asyncio
 import sys
@@ -115,7 +115,7 @@ def backup(
 
     **Example**: `saferank backup saferank-store saferank.backup`
 
-    **What comes out**: the file, complete or not at all, and a sentence about what is in it.
+    **What comes out**: the file, complete or not at all, and a sentence about its contents.
     """
     from saferank.store.copying import backup
     from saferank.store.opening import open_store
