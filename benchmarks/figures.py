@@ -308,6 +308,14 @@ def call_cost(_: Path) -> Measured:
 
 
 @measurement
+def call_walk(_: Path) -> Measured:
+    """Modules and Python calls of a warm rank call, of a report and of the closing that learns it."""
+    from call_walk import measured
+
+    return measured()
+
+
+@measurement
 def load(_: Path) -> Measured:
     """A server under a load of 300, then of 1,000 pages and reports a second, with twice the rate in between."""
     from service_load import measure
