@@ -42,7 +42,7 @@ class Variant:
         return "; ".join(changes)
 
 
-class Effect(NamedTuple):
+class Ending(NamedTuple):
     """A variant under one click model: where it ended, and its regret as a share of the default's."""
 
     curve: Pooled
@@ -56,7 +56,7 @@ class Row:
     policy: str
     words: str
     is_default: bool
-    effects: list[Effect | None]
+    endings: list[Ending | None]
 
 
 def sensitivity_section(
@@ -81,16 +81,16 @@ def sensitivity_section(
 
 
 def _table(title: str, rows: Sequence[Row], models: Sequence[str], key: str) -> TextTable:
-    def texts(effect: Effect | None) -> list[str]:
-        if effect is None:
+    def texts(ending: Ending | None) -> list[str]:
+        if ending is None:
             return ["not run", "", "", ""]
-        curve, ratio = effect
+        curve, ratio = ending
         return [str(curve.regret.end), str(ratio or ""), str(curve.violations.end), curve.wrong_in_the_end]
 
     columns = ["algorithm", "variant", *["regret", "ratio", "violations", "wrong certificates"] * len(models)]
     made = []
     for row in rows:
-        cells = [row.policy, row.words, *(text for effect in row.effects for text in texts(effect))]
+        cells = [row.policy, row.words, *(text for ending in row.endings for text in texts(ending))]
         made.append([MarkedCell(cell, DEFAULT if row.is_default else "") for cell in cells])
     caption = f"{title[:1].upper()}{title[1:]}: at the last round, averaged over queries; ± one standard error."
     groups = [("", 2), *((model_name(model), 4) for model in models)]
@@ -146,15 +146,15 @@ def sensitivity_rows(own: DataFrame, default_rule: str | None, main: DataFrame, 
         default = Variant(policy, None, default_rule if rules != {None} else None, reversed=False)
         others = [variant for variant in variants if variant.policy == policy and variant != default]
         rows += [_row(variant, default, own, main, models) for variant in (default, *others)]
-    return [row for row in rows if any(row.effects)]
+    return [row for row in rows if any(row.endings)]
 
 
 def _row(variant: Variant, default: Variant, own: DataFrame, main: DataFrame, models: Sequence[str]) -> Row:
-    effects = [_effect(variant, default, own.filter(model=model), main.filter(model=model)) for model in models]
-    return Row(policy_name(variant.policy), variant.words(default), variant == default, effects)
+    endings = [_ending(variant, default, own.filter(model=model), main.filter(model=model)) for model in models]
+    return Row(policy_name(variant.policy), variant.words(default), variant == default, endings)
 
 
-def _effect(variant: Variant, default: Variant, own: DataFrame, main: DataFrame) -> Effect | None:
+def _ending(variant: Variant, default: Variant, own: DataFrame, main: DataFrame) -> Ending | None:
     """Under one click model; where a default was played in both, it is taken from the varied results."""
     found, again = own.filter(_of(variant)), own.filter(_of(default))
     usual = concat([main.filter(_of(default), ~col("query").is_in(in_order(again, "query"))), again])
@@ -167,4 +167,4 @@ def _effect(variant: Variant, default: Variant, own: DataFrame, main: DataFrame)
     if variant != default and set(queries) <= set(in_order(usual, "query")):
         (base,) = pooled(usual.filter(col("query").is_in(queries)))
         compared = ratio(curve.regret.end, base.regret.end) if curve.rounds[-1] == base.rounds[-1] else None
-    return Effect(curve, compared)
+    return Ending(curve, compared)
