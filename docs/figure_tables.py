@@ -257,6 +257,84 @@ def _drift(figures: Figures) -> list[str]:
     return _table((*head, "violations before", "after: to 6e4 / 7e4 / 1e5"), rows)
 
 
+@table_of("worlds")
+def _worlds(figures: Figures) -> list[str]:
+    lines = []
+    for model in ("pbm", "cm"):
+        found = _rows(figures, "worlds", model=model)
+        policies = list(dict.fromkeys(row["policy"] for row in found))
+        rows = []
+        for world in dict.fromkeys(row["world"] for row in found):
+            cells = [next(row for row in found if (row["world"], row["policy"]) == (world, name)) for name in policies]
+            rows.append((world, *(_cell_of_a_world(cell) for cell in cells)))
+        lines += ["", *_table((model.upper(), *(LABELS[name] for name in policies)), rows)]
+    return lines[1:]
+
+
+def _cell_of_a_world(row: dict[str, Any]) -> str:
+    violations = f"; {row['violations']:,.1f}" if row["violations"] else ""
+    return f"{row['regret']:,.0f} ({row['stderr']:.0f}){violations}"
+
+
+@table_of("model-wrong")
+def _model_wrong(figures: Figures) -> list[str]:
+    lines = []
+    for title, found in figures["model_wrong"].items():
+        for measure, about in (("regret", "regret at 100,000 rounds"), ("violations", "violations a run")):
+            lines += ["", f"{title}, {found[0]['queries']} queries, 2 repetitions: {about}", ""]
+            lines += _by_model(found, measure)
+    return lines[1:]
+
+
+def _by_model(found: list[dict[str, Any]], measure: str) -> list[str]:
+    models = list(dict.fromkeys(row["model"] for row in found))
+    rows = []
+    for policy in dict.fromkeys(row["policy"] for row in found):
+        ends = [
+            next(row for row in found if (row["policy"], row["model"]) == (policy, model))[measure] for model in models
+        ]
+        rows.append(
+            (f"`{policy}`", *(f"{_three(e['mean'])} ({_three(e['within'])}, {_three(e['across'])})" for e in ends))
+        )
+    return _table(("policy", *(model.upper() for model in models)), rows)
+
+
+def _three(value: float) -> str:
+    """A number with about three digits."""
+    return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:.2g}"
+
+
+@table_of("satisfaction")
+def _satisfaction(figures: Figures) -> list[str]:
+    rows = [
+        (
+            row["users"],
+            f"{row['wrong_runs']} of {row['runs']}",
+            f"{row['wrong_certificates']:.3g}",
+            f"{row['violations']:,.0f}",
+        )
+        for row in figures["satisfaction"]
+    ]
+    head = ("users", "runs with a wrong certificate", "wrong certificates a run", "violations a run")
+    return _table(head, rows)
+
+
+@table_of("forecast")
+def _forecast(figures: Figures) -> list[str]:
+    rows = [
+        (LABELS[name], *("{:+,.0f} ({:+,.0f} to {:+,.0f})".format(*weeks[week]) for week in (0, -1)))
+        for name, weeks in figures["forecast"].items()
+    ]
+    return _table(("policy", "extra clicks a day, week 1", "week 13"), rows)
+
+
+REAL_PAGES = (
+    "held-out", "regret", "violations", "minus-kl-ucb-br", "minus-safe-draw", "swaps", "swaps-other-half",
+)  # fmt: skip
+for _name in REAL_PAGES:
+    table_of(f"real-pages-{_name}")(lambda figures, name=_name: figures["real_pages"][name])  # type: ignore[misc]
+
+
 @table_of("demo")
 def _demo(figures: Figures) -> list[str]:
     demo = figures["demo"]

@@ -43,17 +43,36 @@ def forecast(
 ) -> "Forecast":
     """Fit a click model to a log, and simulate policies on its most frequent queries for 13 weeks.
 
-    ``log`` is a file in this ``format``, or sessions as a frame or a list of dicts, as in ``fit``.
-    ``pages_a_day`` are all pages of the site in a day; a query gets its share of the log's pages. ``model`` is a click
-    model; None takes the one that foresees held-out pages best. ``positions`` is how many items a page shows (None:
-    all of production's ranking); ``page_length`` and ``items`` are as in ``fit``: with more items than positions there
-    are candidates. ``certificate_days`` is the length of an epoch of certificates as in the service, 0 for certificates
-    that never end. ``replicates`` logs are drawn for the bands; ``most_pages`` is the longest run of a query, beyond
-    which it goes on as in its last tenth. The first policy is the one of the headline. The same seed gives the same
-    numbers whatever ``jobs`` is.
-
     The simulation takes the fitted model for the truth: docs/engineers/forecast.md says what that means, and what the
-    bands do not cover. Raises ``UsageError`` when something cannot be used, ``RunInterrupted`` after Ctrl-C.
+    bands do not cover. The same seed gives the same numbers whatever ``jobs`` is.
+
+    Args:
+        log: A click log: a file, or sessions as a frame or a list of dicts, as in ``fit``.
+        format: That of the file (docs/researchers/click-logs.md).
+        pages_a_day: All pages of the site in a day; a query gets its share of the log's pages.
+        policies: Names of policies; the first is the one of the headline.
+        queries: How many queries, the most frequent first.
+        model: A click model; None: the one that foresees held-out pages best.
+        positions: How many items a page shows; None: all of production's ranking.
+        page_length: As in ``fit``.
+        items: As in ``fit``; with more items than positions there are candidates.
+        rule: When a pair is decided.
+        certificate_days: The length of an epoch of certificates, as in the service; 0: they never end.
+        replicates: Logs that are drawn for the bands.
+        iterations: Of EM.
+        most_pages: The longest run of a query, beyond which it goes on as in its last tenth.
+        seed: Seed of everything that is drawn.
+        jobs: Threads; None: one for each core.
+        max_bad: The share of unreadable lines up to which the log is read.
+        progress: Show a bar.
+
+    Returns:
+        Extra clicks by week with bands, decisions and costs, by policy and by query.
+
+    Raises:
+        UsageError: Something cannot be used: an argument, or the log.
+        RunInterrupted: Ctrl-C.
+
     """
     from saferank.experiments.engines import MOST_JOBS, cores, explain_compilation
     from saferank.fitting import estimator

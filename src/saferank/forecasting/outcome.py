@@ -147,9 +147,18 @@ class Forecast:
         return {"provenance": content.pop("provenance"), **totals, **content}
 
     def save(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write ``forecast.json`` and ``forecast.html`` with its figures; returns both files.
+        """Write ``forecast.json`` and ``forecast.html`` with its figures.
 
-        The page needs matplotlib and jinja2; without them a ``UsageError`` says so after the numbers are written.
+        Args:
+            folder: The folder; it is made if it is not there.
+
+        Returns:
+            Both files.
+
+        Raises:
+            UsageError: matplotlib or jinja2, which the page needs, are missing; the numbers are written.
+            OutputError: A file cannot be written.
+
         """
         from saferank.reporting.report import missing_for_a_report
 

@@ -102,9 +102,9 @@ def study_section(run: Run, companion: Run | str) -> Section:
 _RULES = ("paper:1/T", "anytime:1/T")
 _SAME_LEVEL = (
     "Of both rules the same probability of deciding a pair wrongly is proved: of the paper rule for the rounds of the "
-    "run, of the anytime rule forever. The paper rule's actual error is far smaller than what is proved of it, and at "
-    "the same actual error the saving vanishes: what is saved is what the proof of the paper rule leaves unused. The "
-    "anytime rule needs no horizon."
+    "run, of the anytime rule forever. The paper rule's actual error is far smaller than the proved one, and at the "
+    "same actual error the saving vanishes: it is the part of the error that the proof of the paper rule leaves "
+    "unused. The anytime rule needs no horizon."
 )
 
 

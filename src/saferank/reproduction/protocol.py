@@ -49,27 +49,27 @@ PROFILES = {
 class Protocol:
     """Everything that the results depend on; None stands for what the profile or the log says."""
 
-    profile: str = "quick"
-    log: Path | None = None
-    format: str | None = None
+    profile: str = "quick"  # or "paper"
+    log: Path | None = None  # a file, or sessions as a frame or a list of dicts; None: a synthetic log
+    format: str | None = None  # of the log
     policies: Sequence[str] | None = None  # None: the paper's and, unless the additions are left out, ours
     models: Sequence[str] = ("pbm", "cm")
     rule: str = RULE
     positions: int = 5
-    items: int = 10
+    items: int = 10  # of a query: those of its most frequent ranking, then those that its other pages showed
     page_length: int | None = None  # of the rankings; None: 10 where a query has such a page, else its most frequent
     rounds: int = 100_000
     repetitions: int | None = None
     queries: int | None = None
     sessions: int | None = None
-    iterations: int = 50
+    iterations: int = 50  # of EM
     seed: int = 0
-    without: Sequence[str] = ()
-    study_instances: Path | None = None
-    optimal: str | None = None  # ids of the paper's two special queries; None: those that come nearest
-    none_of_best: str | None = None
-    max_bad: float = 0.01
-    plugins: Sequence[str] = ()
+    without: Sequence[str] = ()  # parts to leave out: additions (our policies), sensitivity, study
+    study_instances: Path | None = None  # real queries for the study, an instance file
+    optimal: str | None = None  # id of the query whose ranking is optimal; None: the one that comes nearest
+    none_of_best: str | None = None  # id of the query whose page has none of the best items; None: the nearest
+    max_bad: float = 0.01  # the share of unreadable lines up to which the log is read
+    plugins: Sequence[str] = ()  # files or modules that register policies of yours
     world: Mapping[str, Any] | Sequence[str] | None = None  # None: the paper's
 
     @classmethod

@@ -69,17 +69,28 @@ def reproduce(
 ) -> Reproduction:
     """Reproduce the paper's experiments, from a click log (synthetic unless ``log`` is given) to a report in ``out``.
 
-    Beside those above, arguments are the fields of ``saferank.reproduction.protocol.Protocol``, as
-    ``help(saferank.reproduce)`` lists them. ``log`` is a file in a ``format``, or sessions as a frame or a list of
-    dicts. ``profile`` is quick or paper; sizes that are not given are those of the
-    profile. A query takes part with ``items``
-    items: those of its most frequent ranking of ``page_length`` items (None: ten where it has such a page, else its
-    most frequent length), then those that its other pages showed. ``policies`` are the paper's five
-    and ours unless they are given; ``without`` leaves out ``additions`` (ours), ``sensitivity`` or ``study``.
-    ``optimal`` and ``none_of_best`` are the ids of the paper's two special queries (None: those that come nearest; the
-    report says how near). ``plugins`` are files or modules that register policies of yours. The run
-    keeps what is finished: after an interrupt or a crash the same call with ``resume=True`` continues the run and
-    gives the same results. Nothing long is started before every argument has been checked.
+    Nothing long is started before every argument has been checked.
+
+    Args:
+        out: The folder for everything that is made.
+        profile: ``quick`` or ``paper``: how many queries, repetitions and sessions, where they are not given.
+        jobs: Threads; None: one for each core.
+        cluster: Address of a Dask scheduler to use instead of threads.
+        resume: Continue the interrupted or crashed run in ``out``; the results are the same as without the break.
+        overwrite: Replace the run in ``out``.
+        report: Make the report as well.
+        progress: Show a bar.
+        **asked: The fields of ``Protocol``, which follows. ``help(saferank.reproduce)`` lists them.
+
+    Returns:
+        The folder, its results and the report.
+
+    Raises:
+        UsageError: Something cannot be used, an ``ArgumentError`` where it is an argument; also a folder that holds a
+            run, when neither ``resume`` nor ``overwrite`` is given.
+        OutputError: A file cannot be written.
+        RunInterrupted: Ctrl-C; it says what is kept.
+
     """
     from saferank.checks.plugin import as_argument_error, check_plugin_policy, load_checked_plugins
     from saferank.experiments.engines import engine_of

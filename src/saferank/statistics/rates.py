@@ -69,7 +69,7 @@ def rate_evidence(rates: Rates, i: int, j: int) -> float:
 
 @kernel
 def fade_rates(rates: Rates, exposure: float, pages: float) -> None:
-    """Let no item count for more than this exposure, and places for more than so many pages: for a changing world."""
+    """For a changing world: no item counts for more than this exposure, no place for more than ``pages`` pages."""
     for item in range(len(rates.clicks)):
         if rates.exposure[item] > exposure:
             rates.clicks[item] *= exposure / rates.exposure[item]

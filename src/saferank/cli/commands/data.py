@@ -1,4 +1,4 @@
-"""``saferank logs``, ``fit``, ``forecast`` and ``instances``: click logs, and what is made of them."""
+"""``saferank logs``, ``fit``, ``forecast`` and ``instances``: click logs, and their models and forecasts."""
 
 import json
 from dataclasses import asdict
@@ -41,7 +41,7 @@ def summary(
     max_bad: MaxBad = 0.01,
     as_json: AsJson = False,
 ) -> None:
-    """Count what is in a click log: pages, queries, clicks by position, abandonment, bad lines.
+    """Count the contents of a click log: pages, queries, clicks by position, abandonment, bad lines.
 
     **Example**: `saferank logs summary train.gz --format yandex-personalized`
 

@@ -91,7 +91,7 @@ def simulate(**given: Any) -> None:
     every combination; the rows are named by what differs. `saferank report` takes one combination, chosen by
     the same options.
 
-    **A long run** keeps what is finished. After Ctrl-C, a crash or a full disk, the same command with --resume
+    **A long run** keeps its finished parts. After Ctrl-C, a crash or a full disk, the same command with --resume
     continues it and gives the same results. A folder with results in it is never overwritten without --overwrite.
 
     **What comes out**: a table of final regret, violations and wrong certificates; DIR/results.json with means

@@ -57,7 +57,7 @@ def reproduce(**given: Any) -> None:
 
     **Something else**: `saferank reproduce --rule anytime:1/T --models dbn,ubm --positions 3 --queries 50 --out mine`
 
-    **A long run** keeps what is finished. After Ctrl-C, a crash or a full disk, the same command with --resume
+    **A long run** keeps its finished parts. After Ctrl-C, a crash or a full disk, the same command with --resume
     continues it and gives the same results. With --cluster tcp://host:8786 a Dask cluster does the work.
 
     **What comes out**: the claims of the paper with verdicts on the screen; DIR/report.html; DIR/results.json,
