@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 import typer
+from typer.models import ArgumentInfo
 
 from saferank.cli.terminal.errors import InputError
 
@@ -142,6 +143,7 @@ def learn_options(app: typer.Typer, called: Collection[str] | None = None) -> No
             known = inspect.signature(pkgutil.resolve_name(source)).parameters
             wanted = {name: option for name in known if (option := (SHARED | options).get(name))} | options
             made = [_parameter(name, option, known.get(name)) for name, option in wanted.items()]
+            made.sort(key=lambda each: not isinstance(get_args(each.annotation)[1], ArgumentInfo))  # arguments first
             command.__signature__ = inspect.Signature(made)
             command.__annotations__ = {option.name: option.annotation for option in made}
 
