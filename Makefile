@@ -51,11 +51,11 @@ soak: .venv/.ready  ## before a release, hours: loops of kills, faults and seeds
 bench: .venv/.ready  ## nanoseconds a round of every policy under every click model, and two jobs against one
 	@$(BIN)/saferank bench
 
-figures: .venv/.ready  ## everything that README and docs quote, measured on this commit, and their tables (needs ../shared); half an hour
+figures: .venv/.ready  ## everything that README and docs quote, measured on this commit, and their tables (needs ../shared); about 20 minutes
 	@$(BIN)/python benchmarks/figures.py
 	@$(BIN)/python docs/generate.py
 
-pictures: .venv/.ready  ## the pictures of the documentation, from runs with fixed seeds; minutes
+pictures: .venv/.ready  ## the pictures of the documentation, from runs with fixed seeds and from what `make figures` measured; minutes
 	@$(BIN)/python benchmarks/pictures.py
 
 docs: .venv/.ready  ## the documentation site in build/site, strictly and without the network

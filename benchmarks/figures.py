@@ -14,6 +14,7 @@ import json
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,7 @@ from machine import machine  # noqa: E402 (beside this file)
 
 FILE = ROOT / "docs" / "reference" / "figures.json"
 REAL = ROOT.parent / "shared" / "data" / "yandex60.json"
+PAGES = REAL.with_name("yandex-pages.ndjson.gz")
 BUILD = ROOT / "build" / "figures"
 
 WITHOUT_TRUST = "safe-draw:trust=0.5"
@@ -136,7 +138,7 @@ def large(_: Path) -> Measured:
         (50, 8, ("safe-draw", "kl-ucb-br")),
         (200, 24, ("safe-draw", "kl-ucb-br", "uni-rank")),
         (2_000, 8, ("safe-draw", "kl-ucb-br")),
-        (100_000, 2, ("safe-draw", "kl-ucb-br")),
+        (100_000, 8, ("safe-draw", "kl-ucb-br")),
     ):
         made = [planted_world(number, items, HELD_OUT) for number in range(worlds)]
         found += [
@@ -177,6 +179,68 @@ def drift(instances: Path) -> Measured:
             )
             found += [{"model": model, "world": world, **row} for row in rows]
     return found
+
+
+@measurement
+def worlds(instances: Path) -> Measured:
+    """Late and lost clicks, another screen and another reward, on every sixth query."""
+    from worlds import WORLDS, every, measured
+
+    chosen = every(_instances(instances), 6)
+    return [
+        {"model": model, "world": world, **row}
+        for model in ("pbm", "cm")
+        for world in WORLDS
+        for row in measured(_of_model(chosen, model), world)
+    ]
+
+
+@measurement
+def model_wrong(instances: Path) -> Measured:
+    """Policies that are made for one click model beside others, under six, on the embedded and the real queries."""
+    from model_wrong import measured
+
+    from saferank import embedded_instances
+
+    sets = {"embedded set": embedded_instances(20), instances.name: _instances(instances)}
+    return {title: measured(chosen) for title, chosen in sets.items()}
+
+
+@measurement
+def satisfaction(_: Path) -> Measured:
+    """safe-draw where items satisfy differently, which its proof does not cover: eight items, all of them shown."""
+    from satisfaction import measured
+
+    return measured()
+
+
+@measurement
+def real_pages(_: Path) -> Measured:
+    """A log of real pages: models, policies and swaps, as tables; draws its two pictures as well."""
+    from real_pages import Asked, measured
+
+    if not PAGES.exists():
+        raise SystemExit(f"{PAGES} does not exist; name other measurements")
+    out = BUILD / "real-pages"
+    found = measured(Asked(PAGES, out, "35,064 real pages", repetitions=10))
+    for name in ("real-pages-policies.svg", "real-pages-pairs.svg"):
+        shutil.copyfile(out / name, ROOT / "docs" / "images" / name)
+    return {name: text.splitlines() for name, text in found.items()}
+
+
+@measurement
+def forecast(_: Path) -> Measured:
+    """Extra clicks a day in each of 13 weeks, with bands, foreseen from a synthetic log."""
+    from saferank import forecast as make_forecast
+    from saferank.logs.synthetic import synthesize_log
+
+    with _folder() as folder:
+        synthesize_log(folder / "log", 40_000, 15, "pbm", seed=4, progress=False)
+        found = make_forecast(
+            folder / "log", "yandex-personalized", 4000, positions=5, replicates=8, most_pages=25_000, iterations=100,
+            certificate_days=0, progress=False,
+        )  # fmt: skip
+    return {policy.policy: policy.weeks for policy in found.policies}
 
 
 # --- first minutes, live ranker, logs ---
@@ -239,6 +303,14 @@ def demo(_: Path) -> Measured:
 def call_cost(_: Path) -> Measured:
     """Processor time of a rank call and of a report, beside a bare echo of the same size."""
     from call_cost import measured
+
+    return measured()
+
+
+@measurement
+def call_walk(_: Path) -> Measured:
+    """Modules and Python calls of a warm rank call, of a report and of the closing that learns it."""
+    from call_walk import measured
 
     return measured()
 

@@ -3,13 +3,16 @@
     make pictures                            # all of them
     python benchmarks/pictures.py policies rules   # some
 
-A picture is a function of this file. The ground is white, so that it can be read on a dark page, too.
+A picture is a function of this file. The ground is white, so that it can be read on a dark page, too. Those of the last
+part are drawn from docs/reference/figures.json, and those of real pages by ``benchmarks/figures.py real_pages``.
 """
 
 import argparse
+import json
 import random
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,9 +24,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from saferank import Ranker, decision_rule, embedded_instances, reproduce, simulate
-from saferank import forecast as make_forecast
 from saferank.click_models import CLICK_MODELS
-from saferank.logs.synthetic import synthesize_log
 from saferank.policies import POLICIES
 from saferank.randomness import stream
 from saferank.reporting.figures.forecast import weeks_figure
@@ -32,6 +33,7 @@ from saferank.reporting.looks import FAINT, INK, looks_of, policy_name
 from saferank.verbs import click
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
+sys.path.insert(0, str(Path(__file__).with_name("policies")))
 RULES = {"safe-draw": "anytime:1e-5", "kl-ucb-br": "paper:1e-5", "bubble-rank": "paper:1e-5"}
 POSITIONS, ROUNDS, REPETITIONS, SEED = 5, 100_000, 5, 11
 BEST_TO_WORST = ["#00695c", "#2a9d8f", "#8ab17d", "#e9b44c", "#e76f51", *["#9aa0a6"] * 20]
@@ -329,19 +331,28 @@ def demo() -> None:
     shorten(FOLDER / "demo.svg")
 
 
+# --- what `make figures` has measured ---
+
+
 @picture
 def forecast() -> None:
-    """The forecast of docs/engineers/forecast.md, whose table is printed."""
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log"
-        synthesize_log(log, 40_000, 15, "pbm", seed=4, progress=False)
-        found = make_forecast(
-            log, "yandex-personalized", 4000, positions=5, replicates=8, most_pages=25_000, iterations=100,
-            certificate_days=0, progress=False,
-        )  # fmt: skip
-    for policy in found.policies:
-        print(policy.policy, policy.weeks[0], policy.weeks[-1], sep="\n  ")
-    write(weeks_figure({policy.policy: policy.weeks for policy in found.policies}), "forecast")
+    """The forecast of docs/engineers/forecast.md."""
+    write(weeks_figure(figures_of("forecast")), "forecast")
+
+
+@picture
+def model_wrong() -> None:
+    """Policies that are made for one click model, under six."""
+    from model_wrong import drawn
+
+    with drawing():
+        figure = drawn(figures_of("model_wrong"))
+    write(figure, "model-wrong")
+
+
+def figures_of(name: str) -> Any:
+    """A measurement in docs/reference/figures.json."""
+    return json.loads((FOLDER.parent / "reference" / "figures.json").read_text(encoding="utf-8"))[name]["measured"]
 
 
 def main() -> None:

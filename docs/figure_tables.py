@@ -87,7 +87,7 @@ def _provenance(figures: Figures) -> list[str]:
         (f"`{name}`", f"`{entry['commit']}`", f"{entry['seconds']:,} s", f"{entry['machine']['load_before']}")
         for name, entry in kept.items()
     ]
-    said = f"Measured on {', '.join(sorted(machines))}. Load is that of the machine when the measurement began."
+    said = f"Measured on {'; '.join(sorted(machines))}. Load is that of the machine when the measurement began."
     return [said, "", *_table(("measurement", "commit", "took", "load"), rows)]
 
 
@@ -257,6 +257,84 @@ def _drift(figures: Figures) -> list[str]:
     return _table((*head, "violations before", "after: to 6e4 / 7e4 / 1e5"), rows)
 
 
+@table_of("worlds")
+def _worlds(figures: Figures) -> list[str]:
+    lines = []
+    for model in ("pbm", "cm"):
+        found = _rows(figures, "worlds", model=model)
+        policies = list(dict.fromkeys(row["policy"] for row in found))
+        rows = []
+        for world in dict.fromkeys(row["world"] for row in found):
+            cells = [next(row for row in found if (row["world"], row["policy"]) == (world, name)) for name in policies]
+            rows.append((world, *(_cell_of_a_world(cell) for cell in cells)))
+        lines += ["", *_table((model.upper(), *(LABELS[name] for name in policies)), rows)]
+    return lines[1:]
+
+
+def _cell_of_a_world(row: dict[str, Any]) -> str:
+    violations = f"; {row['violations']:,.1f}" if row["violations"] else ""
+    return f"{row['regret']:,.0f} ({row['stderr']:.0f}){violations}"
+
+
+@table_of("model-wrong")
+def _model_wrong(figures: Figures) -> list[str]:
+    lines = []
+    for title, found in figures["model_wrong"].items():
+        for measure, about in (("regret", "regret at 100,000 rounds"), ("violations", "violations a run")):
+            lines += ["", f"{title}, {found[0]['queries']} queries, 2 repetitions: {about}", ""]
+            lines += _by_model(found, measure)
+    return lines[1:]
+
+
+def _by_model(found: list[dict[str, Any]], measure: str) -> list[str]:
+    models = list(dict.fromkeys(row["model"] for row in found))
+    rows = []
+    for policy in dict.fromkeys(row["policy"] for row in found):
+        ends = [
+            next(row for row in found if (row["policy"], row["model"]) == (policy, model))[measure] for model in models
+        ]
+        rows.append(
+            (f"`{policy}`", *(f"{_three(e['mean'])} ({_three(e['within'])}, {_three(e['across'])})" for e in ends))
+        )
+    return _table(("policy", *(model.upper() for model in models)), rows)
+
+
+def _three(value: float) -> str:
+    """A number with about three digits."""
+    return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:.2g}"
+
+
+@table_of("satisfaction")
+def _satisfaction(figures: Figures) -> list[str]:
+    rows = [
+        (
+            row["users"],
+            f"{row['wrong_runs']} of {row['runs']}",
+            f"{row['wrong_certificates']:.3g}",
+            f"{row['violations']:,.0f}",
+        )
+        for row in figures["satisfaction"]
+    ]
+    head = ("users", "runs with a wrong certificate", "wrong certificates a run", "violations a run")
+    return _table(head, rows)
+
+
+@table_of("forecast")
+def _forecast(figures: Figures) -> list[str]:
+    rows = [
+        (LABELS[name], *("{:+,.0f} ({:+,.0f} to {:+,.0f})".format(*weeks[week]) for week in (0, -1)))
+        for name, weeks in figures["forecast"].items()
+    ]
+    return _table(("policy", "extra clicks a day, week 1", "week 13"), rows)
+
+
+REAL_PAGES = (
+    "held-out", "regret", "violations", "minus-kl-ucb-br", "minus-safe-draw", "swaps", "swaps-other-half",
+)  # fmt: skip
+for _name in REAL_PAGES:
+    table_of(f"real-pages-{_name}")(lambda figures, name=_name: figures["real_pages"][name])  # type: ignore[misc]
+
+
 @table_of("demo")
 def _demo(figures: Figures) -> list[str]:
     demo = figures["demo"]
@@ -339,6 +417,17 @@ def _call_cost(figures: Figures) -> list[str]:
         own, echo = cost[f"{name}_us"], cost[f"echo_{name}_us"]
         rows.append((label, f"{own:.0f} us", f"{echo:.0f} us", f"{own / echo:.1f}"))
     return _table(("call", "processor time of the server", "bare echo of the same size", "multiple"), rows)
+
+
+@table_of("call-walk")
+def _call_walk(figures: Figures) -> list[str]:
+    labels = {
+        "rank": "a rank call", "report": "a report, written", "closing": "the closing that learns it",
+        "click": "a click, from its report to being learnt",
+    }  # fmt: skip
+    walks = figures["call_walk"]
+    rows = [(label, f"{walks[name]['modules']:g}", f"{walks[name]['calls']:g}") for name, label in labels.items()]
+    return _table(("what is asked", "modules of saferank", "Python calls"), rows)
 
 
 @table_of("load")

@@ -1,4 +1,4 @@
-"""Write what is generated in the documentation: the reference of the commands, and the tables of measured figures.
+"""Write the generated parts of the documentation: the reference of the commands, and the tables of measured figures.
 
 make docs
 """

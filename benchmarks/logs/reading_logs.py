@@ -3,8 +3,8 @@
     python benchmarks/logs/reading_logs.py [--size MB] [--queries 100] [--distinct 20000000]
 
 Writes a synthetic plain log of that size to a temporary folder, counts it (one pass, as `saferank logs summary` does),
-reads the pages of its most frequent queries (two passes, as `saferank fit` does), and fills a table of so many
-different queries as the first pass has to count in the full Kaggle log.
+reads the pages of its most frequent queries (two passes, as `saferank fit` does), and fills a table with as many
+different queries as the full Kaggle log has.
 """
 
 import argparse

@@ -9,14 +9,14 @@
    and swaps counted on the other.
 
 DIR gets ``instances.json``, ``results/`` (of ``saferank.simulate``), ``pairs.csv``, ``tables.md`` and two figures.
+``benchmarks/figures.py real_pages`` does the same and keeps the tables for the documentation.
 """
 
 import argparse
 import csv
 import math
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,22 @@ from saferank.verbs import Floats
 
 POLICIES = ("original", "kl-ucb-br", "bubble-rank", "top-rank", "uni-rank", "safe-draw")
 HELD_OUT = 0.25
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is measured, where it goes, and how much is played."""
+
+    sessions: Path
+    out: Path
+    title: str = "a click log"  # what tables and figures call the log
+    format: str = "sessions"
+    rounds: int = 100_000
+    repetitions: int = 5
+    rule: str | None = None  # None: paper:1/T, and anytime:1/T for safe-draw
+    iterations: int = 50  # of EM
+    fewest: int = 20  # pages of a pair in each order
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,7 +74,6 @@ class Verdict:
 
     order: str  # a click model, "click-through" or "production"
     reading: str
-    fitted_to: str
     all_pairs: Agreement
     significant: Agreement
 
@@ -125,7 +140,7 @@ def scores_of(log: ClickLog, models: Mapping[str, Any]) -> dict[str, Floats]:
     return {**attraction, "click-through": click_through(log.pages, len(log.pairs))}
 
 
-def verdicts(log: ClickLog, scores: Mapping[str, Floats], fitted_to: str, fewest: int) -> list[Verdict]:
+def verdicts(log: ClickLog, scores: Mapping[str, Floats], fewest: int) -> list[Verdict]:
     """Every score, and production's more frequent order, beside the swaps of the log."""
     rows = []
     for reading, same_page in (*((reading, False) for reading in READINGS), ("between", True)):
@@ -133,13 +148,12 @@ def verdicts(log: ClickLog, scores: Mapping[str, Floats], fitted_to: str, fewest
         clear = significant(swaps)
         name = f"{reading}, same page" if same_page else reading
         for order, score in scores.items():
-            rows.append(Verdict(order, name, fitted_to, agreement_of(swaps, score), agreement_of(clear, score)))
-        usual = agreement_of(swaps), agreement_of(clear)
-        rows.append(Verdict("production", name, fitted_to, *usual))
+            rows.append(Verdict(order, name, agreement_of(swaps, score), agreement_of(clear, score)))
+        rows.append(Verdict("production", name, agreement_of(swaps), agreement_of(clear)))
     return rows
 
 
-def played(instances: Sequence[Instance], models: Sequence[str], out: Path, options: argparse.Namespace) -> Results:
+def played(instances: Sequence[Instance], models: Sequence[str], out: Path, options: Asked) -> Results:
     """All policies under these click models, in this order."""
     return simulate(
         [instance for model in models for instance in instances if instance.model_name == model],
@@ -148,7 +162,6 @@ def played(instances: Sequence[Instance], models: Sequence[str], out: Path, opti
         repetitions=options.repetitions,
         rule=options.rule,
         seed=options.seed,
-        jobs=1,
         out=out,
         overwrite=True,
         progress=False,
@@ -167,11 +180,9 @@ def write_pairs(path: Path, log: ClickLog, swaps: Sequence[Swap], scores: Mappin
             writer.writerow([log.queries[swap.query], *items, *swap[3:], *values])
 
 
-def main() -> None:
-    """Parse and do."""
-    options = _options()
+def measured(options: Asked) -> dict[str, str]:
+    """All tables in Markdown, by name; the figures and the other files are in the folder."""
     options.out.mkdir(parents=True, exist_ok=True)
-    before = time.process_time()
     log = read_log(options.sessions, options.format, page_length=None)
     ranks = foresights(log, options.iterations, options.seed)
     models = list(dict.fromkeys([ranks[0].model, "pbm", "cm"]))
@@ -180,34 +191,30 @@ def main() -> None:
     save_instances(options.out / "instances.json", instances, f"fitted to {options.title}")
     scores = scores_of(log, fitted)
     half, other = split(log, 0.5, options.seed)
-    found = verdicts(log, scores, "all pages", options.fewest)
-    found += verdicts(other, scores_of(half, fits(half, options.iterations)), "the other half", options.fewest)
+    found = {
+        "swaps": verdicts(log, scores, options.fewest),
+        "swaps-other-half": verdicts(other, scores_of(half, fits(half, options.iterations)), options.fewest),
+    }
     swaps = swaps_of(log, fewest=options.fewest)
     write_pairs(options.out / "pairs.csv", log, swaps, scores)
     draw_pairs(options.out / "real-pages-pairs.svg", swaps, scores, models)
-    fitting = time.process_time() - before
-    print(f"fits and pairs: {fitting:.0f} s of CPU", flush=True)
     results = played(instances, models, options.out / "results", options)
     draw_policies(options.out / "real-pages-policies.svg", results, options.title)
-    seconds = {"fits and pairs": fitting, "simulation": time.process_time() - before - fitting}
-    text = tables(options.title, log, ranks, found, results, seconds)
-    (options.out / "tables.md").write_text(text, encoding="utf-8")
-    print(text)
+    return tables(ranks, found, results)
 
 
-def _options() -> argparse.Namespace:
+def main() -> None:
+    """Parse and do."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sessions", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--format", default="sessions")
-    parser.add_argument("--title", default="a click log", help="what tables and figures call the log")
-    parser.add_argument("--rounds", type=int, default=100_000)
-    parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--rule", help="by default paper:1/T, and anytime:1/T for safe-draw")
-    parser.add_argument("--iterations", type=int, default=50, help="of EM")
-    parser.add_argument("--fewest", type=int, default=20, help="pages of a pair in each order")
-    parser.add_argument("--seed", type=int, default=0)
-    return parser.parse_args()
+    for field in fields(Asked)[2:]:
+        parser.add_argument(f"--{field.name}", type=str if field.default is None else type(field.default))
+    given = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
+    options = Asked(**given)
+    text = "\n\n".join(f"## {name}\n\n{table}" for name, table in measured(options).items())
+    (options.out / "tables.md").write_text(f"# {options.title}\n\n{text}\n", encoding="utf-8")
+    print(text)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from swapped_pairs import Agreement, Swap, significant
 
 from saferank.experiments.results import Results
-from saferank.logs import ClickLog
 from saferank.reporting.figures.panels import write_figure
 from saferank.reporting.looks import FAINT, INK, looks_of, model_name, policy_name
 from saferank.reporting.numbers import Measured
@@ -39,28 +38,15 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:,.0f}" if abs(value) >= 99.5 or abs(value) < 1e-9 else f"{value:.{digits}g}"
 
 
-def tables(
-    title: str,
-    log: ClickLog,
-    ranks: Sequence[Foresight],
-    found: Sequence[Verdict],
-    results: Results,
-    seconds: Mapping[str, float],
-) -> str:
-    """Everything that the run has measured."""
-    pages = int(log.pages.weight.sum())
-    parts = [
-        f"# {title}: {pages:,} pages of {len(log.queries)} queries, {log.summary.clicks:,} clicks",
-        "CPU: " + ", ".join(f"{what} {spent:.0f} s" for what, spent in seconds.items()),
-        f"## Held-out pages\n\n{_held_out(ranks)}",
-    ]
+def tables(ranks: Sequence[Foresight], found: Mapping[str, Sequence[Verdict]], results: Results) -> dict[str, str]:
+    """Everything that the run has measured, by name."""
     lines = pooled(results.means)
-    at = f"at {lines[0].rounds[-1]:,} rounds"
-    parts += [f"## {what.capitalize()} {at}\n\n{_by_model(lines, what)}" for what in ("regret", "violations")]
-    parts += [f"## Regret minus that of {base}, paired\n\n{_differences(results, base)}" for base in BASELINES]
-    for fitted_to in dict.fromkeys(row.fitted_to for row in found):
-        parts += [f"## Pairs shown in both orders, models fitted to {fitted_to}", _agreements(found, fitted_to)]
-    return "\n\n".join(parts) + "\n"
+    return {
+        "held-out": _held_out(ranks),
+        **{what: _by_model(lines, what) for what in ("regret", "violations")},
+        **{f"minus-{base}": _differences(results, base) for base in BASELINES},
+        **{name: _agreements(rows) for name, rows in found.items()},
+    }
 
 
 def _held_out(ranks: Sequence[Foresight]) -> str:
@@ -119,13 +105,12 @@ def _differences(results: Results, base: str) -> str:
     return table(["policy", *map(model_name, results.models)], rows)
 
 
-def _agreements(found: Sequence[Verdict], fitted_to: str) -> str:
+def _agreements(found: Sequence[Verdict]) -> str:
     """Orders down; readings across, of each all pairs and the significant ones."""
-    chosen = [row for row in found if row.fitted_to == fitted_to]
-    readings = list(dict.fromkeys(row.reading for row in chosen))
-    cells = {(row.order, row.reading): row for row in chosen}
+    readings = list(dict.fromkeys(row.reading for row in found))
+    cells = {(row.order, row.reading): row for row in found}
     rows = []
-    for order in dict.fromkeys(row.order for row in chosen):
+    for order in dict.fromkeys(row.order for row in found):
         of_order = [cells[order, reading] for reading in readings]
         rows.append([f"`{order}`", *(_share(part) for row in of_order for part in (row.all_pairs, row.significant))])
     return table(["order", *(f"{name}: {which}" for name in readings for which in ("all", "significant"))], rows)

@@ -40,7 +40,7 @@ def drift_of(world: str, rounds: int) -> str | None:
 
 
 def every(instances: Sequence[Instance], distance: int) -> list[Instance]:
-    """Every so many of the queries, beginning with the first."""
+    """Every ``distance``-th query, beginning with the first."""
     ids = list(dict.fromkeys(instance.id for instance in instances))
     chosen = set(ids[::distance])
     return [instance for instance in instances if instance.id in chosen]
@@ -109,7 +109,7 @@ def main() -> None:
     """Play and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("instances", help="an instance file, or embedded")
-    parser.add_argument("--every", type=int, default=1, help="only every so many of the queries")
+    parser.add_argument("--every", type=int, default=1, help="take each N-th query only")
     parser.add_argument("--models", default="pbm,cm")
     parser.add_argument("--worlds", default=",".join(WORLDS))
     parser.add_argument("--policies", default=",".join(POLICIES))

@@ -71,7 +71,7 @@ class Terms(NamedTuple):
     even: bool = False  # bets at even odds: the mutant
     trust: float | None = None
     lifetime: int | None = None
-    late: int = 0  # so many of the items come half-way
+    late: int = 0  # number of items that come half-way
 
 
 class World(NamedTuple):
@@ -124,7 +124,7 @@ def _click_as(users: Users, model: int, scene: Scene) -> None:
 
 @kernel
 def play(policy: Any, evidence: Any, plan: Any, users: Users, model: int, scene: Scene, pages: int, even: bool) -> int:
-    """Play so many pages, or fewer if there is no room for more; returns how many were left."""
+    """Play ``pages`` pages, or fewer if there is no room for more; returns how many were left."""
     page = scene.page
     while pages > 0 and has_room(policy, evidence, len(page.ranking)):
         if advance(policy, evidence, page.round[0]):

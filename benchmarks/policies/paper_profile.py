@@ -17,7 +17,7 @@ SHARE = 20
 
 
 def run(repetitions: int, folder: Path) -> float:
-    """Seconds of a process of its own that reproduces the paper with so many repetitions."""
+    """Seconds of a process of its own that reproduces the paper with this number of repetitions."""
     command = [sys.executable, "-m", "saferank.cli", "reproduce", "--profile", "paper", "--overwrite"]
     started = time.perf_counter()
     subprocess.run([*command, "--repetitions", str(repetitions), "--out", str(folder)], check=True, stdout=sys.stderr)

@@ -149,7 +149,7 @@ async def _timed(
 
 
 async def ask(connections: Connections, calls: Calls, count: int) -> list[dict[str, Any]]:
-    """The answers to so many rank calls, sixteen at a time."""
+    """The answers to ``count`` rank calls, sixteen at a time."""
     answers = await _sent(connections, "/v1/rank", (calls.rank() for _ in range(count)))
     return [json.loads(body) for body in answers]
 

@@ -258,7 +258,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--pages", type=int, default=108_000)
     parser.add_argument("--queries", type=int, default=500)
-    parser.add_argument("--head", type=int, default=10, help="so many queries with most traffic are shown apart")
+    parser.add_argument("--head", type=int, default=10, help="number of queries with most traffic that are shown apart")
     parser.add_argument("--items", type=int, default=200, help="items of a query, 20 of which are the base ranking")
     parser.add_argument("--span", type=int, default=98, help="days that the visits take; the drift comes half-way")
     parser.add_argument("--lifetime", type=int, default=14, help="days of a column")

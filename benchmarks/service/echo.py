@@ -1,6 +1,6 @@
 """A bare ASGI application on the uvicorn of the service: what HTTP itself costs.
 
-``POST /NUMBER`` reads the body and answers with so many bytes of JSON.
+``POST /NUMBER`` reads the body and answers with NUMBER bytes of JSON.
 """
 
 import socket

@@ -45,7 +45,7 @@ class Connection(asyncio.Protocol):
         self._transport, self.is_open = cast(asyncio.Transport, transport), True
 
     def connection_lost(self, problem: Exception | None) -> None:
-        """Whoever waits for an answer is told that none will come."""
+        """Tell the callers that wait for an answer that none will come."""
         self.is_open = False
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(ConnectionResetError("the server closed the connection"))
@@ -158,7 +158,7 @@ class Connections:
         self._hand_on(connection if connection.is_open else None)
 
     def _hand_on(self, connection: Connection | None) -> None:
-        """To whoever is first in line: a connection, or the right to open one."""
+        """Give the caller that is first in line a connection, or the right to open one."""
         while self._line:
             turn = self._line.popleft()
             if not turn.done():

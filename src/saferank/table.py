@@ -14,7 +14,7 @@ _SPECIAL = {
 }  # fmt: skip
 
 BEST, DEFAULT = "best", "default"
-"""Looks of cells: what is to be seen first, and what others are compared with."""
+"""Styles of cells: those to be seen first, and those that others are compared with."""
 
 
 class MarkedCell(NamedTuple):

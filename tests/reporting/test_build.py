@@ -53,7 +53,7 @@ def test_it_is_offline_silent_and_fits(chromium: "Browser", report: Path, size: 
         assert heard.complaints == []
         assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
         pictures = page.locator("[role=img] svg")
-        assert pictures.count() == 4 * 2 + 2 - 1  # under CM no query holds none of the best
+        assert pictures.count() == 4 * 2 - 1  # under CM no query holds none of the best
         for place in range(pictures.count()):
             box = pictures.nth(place).bounding_box()
             assert box["width"] > 300 and box["height"] > 150
@@ -157,11 +157,11 @@ def test_the_answer_comes_first(chromium: "Browser", report: Path) -> None:
             "37 of 42 claims of the paper hold on a synthetic log with planted users, 5 were not run."
         )
         assert page.locator(".answer").all_inner_texts() == [
-            "Better than production. Of the regret of OriginalRank end under PBM TopRank with 11 %, UniRank with 12 %, "
-            "KL-UCB-BR with 34 % and BubbleRank with 85 %; under CM TopRank with 11 %, UniRank with 12 %, KL-UCB-BR "
-            "with 34 % and BubbleRank with 85 %.",
-            "Safety. Pages of a run on which safety is broken: under PBM by TopRank on 30 and UniRank on 20; under CM "
-            "by TopRank on 30 and UniRank on 20. Never in 120 runs each: OriginalRank, KL-UCB-BR and BubbleRank.",
+            "Better than production. Regret as a share of OriginalRank's: under PBM TopRank 11 %, UniRank 12 %, "
+            "KL-UCB-BR 34 % and BubbleRank 85 %; under CM TopRank 11 %, UniRank 12 %, KL-UCB-BR 34 % and "
+            "BubbleRank 85 %.".replace(" %", "\N{NO-BREAK SPACE}%"),
+            "Safety. Pages of a run that break the safety limit: under PBM TopRank 30 and UniRank 20; under CM "
+            "TopRank 30 and UniRank 20. None in 120 runs each of OriginalRank, KL-UCB-BR and BubbleRank.",
             "Least regret. PBM: TopRank, 56.667 ± 0.058; of the safe ones KL-UCB-BR, 170.000 ± 0.058. CM: TopRank, "
             "56.667 ± 0.058; of the safe ones KL-UCB-BR, 170.000 ± 0.058.",
         ]

@@ -57,7 +57,7 @@ def test_a_run_equals_the_transcription_round_by_round(name: str) -> None:
     """Violations and wrong certificates exactly, reward up to rounding, for the transcription enumerates."""
     changes, slow_changes = WORLDS[name]
     cell = only_cell("pbm", **changes)
-    words = [Xoshiro(words.tolist()) for words in (*cell.streams(0), cell.post_stream(0))]
+    words = [Xoshiro(words.tolist()) for words in (*cell.streams(0), cell.feedback_stream(0))]
     policy = late_policy("bubble-rank", 5, 3, words[0], lambda s, n: paper_decides(s, n, 0.3))
     rows = np.array(literal.play(policy, SLOW["pbm"], words[1], words[2], ROUNDS, **slow_changes))
     fast = run(cell, 0)

@@ -288,7 +288,20 @@ def check_policy(
     registered with ``safe=True`` are held against the worst case (up to 12 items). The seeds are fixed: a
     verdict never changes. A plug-in is played interpreted, and unless ``compiled`` is false compiled as well.
 
+    Args:
+        kind: A policy, or the name of one.
+        n_items: Items of the played catalogue.
+        n_positions: Items on a page.
+        rounds: Pages of a run.
+        seed: Seed of coins and clicks.
+        compiled: Play a plug-in compiled as well.
+
+    Raises:
+        ContractError: The policy breaks its contract; the message says where and how to mend it.
+        ValueError: There is no policy of this name.
+
     >>> check_policy("kl-ucb-br", n_items=4, n_positions=2, rounds=50)
+
     """
     kind = policy_kind(kind) if isinstance(kind, str) else kind
     _check_verbs(kind)

@@ -19,7 +19,17 @@ _LEVEL = "0.3"  # so loose that pairs are certified within the pages of the chec
 def check_servable(kind: str | PolicyKind, pages: int = 120, seed: int = 0) -> None:
     """Raise a ``ContractError`` unless the policy keeps what ``Servable`` asks for; run ``check_policy`` first.
 
+    Args:
+        kind: A policy, or the name of one.
+        pages: Pages that are learnt.
+        seed: Seed of coins and clicks.
+
+    Raises:
+        ContractError: A part is missing or breaks its contract; the message says which.
+        ValueError: There is no policy of this name.
+
     >>> check_servable("kl-ucb-br", pages=40)
+
     """
     kind = policy_kind(kind) if isinstance(kind, str) else kind
     missing = kind.missing_to_be_served()

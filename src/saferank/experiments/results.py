@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saferank.errors import ArgumentError, unknown, writing
+from saferank.errors import ArgumentError, several, unknown, writing
 from saferank.experiments.comparisons import Comparison, compared
 from saferank.experiments.plot import Plot, plot_of
 from saferank.reporting.frames import (
@@ -39,24 +39,44 @@ class Results:
     """The results of an experiment: two frames of polars, and what they came from.
 
     ``means`` has a row for every policy on every instance at every checkpoint, with means and standard errors over
-    repetitions; ``runs`` a row for every single run at about 25 of the checkpoints, or is None when only means are
-    known. ``polars.DataFrame(results)`` and everything else that reads Arrow takes what ``to_polars`` gives.
+    repetitions. ``polars.DataFrame(results)`` and everything else that reads Arrow takes what ``to_polars`` gives.
     """
 
-    means: "DataFrame"
-    runs: "DataFrame | None" = None
-    provenance: dict[str, Any] = field(default_factory=dict)
+    means: "DataFrame"  # a row for every policy on every instance at every checkpoint
+    runs: "DataFrame | None" = None  # a row for every run at about 25 checkpoints; None: only means are known
+    provenance: dict[str, Any] = field(default_factory=dict)  # seed, version, digests of instances and plug-ins
 
     @classmethod
     def of(
         cls, curves: Sequence[Result], runs: Sequence[Runs] | None = None, provenance: dict[str, Any] | None = None
     ) -> "Results":
-        """From what was played: an entry of ``curves``, and of ``runs``, for each policy on each instance."""
+        """From results that were played or read elsewhere.
+
+        Args:
+            curves: An entry for each policy on each instance.
+            runs: The single runs of each entry, if they are known.
+            provenance: Seed, version and whatever else is to be kept with them.
+
+        Returns:
+            The results.
+
+        """
         return cls(means_of(curves), None if runs is None else runs_frame(curves, runs), provenance or {})
 
     @classmethod
     def concat(cls, parts: Iterable["Results"]) -> "Results":
-        """Several results as one, with the provenance of the first; what is in two of them is refused."""
+        """Several results as one.
+
+        Args:
+            parts: Results without a curve in common.
+
+        Returns:
+            All of them, with the provenance of the first.
+
+        Raises:
+            ArgumentError: There are none, or two hold the same policy on the same instance.
+
+        """
         import polars
 
         several = list(parts)
@@ -103,12 +123,31 @@ class Results:
     def to_polars(self, *, mean: bool = False) -> "DataFrame":
         """Long form: one row per instance, model, policy, rule, repetition and checkpoint.
 
-        With ``mean`` one row per checkpoint with means and standard errors over repetitions, at all checkpoints.
+        Args:
+            mean: One row per checkpoint instead, with means and standard errors over repetitions, at all checkpoints.
+
+        Returns:
+            The frame.
+
+        Raises:
+            ResultsError: Single runs are asked for and only means are known.
+
         """
         return self.means if mean else self._known_runs()
 
     def to_pandas(self, *, mean: bool = False) -> "pandas.DataFrame":
-        """The same rows for pandas."""
+        """The same rows for pandas.
+
+        Args:
+            mean: As in ``to_polars``.
+
+        Returns:
+            The frame.
+
+        Raises:
+            ResultsError: Single runs are asked for and only means are known.
+
+        """
         return pandas_frame(self.to_polars(mean=mean))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -124,12 +163,38 @@ class Results:
         """Policy ``a`` beside ``b``: differences per query with standard errors, wins, ties, losses, a paired test.
 
         Where several click models are tested together, p-values are adjusted for that too (Holm).
+
+        Args:
+            a: A policy, or one of ``labels``.
+            b: Another one.
+            measure: ``regret``, ``violations``, ``wrong_certificates``, ``clicks_relative`` or ``worst_page``.
+
+        Returns:
+            The comparison; ``print`` shows it, ``pairs`` and ``by_query`` are frames.
+
+        Raises:
+            ArgumentError: There are no results of a policy, or the measure is not known.
+            ResultsError: Only means are known.
+
         """
         a, b = self._chosen((a, b))
         return compared(labelled(self._known_runs()), [(a, b)], measure)
 
     def compare_all(self, policies: Sequence[str] | None = None, measure: str = "regret") -> Comparison:
-        """All pairs of policies (None: of all), p-values adjusted over all tests; quantiles and worst runs of each."""
+        """All pairs of policies, with p-values adjusted over all tests; quantiles and worst runs of each.
+
+        Args:
+            policies: Two or more policies or ``labels``; None: all.
+            measure: As in ``compare``.
+
+        Returns:
+            The comparison.
+
+        Raises:
+            ArgumentError: Fewer than two policies, or one without results.
+            ResultsError: Only means are known.
+
+        """
         chosen = self._chosen(policies)
         if len(chosen) < 2:
             raise ArgumentError("policies", f"found {', '.join(chosen) or 'none'}, expected two or more to compare")
@@ -140,7 +205,8 @@ class Results:
         names = list(dict.fromkeys(zip(self.means["policy"], labelled(self.means)["policy"], strict=True)))
         one = {policy: label for policy, label in names if sum(policy == other for other, _ in names) == 1}
         known = [label for _, label in names]
-        chosen = known if policies is None else [one.get(policy, policy) for policy in policies]
+        wanted = known if policies is None else several(policies, "policies")
+        chosen = [one.get(label, label) for label in wanted]
         for label in chosen:
             if label not in known:
                 raise ArgumentError("policies", f"no results of {label!r}; there are {', '.join(known)}")
@@ -148,6 +214,7 @@ class Results:
 
     def _shown(self, policies: Sequence[str] | None, models: Sequence[str] | None) -> "DataFrame":
         """The means of these labels and click models, labelled."""
+        models = None if models is None else several(models, "models")
         for model in models or ():
             if model not in self.models:
                 raise ArgumentError("models", unknown("click model", model, self.models))
@@ -169,8 +236,20 @@ class Results:
     ) -> Plot:
         """Regret and safety violations by round, one column per click model. Needs matplotlib.
 
-        The arguments are those of ``saferank.report``: ``axes`` is log or linear, ``columns`` (1 or 2) makes it fit one
-        or two columns of a paper, curves start at ``first_round``, ``names`` are other names for policies.
+        Args:
+            policies: Policies or ``labels``; None: all.
+            models: Click models; None: all.
+            axes: ``log`` or ``linear``.
+            columns: 1 or 2: make it fit one or two columns of a paper at full size.
+            first_round: Where curves start.
+            names: Other names for policies.
+
+        Returns:
+            The figure; a notebook shows it, ``save`` writes it.
+
+        Raises:
+            ArgumentError: A policy or model is not among the results, or an option is not known.
+
         """
         return plot_of(self._shown(policies, models), figure_options(axes, columns, first_round), names or {})
 
@@ -181,7 +260,20 @@ class Results:
         *,
         names: Mapping[str, str] | None = None,
     ) -> str:
-        """The ends of all curves as a LaTeX table (booktabs), averaged over instances; ± is within queries."""
+        """The ends of all curves as a LaTeX table (booktabs), averaged over instances; ± is within queries.
+
+        Args:
+            policies: Policies or ``labels``; None: all.
+            models: Click models; None: all.
+            names: Other names for policies.
+
+        Returns:
+            The table.
+
+        Raises:
+            ArgumentError: A policy or model is not among the results.
+
+        """
         shown = self._shown(policies, models)
         first = shown.row(0, named=True)
         queries = counted(shown["instance"].n_unique(), "query", "queries")
@@ -193,9 +285,19 @@ class Results:
             return endings_table(pooled(shown), policies, models, policy_name, caption).latex()
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
-        """Write ``results.json`` and, beside it, the single runs as Parquet; returns the files.
+        """Write ``results.json`` and, beside it, the single runs as Parquet.
 
-        A folder that holds results is refused unless ``overwrite`` is given.
+        Args:
+            folder: The folder; it is made if it is not there.
+            overwrite: Replace the results that the folder holds.
+
+        Returns:
+            The files.
+
+        Raises:
+            ArgumentError: The folder holds results and ``overwrite`` is not given.
+            OutputError: A file cannot be written.
+
         """
         home = Path(folder)
         there = [name for name in (RESULTS, RUNS) if (home / name).exists()]
@@ -217,7 +319,18 @@ class Results:
 
     @classmethod
     def load(cls, path: str | Path) -> "Results":
-        """The results of a folder or of a results file, with the runs beside it when they are there."""
+        """The results of a folder or of a results file, with the runs beside it when they are there.
+
+        Args:
+            path: The folder, or the file.
+
+        Returns:
+            The results.
+
+        Raises:
+            ResultsError: There is no sound results file.
+
+        """
         file = Path(path) / RESULTS if Path(path).is_dir() else Path(path)
         curves, provenance = read_results(file)
         means = means_of(curves)

@@ -1,4 +1,4 @@
-"""The folder of a run that can be interrupted: what is in it, whether it can be resumed, what is removed by a restart.
+"""The folder of a run that can be interrupted: its files, whether it can be resumed, what a restart removes.
 
 ``experiment.json`` says what is run, and is compared when a run is resumed. ``pieces/`` holds a file for each finished
 cell until all are. ``results.json`` is written last: where it is and no pieces are, the run is finished.

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saferank.errors import ArgumentError, RunInterrupted, argument, whole_number, writing
+from saferank.errors import ArgumentError, RunInterrupted, argument, several, whole_number, writing
 
 if TYPE_CHECKING:
     from saferank.experiments.results import Results
@@ -49,28 +49,49 @@ def simulate(
 ) -> "Results":
     """Play every policy on every instance and measure regret and safety.
 
-    ``instances`` are objects of ``Instance`` or dicts with the keys of a file, an instance file, or ``"embedded"``;
-    all are checked alike. ``policies`` are names, classes or
-    ``PolicyKind`` objects, also such as were defined in a notebook cell; None stands for the five of the paper.
-    ``jobs`` is the number of threads (None: all cores); ``cluster`` the address of a Dask scheduler to use instead.
-    ``lifetime`` is that of certificates, in rounds (docs/algorithms/drift.md).
-    ``rule`` is ``paper:DELTA``, ``anytime:ALPHA`` or ``budget:ALPHA``; None stands for the kind that each policy takes
-    first, at 1/T.
-    Several ``positions``, rules or lifetimes are all played, in every combination (a sweep). So are several values of
-    hyper-parameters: ``settings={"bubble-rank.hidden_duels": [True, False]}``. Of several rules a policy is played with
-    those that it takes; ``Results.left_out`` names the others.
-    ``world`` is one that is not the paper's, by the names of its parts: ``drift``, ``delay``, ``lost_pages``,
-    ``lost_clicks``, ``layout``, ``examination``, ``reward`` (docs/researchers/worlds.md), like ``{"delay": 10}``.
-    ``models`` and ``queries`` take only these click models and the first queries of a file or the embedded set.
-    With ``out`` the results are saved to that folder, and the run keeps there what is finished: after an interrupt or
-    a crash the same call with ``resume=True`` continues the run and gives the same results. A folder that holds a
-    run is refused unless ``resume`` or ``overwrite`` is given.
-    The results depend on ``seed`` and on what is played, not on ``jobs`` or ``cluster``. Whatever cannot be used is an
-    ``ArgumentError`` before anything is played; an interrupt is a ``RunInterrupted``.
+    Several ``positions``, rules, lifetimes or values of settings are all played, in every combination (a sweep). The
+    results depend on ``seed`` and on what is played, not on ``jobs`` or ``cluster``.
+
+    Args:
+        instances: Objects of ``Instance`` or dicts with the keys of a file, an instance file, or ``"embedded"``; all
+            are checked alike.
+        policies: Names, classes or ``PolicyKind`` objects, also such as were defined in a notebook cell; None: the five
+            of the paper.
+        positions: Items on a page.
+        rounds: Pages of a run.
+        repetitions: Runs of each policy on each instance.
+        rule: ``paper:DELTA``, ``anytime:ALPHA`` or ``budget:ALPHA``; None: the kind that each policy takes first, at
+            1/T. Of several rules a policy is played with those that it takes; ``Results.left_out`` names the others.
+        seed: Seed of users and coins.
+        jobs: Threads; None: one for each core.
+        checkpoints: Rounds at which means are kept, beside the last; none: about 25 for single runs, more for means.
+        cluster: Address of a Dask scheduler to use instead of threads.
+        lifetime: Lifetime of certificates in rounds (docs/algorithms/drift.md); None: they never end.
+        world: A world that is not the paper's, by the names of its parts: ``drift``, ``delay``, ``lost_pages``,
+            ``lost_clicks``, ``layout``, ``examination``, ``reward`` (docs/researchers/worlds.md), like
+            ``{"delay": 10}``.
+        settings: Hyper-parameters, like ``{"bubble-rank.hidden_duels": [True, False]}``.
+        models: Only these click models of a file or of the embedded set; None: all.
+        queries: Only the first queries of a file or of the embedded set; None: all.
+        out: A folder for the results, in which the run also keeps what is finished.
+        resume: Continue the interrupted or crashed run in ``out``; the results are the same as without the break.
+        overwrite: Replace the run in ``out``.
+        progress: Show a bar.
+
+    Returns:
+        Regret, violations and clicks of every policy on every instance, by round.
+
+    Raises:
+        ArgumentError: Something cannot be used, said before anything is played; also a folder that holds a run, when
+            neither ``resume`` nor ``overwrite`` is given.
+        InstanceError: An instance is not valid (a ``UsageError`` as well).
+        OutputError: A file cannot be written.
+        RunInterrupted: Ctrl-C or the stop button of a notebook; it says what is kept.
 
     >>> results = simulate(policies=["original"], rounds=100, repetitions=2, jobs=1, progress=False)
     >>> results.means["instance"].n_unique(), results.models
     (20, ['pbm', 'cm', 'dcm', 'dbn', 'ubm', 'ccm'])
+
     """
     from saferank.experiments.engines import engine_of
     from saferank.experiments.sources import sources_of
@@ -171,7 +192,9 @@ def plan_of(
     from saferank.simulation.experiment import DEFAULT_RULE, Plan
 
     chosen = policies_of(PAPER) if policies is None else policies
-    given = [chosen] if isinstance(chosen, str | type | PolicyKind) else chosen
+    for policy in (given := several(chosen, "policies")):
+        if not isinstance(policy, str | type | PolicyKind):
+            raise ArgumentError("policies", f"found {policy!r}, expected names or classes of policies")
     return Plan(
         policies=tuple(p if isinstance(p, str) else policy_kind(p) for p in given),
         n_positions=positions,
@@ -180,7 +203,9 @@ def plan_of(
         rule=DEFAULT_RULE if rule is None else rule,
         rule_is_given=rule is not None,
         seed=seed,
-        checkpoints=tuple(whole_number(checkpoint, "checkpoints", at_least=0) for checkpoint in checkpoints),
+        checkpoints=tuple(
+            whole_number(checkpoint, "checkpoints", at_least=0) for checkpoint in several(checkpoints, "checkpoints")
+        ),
     )
 
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from saferank.click_models import PBM
-from saferank.errors import ArgumentError, RunInterrupted, argument, unknown, whole_number, writing
+from saferank.errors import ArgumentError, RunInterrupted, argument, several, unknown, whole_number, writing
 from saferank.fitting import ESTIMATORS, ITERATIONS, Estimator, Fitted, estimator
 from saferank.fitting.bootstrap import standard_errors
 from saferank.fitting.evaluation import Evaluation, evaluate_model
 from saferank.fitting.export import instances_of, save_errors
 from saferank.instances import Instance, save_instances
 from saferank.logs import FORMATS, ClickLog, LogSummary, read_log, split
-from saferank.logs.reading import sessions_of
+from saferank.logs.reading import source_of
 from saferank.logs.records import check_lengths
 from saferank.logs.tables.passes import pages_by_length
 from saferank.progress import MEGABYTES, Reporter, progress_of
@@ -27,13 +27,13 @@ from saferank.table import TextTable
 class Fit:
     """Click models of a log."""
 
-    log: str
-    summary: LogSummary
-    models: dict[str, Fitted]
+    log: str  # the name of the file
+    summary: LogSummary  # what was read and what was left out
+    models: dict[str, Fitted]  # by name
     instances: list[Instance]  # one for each query and model, for ``simulate``
-    iterations: int
+    iterations: int  # of EM
     errors: list[Instance] = field(default_factory=list)  # standard errors in the shape of instances, if asked for
-    replicates: int = 0
+    replicates: int = 0  # logs drawn for standard errors
     evaluations: dict[str, Evaluation] = field(default_factory=dict)  # by model, if asked for
     held_out: int = 0  # pages on which models were evaluated
 
@@ -43,7 +43,18 @@ class Fit:
         return list(dict.fromkeys(instance.id for instance in self.instances))
 
     def save(self, path: str | os.PathLike[str]) -> list[Path]:
-        """Write the instance file and, if there are any, the standard errors beside it; returns the files."""
+        """Write the instance file and, if there are any, the standard errors beside it.
+
+        Args:
+            path: The instance file.
+
+        Returns:
+            The files.
+
+        Raises:
+            OutputError: A file cannot be written.
+
+        """
         out = Path(path)
         about = f"estimated by saferank fit from {self.log}, {self.iterations} iterations"
         with writing(out):
@@ -107,14 +118,31 @@ def fit(
 ) -> Fit:
     """Estimate click models from the pages of a log's most frequent queries.
 
-    ``log`` is a file in this ``format``; or sessions, as a frame or a list of dicts with query, items and clicked.
-    Clicks do not tell the scale of PBM: with ``normalize="first"`` its first position is always examined, and
-    attractions are click-through there (positions that are examined more often are held for as often).
-    ``models`` are names (None: all); ``evaluate`` is a share of the pages that is held out to compare the models on;
-    ``replicates`` logs are drawn for standard errors (0: none). Instances are made of each query's most frequent
-    ranking of ``page_length`` items; None stands for ten where a query has such a page, else its most frequent length.
-    ``items`` is the largest number of items of an instance: beyond the ranking those come that other pages showed, the
-    most shown first; None: the ranking alone. Raises ``UsageError`` when something cannot be used.
+    Args:
+        log: A file in this ``format``; or sessions, as a frame or a list of dicts with query, items and clicked.
+        format: The format of the file (docs/researchers/click-logs.md).
+        models: Names of click models; None: all.
+        queries: How many queries, the most frequent first.
+        page_length: Items of the rankings that instances are made of, each query's most frequent one; None: ten where
+            a query has such a page, else its most frequent length.
+        items: The largest number of items of an instance: beyond the ranking those come that other pages showed, the
+            most shown first; None: the ranking alone.
+        normalize: ``first``: PBM on the scale on which the first position is always examined, which clicks do not
+            tell; attractions are click-through there. None: the scale on which EM ends.
+        evaluate: A share of the pages that is held out to compare the models on; None: none.
+        iterations: Of EM.
+        replicates: Logs that are drawn for standard errors; 0: none.
+        seed: Seed of what is held out and drawn.
+        max_bad: The share of unreadable lines up to which the log is read.
+        progress: Show a bar.
+
+    Returns:
+        The click models, and an instance for each query and model.
+
+    Raises:
+        UsageError: Something cannot be used: an argument, the log, or too many of its lines.
+        RunInterrupted: Ctrl-C.
+
     """
     names = checked_models(models)
     check_lengths(page_length, items)
@@ -122,7 +150,7 @@ def fit(
     _check(replicates, evaluate)
     if normalize not in (None, "first"):
         raise ArgumentError("normalize", f"found {normalize!r}, expected first or None")
-    shown, source = progress_of(progress), Path(log) if isinstance(log, str | os.PathLike) else sessions_of(log)
+    shown, source = progress_of(progress), source_of(log)
     try:
         pages = read_pages(source, format, queries, max_bad, shown, page_length)
         fits = {name: scaled(estimate(name, pages, iterations, shown), normalize) for name in names}
@@ -149,7 +177,7 @@ def fit(
 
 def checked_models(models: Sequence[str] | None) -> tuple[str, ...]:
     """The names of click models that can be estimated; None for all."""
-    names = tuple(ESTIMATORS) if models is None else tuple(models)
+    names = tuple(ESTIMATORS) if models is None else several(models, "models")
     with argument("models"):
         for name in names:
             estimator(name)

@@ -1,10 +1,9 @@
 """``saferank.forecast``: what safe re-ranking would bring on a team's own queries, as one function."""
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from saferank.errors import ArgumentError, RunInterrupted, argument, whole_number
 
@@ -22,7 +21,7 @@ CERTIFICATE_DAYS = 14.0
 
 
 def forecast(
-    log: str | os.PathLike[str],
+    log: Any,
     format: str,
     pages_a_day: float,
     policies: Sequence[str] = POLICIES,
@@ -44,16 +43,36 @@ def forecast(
 ) -> "Forecast":
     """Fit a click model to a log, and simulate policies on its most frequent queries for 13 weeks.
 
-    ``pages_a_day`` are all pages of the site in a day; a query gets its share of the log's pages. ``model`` is a click
-    model; None takes the one that foresees held-out pages best. ``positions`` is how many items a page shows (None:
-    all of production's ranking); ``page_length`` and ``items`` are as in ``fit``: with more items than positions there
-    are candidates. ``certificate_days`` is the length of an epoch of certificates as in the service, 0 for certificates
-    that never end. ``replicates`` logs are drawn for the bands; ``most_pages`` is the longest run of a query, beyond
-    which it goes on as in its last tenth. The first policy is the one of the headline. The same seed gives the same
-    numbers whatever ``jobs`` is.
-
     The simulation takes the fitted model for the truth: docs/engineers/forecast.md says what that means, and what the
-    bands do not cover. Raises ``UsageError`` when something cannot be used, ``RunInterrupted`` after Ctrl-C.
+    bands do not cover. The same seed gives the same numbers whatever ``jobs`` is.
+
+    Args:
+        log: A click log: a file, or sessions as a frame or a list of dicts, as in ``fit``.
+        format: That of the file (docs/researchers/click-logs.md).
+        pages_a_day: All pages of the site in a day; a query gets its share of the log's pages.
+        policies: Names of policies; the first is the one of the headline.
+        queries: How many queries, the most frequent first.
+        model: A click model; None: the one that foresees held-out pages best.
+        positions: How many items a page shows; None: all of production's ranking.
+        page_length: As in ``fit``.
+        items: As in ``fit``; with more items than positions there are candidates.
+        rule: When a pair is decided.
+        certificate_days: The length of an epoch of certificates, as in the service; 0: they never end.
+        replicates: Logs that are drawn for the bands.
+        iterations: Of EM.
+        most_pages: The longest run of a query, beyond which it goes on as in its last tenth.
+        seed: Seed of everything that is drawn.
+        jobs: Threads; None: one for each core.
+        max_bad: The share of unreadable lines up to which the log is read.
+        progress: Show a bar.
+
+    Returns:
+        Extra clicks by week with bands, decisions and costs, by policy and by query.
+
+    Raises:
+        UsageError: Something cannot be used: an argument, or the log.
+        RunInterrupted: Ctrl-C.
+
     """
     from saferank.experiments.engines import MOST_JOBS, cores, explain_compilation
     from saferank.fitting import estimator
@@ -65,6 +84,7 @@ def forecast(
         usable_pages,
         worlds_of,
     )
+    from saferank.logs.reading import source_of
     from saferank.logs.records import check_lengths
     from saferank.progress import progress_of
 
@@ -83,7 +103,7 @@ def forecast(
     threads = cores() if jobs is None else whole_number(jobs, "jobs", at_most=MOST_JOBS)
     shown, started = progress_of(progress), time.monotonic()
     try:
-        pages = usable_pages(Path(log), format, queries, page_length, max_bad, shown)
+        pages = usable_pages(source_of(log), format, queries, page_length, max_bad, shown)
         worlds = worlds_of(pages, model, items, iterations, replicates, seed, shown)
         traffic = traffic_of(pages, pages_a_day)
         work = jobs_of(worlds, traffic, policies, positions, rule, longest, seed, certificate_days)
@@ -97,7 +117,7 @@ def forecast(
 
     found = _queries(work, policies[0])
     return Forecast(
-        log=Path(log).name,
+        log=Path(pages.summary.source).name,
         pages_a_day=float(pages_a_day),
         covered=traffic.covered,
         model=worlds.model,

@@ -37,18 +37,29 @@ class Instance:
     ('item-1', 'item-2', 'item-3')
     """
 
-    id: str
-    model: Any
-    model_name: str
-    items: tuple[str, ...]
+    id: str  # the query
+    model: Any  # the click model with its arrays
+    model_name: str  # like "pbm"
+    items: tuple[str, ...]  # in production's order
     about: str | None = None
     examination: tuple[float, ...] | None = None  # by position, as PBM has it; None when that is not known
 
     @classmethod
     def of(cls, model: str, *, id: str = "query", items: Sequence[str] | None = None, **fields: Any) -> "Instance":
-        """An instance made of arrays or lists: the name of a click model, ``attraction`` and its other fields.
+        """An instance made of arrays or lists, checked as a file is.
 
-        ``items`` are names in production's order (None: item-1, item-2, ...). Checked as a file is.
+        Args:
+            model: The name of a click model.
+            id: The name of the query.
+            items: Names in production's order; None: item-1, item-2, and so on.
+            **fields: ``attraction`` and the other fields of the click model.
+
+        Returns:
+            The instance.
+
+        Raises:
+            InstanceError: A field is missing, unknown, of a wrong size or out of range.
+
         """
         attraction = plain(fields.get("attraction"))
         many = len(attraction) if isinstance(attraction, list) else 1

@@ -106,7 +106,7 @@ def explain(
     allowance: int,
     page: Page | None = None,
 ) -> Explanation:
-    """Explain evidence and plan after so many pages, and a page of it; ``woven`` puts pinned items into a ranking."""
+    """Explain evidence and plan after ``issued`` pages, and a page; ``woven`` puts pinned items into a ranking."""
     kind, policy, evidence, items = learner.kind, learner.policy, learner.evidence, learner.items
     leader = [int(number) for number in kind.leader(evidence, plan)[: len(plan.base)]]
     outlook = kind.outlook(policy, evidence, plan, issued) if kind.outlook else None
@@ -170,7 +170,7 @@ def _position(page: Page, place: int) -> Position:
 
 
 _ALTERNATIVES = 3
-"""So many of the items that could have stood at a place are named."""
+"""Maximum of items that could have stood at a place to be named."""
 
 
 def _chances(page: Page, place: int) -> str:

@@ -89,7 +89,7 @@ class Learner:
         return Call(np.array(ranked, np.uint32), np.array(others, np.uint32))
 
     def plan(self, call: Call, issued: int) -> Any:
-        """The plan of a call, after so many pages."""
+        """The plan of a call, after ``issued`` pages."""
         return self.kind.plan_for(self.policy, self.evidence, call, issued)
 
     def places(self, call: Call) -> int:
@@ -100,7 +100,7 @@ class Learner:
     # --- pages and clicks ---
 
     def advance(self, issued: int) -> bool:
-        """After so many pages: begin the epoch of the next one. True when one began: then plans are outdated."""
+        """Begin the epoch of the next page, after ``issued`` pages. True when one began: then plans are outdated."""
         return bool(advance(self.policy, self.evidence, issued))
 
     def learn(self, impression: Impression, clicks: Ints) -> None:

@@ -32,7 +32,7 @@ def _pairs(number: int) -> str:
 class Page:
     """What to show, and what is being compared on it."""
 
-    items: tuple[Item, ...]
+    items: tuple[Item, ...]  # what to show, from the top
     hidden: Item | None  # the item at the hidden place K+1 after the coins: compared, not shown
     round: int  # pages issued by the ranker so far, this one included
     challenger: Item | None  # the unranked item that contends for the last position, shown or hidden

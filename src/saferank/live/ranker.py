@@ -53,17 +53,26 @@ class Bound(NamedTuple):
 
 
 class Ranker:
-    """A ranking that improves itself from clicks.
+    """A ranking that improves itself from clicks. Threads may share it.
 
-    ``policy`` is a name from ``saferank policies``; ``original`` is production's ranking, best first, and sets the
-    number of positions; ``candidates`` are items to explore, in the order in which they should be tried, which a call
-    of ``rank`` may change. ``horizon`` is
-    needed only for the rule ``paper:1/T``. Without a ``rule`` the policy takes its own at level 1e-5:
-    ``paper:1e-5``, for safe-draw ``anytime:1e-5``. ``lifetime`` is for worlds that change: every so many pages evidence
-    starts at zero, and what was certified holds until the end of the next such epoch; None: forever.
-    ``examination`` holds, by position, the probability that a visitor looks there: pbm-ucb and pbm-ts need it, other
-    policies do not use it. ``trust``, from .5 to .99, is for safe-draw: how sure you are, before any click, that
-    production has two neighbours the right way round; at .977, its default, first pages differ little from production.
+    Args:
+        policy: A name from ``saferank policies``.
+        original: Production's ranking, best first; it sets the number of positions.
+        candidates: Items to explore, in the order in which they should be tried; a call of ``rank`` may change it.
+        rule: When a pair is decided; None: the policy's own kind at level 1e-5 (safe-draw: ``anytime:1e-5``).
+        seed: Seed of all coins; the same seed, calls and clicks give the same pages.
+        horizon: Number of pages, for the rule ``paper:1/T`` only.
+        lifetime: For worlds that change: after each ``lifetime`` pages evidence starts at zero, and what was certified
+            holds until the end of the next such epoch. None: it holds forever.
+        examination: By position, the probability that a visitor looks there; pbm-ucb and pbm-ts need it, other
+            policies do not use it.
+        trust: For safe-draw, from .5 to .99: how sure you are, before any click, that production has two neighbours
+            the right way round. None: .977, with which first pages differ little from production's.
+
+    Raises:
+        RankerError: An item is given twice or is neither text nor a whole number, ``original`` is empty, or the policy
+            cannot take so large a catalogue, so long a page, the lifetime or the trust.
+        ValueError: The policy or the rule is not known, or the policy does not take the rule.
 
     >>> ranker = Ranker("kl-ucb-br", original=["a", "b", "c"], candidates=["x", "y"], rule="paper:1e-5", seed=7)
     >>> page = ranker.rank()
@@ -72,6 +81,7 @@ class Ranker:
     >>> ranker.feedback(page, clicked=["b"])
     >>> ranker.duels("b", "c")
     (1, 1)
+
     """
 
     def __init__(
@@ -126,13 +136,20 @@ class Ranker:
     def rank(self, candidates: Sequence[Item] | None = None, pinned: Sequence[Item] = ()) -> Page:
         """Issue the next page.
 
-        ``candidates``, for safe-draw, names items outside production's ranking in the order in which this page and
-        those after it try them, as production has them now; those that are not named come after, in their old order.
-        What is known of items stays with them. The page keeps the list: with it, and with the clicks, a ranker of the
-        same seed issues the same pages again.
+        Args:
+            candidates: For safe-draw, items outside production's ranking in the order in which this page and those
+                after it try them; those that are not named come after, in their old order. What is known of items
+                stays with them. The page keeps the list: with it, and with the clicks, a ranker of the same seed
+                issues the same pages again.
+            pinned: Items of production's ranking that keep their place on this page. They are compared with nothing;
+                their clicks teach nothing; the page's promise is about the others.
 
-        ``pinned`` names items of production's ranking that keep their place on this page. They are
-        compared with nothing; their clicks teach nothing; the page's promise is about the others.
+        Returns:
+            The page; show ``page.items``.
+
+        Raises:
+            RankerError: An item is unknown or given twice, or the policy takes no order of candidates or no pins.
+
         """
         first = None if candidates is None else self._ordered(candidates)
         held = self._pinnable(pinned)
@@ -148,7 +165,14 @@ class Ranker:
     def feedback(self, page: Page, clicked: Iterable[Item] = ()) -> None:
         """Learn from the items that were clicked on a page: once per page, at any time, in any order.
 
-        A wrong call raises RankerError and changes nothing.
+        Args:
+            page: A page that ``rank`` of this ranker returned.
+            clicked: Items of the page; none if nothing was clicked, which teaches something, too.
+
+        Raises:
+            RankerError: The page is another ranker's or has had its feedback, or an item was not on it; nothing
+                changes.
+
         """
         clicks = self._clicks(page, clicked)
         with self._lock:
@@ -186,12 +210,35 @@ class Ranker:
             return self._learner.lifetime_alarms()
 
     def duels(self, item: Item, other: Item) -> tuple[int, int]:
-        """(s, n) of the pair, seen from the first item: lead, and comparisons in which exactly one was clicked."""
+        """What was counted of a pair.
+
+        Args:
+            item: The item whose lead it is.
+            other: The item that it was compared with.
+
+        Returns:
+            Wins minus losses of ``item``, and the comparisons in which exactly one of the two was clicked.
+
+        Raises:
+            RankerError: An item is unknown.
+
+        """
         with self._lock:
             return self._learner.duel(self._known(item), self._known(other))
 
     def explain(self, page: Page | None = None) -> Explanation:
-        """Why the ranking is as it is: leader, undecided pairs, challenger; with a page, what each position does."""
+        """Why the ranking is as it is.
+
+        Args:
+            page: A page, to know what each of its positions does; None: the ranking alone.
+
+        Returns:
+            Leader, working order, undecided pairs and challenger; ``print`` shows them in sentences.
+
+        Raises:
+            RankerError: What was given is no page.
+
+        """
         if page is not None:
             _page(page)
         with self._lock:
@@ -200,7 +247,15 @@ class Ranker:
     # --- items come and go ---
 
     def add(self, *items: Item) -> None:
-        """Let new items, or removed ones, be explored from now on; a removed one has its old statistics again."""
+        """Let items be explored from now on.
+
+        Args:
+            items: New items, or removed ones, which have their old statistics again.
+
+        Raises:
+            RankerError: An item is there already, there are too many, or the policy's items cannot come and go.
+
+        """
         with self._lock:
             learner, added = self._learner, _distinct(_listed(items, "items"))
             present = set(self._present())
@@ -217,7 +272,15 @@ class Ranker:
             self._make_plan()
 
     def remove(self, item: Item) -> None:
-        """Never show an item again. Its statistics are kept; in the leader the next candidate in order fills up."""
+        """Show an item no more. Its statistics are kept; in the leader the next candidate in order fills up.
+
+        Args:
+            item: The item.
+
+        Raises:
+            RankerError: It is unknown or removed, or no more items than positions would be left.
+
+        """
         with self._lock:
             learner, number = self._learner, self._learner.index[self._known(item)]
             if number in self._gone:
@@ -239,6 +302,10 @@ class Ranker:
         """The whole ranker as bytes: a ranker loaded from them behaves exactly like this one from here on.
 
         For that a plan that is not saved but derived (safe-draw's) is made anew here as well.
+
+        Returns:
+            Bytes for ``Ranker.load``; they hold numbers and text, no code.
+
         """
         with self._lock:
             facts = {**self._learner.facts(), "plan": type(self._plan).__name__, "seed": self._seed, "id": self._id}
@@ -253,7 +320,18 @@ class Ranker:
 
     @classmethod
     def load(cls, data: bytes) -> "Ranker":
-        """The ranker that was saved; SavedStateError for foreign, damaged or newer bytes."""
+        """The ranker that was saved.
+
+        Args:
+            data: What ``save`` returned.
+
+        Returns:
+            A ranker that continues where the saved one was.
+
+        Raises:
+            SavedStateError: The bytes are foreign, damaged or of another version.
+
+        """
         facts, arrays = saved_state.from_bytes(data)
         try:
             ranker = cls.__new__(cls)

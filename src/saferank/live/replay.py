@@ -54,7 +54,7 @@ class Pages(NamedTuple):
 
 
 def new_pages(size: int, n_positions: int, n_places: int) -> Pages:
-    """Room for ``size`` pages of at most so many positions and places."""
+    """Room for ``size`` pages of at most this number of positions and places."""
     shape = (size, n_places)
     return Pages(
         round=np.zeros(size, np.int64),

@@ -279,10 +279,7 @@ VARIANTS: dict[str, PolicyKind] = {}
 def register(name: str, policy: type, **parts: Any) -> PolicyKind:
     """Make an algorithm known under ``name``; the same module may register the name again, which replaces it.
 
-    A name that another module has registered is a ``UsageError``: results would carry the wrong name.
-
-    ``policy`` is the NamedTuple for which ``choose`` and ``learn`` are implemented; ``parts`` are the other fields of
-    ``PolicyKind``. ``start`` and ``leader`` are needed. The others give more: ``with_items`` lets items come and go in
+    Of its parts ``start`` and ``leader`` are needed. The others give more: ``with_items`` lets items come and go in
     a live ranker, ``plan`` makes room for what follows from evidence and call, and with both and ``follows_base`` a
     policy that certifies can be served (see ``Servable``); ``outlook``, ``settled`` and ``worst`` let it explain
     itself, ``tries_in_order`` says that it looks at the order of a call's candidates, ``shown_as`` is its title and
@@ -290,6 +287,19 @@ def register(name: str, policy: type, **parts: Any) -> PolicyKind:
     ``lifetimes`` says that it starts from ``setup.lifetime`` and implements ``advance``,
     ``needs_examination`` that it needs the examination probabilities of the positions, ``setup.examination``,
     ``safe`` what it promises, and ``made_for`` which click model it assumes: the report compares by them.
+
+    Args:
+        name: The name for simulations, rankers and reports.
+        policy: The NamedTuple for which ``choose`` and ``learn`` are implemented.
+        **parts: The other fields of ``PolicyKind``.
+
+    Returns:
+        The policy as it is known from now on.
+
+    Raises:
+        TypeError: A part is missing or not known.
+        UsageError: Another module has registered the name: results would carry the wrong one.
+
     """
     strange = sorted(parts.keys() - {field.name for field in fields(PolicyKind)})
     if strange:

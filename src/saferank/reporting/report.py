@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from saferank.errors import ArgumentError, OutputError, UsageError, whole_number
+from saferank.errors import ArgumentError, OutputError, UsageError, several, whole_number
 
 if TYPE_CHECKING:
     from saferank.reporting.build import Report
@@ -38,15 +38,30 @@ def report(
 ) -> "Report":
     """Make a page of results: figures, the paper's claims with verdicts, sensitivity, what was run.
 
-    ``results`` is a results file, the folder of one, or ``Results``, which are saved into ``out`` first. The page is
-    ``out``/report.html; ``out`` is the folder of the results file unless it is given. ``without`` names policies to
-    leave out; ``optimal`` and ``none_of_best`` are the queries for the figures of the paper's two special queries.
-    ``model_study`` is a results file with policies that were made for one click model, for the section about them.
-    ``rule``, ``positions`` and ``lifetime`` (a number or "none") choose one combination of a sweep.
+    Tables are written as LaTeX too. Needs matplotlib and jinja2.
 
-    Figures: ``axes`` is log or linear; ``columns`` (1 or 2) makes the files fit one or two columns of a paper at full
-    size; curves start at ``first_round``; ``names`` are other names for policies. Tables are written as LaTeX too.
-    Needs matplotlib and jinja2. Raises ``UsageError`` when the file is no sound results file.
+    Args:
+        results: A results file, the folder of one, or ``Results``, which are saved into ``out`` first.
+        out: The folder for report.html; None: that of the results file.
+        without: Policies to leave out.
+        optimal: The id of the query for the figures of an original ranking that is optimal.
+        none_of_best: The id of the query for those of a page with none of the best items.
+        model_study: A results file with policies that were made for one click model, for the section about them.
+        axes: ``log`` or ``linear``.
+        columns: 1 or 2: figures fit one or two columns of a paper at full size.
+        first_round: Where curves start.
+        names: Other names for policies.
+        rule: Which rule of a sweep.
+        positions: Which number of positions of a sweep.
+        lifetime: Which lifetime of a sweep, a number or ``none``.
+
+    Returns:
+        The page, its claims and its files.
+
+    Raises:
+        UsageError: The file is no sound results file, a choice does not fit it, or matplotlib or jinja2 are missing.
+        OutputError: A file cannot be written.
+
     """
     missing = missing_for_a_report()
     if missing:
@@ -59,7 +74,9 @@ def report(
     chosen = {key: query for key, query in special.items() if query is not None}
     figures = figure_options(axes, columns, first_round)
     study = None if model_study is None else _results_file(model_study, None)
-    choices = Choices(without, chosen, figures, study, names or {}, Selection(rule, positions, lifetime))
+    choices = Choices(
+        several(without, "without"), chosen, figures, study, names or {}, Selection(rule, positions, lifetime)
+    )
     home = file.parent if out is None else Path(out)
     try:
         return build_report(file, home, choices)

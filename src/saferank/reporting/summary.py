@@ -46,10 +46,10 @@ def _improving(run: Run, place: Place) -> str:
         shares = sorted(
             (curve.regret.end.mean / base.regret.end.mean, curve.policy) for curve, better in judged if better
         )
-        words = [f"{policy_name(policy)} with {100 * share:.0f} %" for share, policy in shares]
+        words = [f"{policy_name(policy)} {100 * share:.0f}\N{NO-BREAK SPACE}%" for share, policy in shares]
         parts += [f"under {model_name(model)} {listed(words)}"] if words else []
         lagging += [f"{policy_name(c.policy)} under {model_name(model)}" for c, better in judged if not better]
-    said = f"Of the regret of {policy_name(ORIGINAL)} end {'; '.join(parts)}." if parts else ""
+    said = f"Regret as a share of {policy_name(ORIGINAL)}'s: {'; '.join(parts)}." if parts else ""
     return " ".join([said, f"No improvement beyond chance: {listed(lagging)}." if lagging else ""]).strip()
 
 
@@ -57,13 +57,13 @@ def _safety(run: Run, place: Place) -> str:
     parts, broken = [], set()
     for model in run.models:
         curves = [curve for curve in place.curves if curve.model == model and curve.violations.end.mean > 0]
-        words = [f"{policy_name(each.policy)} on {_about(each.violations.end.mean)}" for each in curves]
-        parts += [f"under {model_name(model)} by {listed(words)}"] if words else []
+        words = [f"{policy_name(each.policy)} {_about(each.violations.end.mean)}" for each in curves]
+        parts += [f"under {model_name(model)} {listed(words)}"] if words else []
         broken |= {curve.policy for curve in curves}
     clean = [policy_name(policy) for policy in run.policies if policy not in broken]
     runs = int(ends_of(run.means.filter(policy=run.policies[0]))["repetitions"].sum())
-    never = f"Never in {counted(runs, 'run')}{' each' if len(clean) > 1 else ''}: {listed(clean)}."
-    said = f"Pages of a run on which safety is broken: {'; '.join(parts)}." if parts else ""
+    never = f"None in {counted(runs, 'run')}{' each' if len(clean) > 1 else ''} of {listed(clean)}."
+    said = f"Pages of a run that break the safety limit: {'; '.join(parts)}." if parts else ""
     return " ".join([said, never if clean else ""]).strip()
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saferank.errors import ArgumentError, argument, unknown, whole_number
+from saferank.errors import ArgumentError, argument, several, unknown, whole_number
 from saferank.files import sha256_of
 
 if TYPE_CHECKING:
@@ -49,27 +49,27 @@ PROFILES = {
 class Protocol:
     """Everything that the results depend on; None stands for what the profile or the log says."""
 
-    profile: str = "quick"
-    log: Path | None = None
-    format: str | None = None
+    profile: str = "quick"  # or "paper"
+    log: Path | None = None  # a file, or sessions as a frame or a list of dicts; None: a synthetic log
+    format: str | None = None  # of the log
     policies: Sequence[str] | None = None  # None: the paper's and, unless the additions are left out, ours
     models: Sequence[str] = ("pbm", "cm")
     rule: str = RULE
     positions: int = 5
-    items: int = 10
+    items: int = 10  # of a query: those of its most frequent ranking, then those that its other pages showed
     page_length: int | None = None  # of the rankings; None: 10 where a query has such a page, else its most frequent
     rounds: int = 100_000
     repetitions: int | None = None
     queries: int | None = None
     sessions: int | None = None
-    iterations: int = 50
+    iterations: int = 50  # of EM
     seed: int = 0
-    without: Sequence[str] = ()
-    study_instances: Path | None = None
-    optimal: str | None = None  # ids of the paper's two special queries; None: those that come nearest
-    none_of_best: str | None = None
-    max_bad: float = 0.01
-    plugins: Sequence[str] = ()
+    without: Sequence[str] = ()  # parts to leave out: additions (our policies), sensitivity, study
+    study_instances: Path | None = None  # real queries for the study, an instance file
+    optimal: str | None = None  # id of the query whose ranking is optimal; None: the one that comes nearest
+    none_of_best: str | None = None  # id of the query whose page has none of the best items; None: the nearest
+    max_bad: float = 0.01  # the share of unreadable lines up to which the log is read
+    plugins: Sequence[str] = ()  # files or modules that register policies of yours
     world: Mapping[str, Any] | Sequence[str] | None = None  # None: the paper's
 
     @classmethod
@@ -87,7 +87,7 @@ class Protocol:
         from saferank.fitting.fit import checked_models
         from saferank.statistics.decision import decision_rule
 
-        for name in self.without:
+        for name in (without := several(self.without, "without")):
             if name not in PARTS:
                 raise ArgumentError("without", unknown("part", name, PARTS))
         numbers = {
@@ -97,8 +97,8 @@ class Protocol:
             self,
             policies=self._policies(),
             models=checked_models(self.models),
-            without=tuple(self.without),
-            plugins=tuple(self.plugins),
+            without=without,
+            plugins=several(self.plugins, "plugins"),
             **numbers,  # type: ignore[arg-type]
         )
         with argument("rule"):
@@ -154,7 +154,7 @@ class Protocol:
 
         if self.policies is not None:
             with argument("policies"):
-                return tuple(policy_kind(name).name for name in self.policies)
+                return tuple(policy_kind(name).name for name in several(self.policies, "policies"))
         kind_of_rule = self.rule.partition(":")[0]  # where none was asked for, every policy has its own
         ours = [name for name in policies_of(OURS) if self.rule == RULE or kind_of_rule in policy_kind(name).rules]
         return policies_of(PAPER) + (tuple(ours) if "additions" in self.parts else ())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saferank.errors import ArgumentError, RunInterrupted, writing
+from saferank.errors import ArgumentError, RunInterrupted, several, writing
 from saferank.reproduction.protocol import Protocol
 
 if TYPE_CHECKING:
@@ -69,30 +69,42 @@ def reproduce(
 ) -> Reproduction:
     """Reproduce the paper's experiments, from a click log (synthetic unless ``log`` is given) to a report in ``out``.
 
-    Beside those above, arguments are the fields of ``saferank.reproduction.protocol.Protocol``, as
-    ``help(saferank.reproduce)`` lists them. ``log`` is a file in a ``format``, or sessions as a frame or a list of
-    dicts. ``profile`` is quick or paper; sizes that are not given are those of the
-    profile. A query takes part with ``items``
-    items: those of its most frequent ranking of ``page_length`` items (None: ten where it has such a page, else its
-    most frequent length), then those that its other pages showed. ``policies`` are the paper's five
-    and ours unless they are given; ``without`` leaves out ``additions`` (ours), ``sensitivity`` or ``study``.
-    ``optimal`` and ``none_of_best`` are the ids of the paper's two special queries (None: those that come nearest; the
-    report says how near). ``plugins`` are files or modules that register policies of yours. The run
-    keeps what is finished: after an interrupt or a crash the same call with ``resume=True`` continues the run and
-    gives the same results. Nothing long is started before every argument has been checked.
+    Nothing long is started before every argument has been checked.
+
+    Args:
+        out: The folder for everything that is made.
+        profile: ``quick`` or ``paper``: how many queries, repetitions and sessions, where they are not given.
+        jobs: Threads; None: one for each core.
+        cluster: Address of a Dask scheduler to use instead of threads.
+        resume: Continue the interrupted or crashed run in ``out``; the results are the same as without the break.
+        overwrite: Replace the run in ``out``.
+        report: Make the report as well.
+        progress: Show a bar.
+        **asked: The fields of ``Protocol``, which follows. ``help(saferank.reproduce)`` lists them.
+
+    Returns:
+        The folder, its results and the report.
+
+    Raises:
+        UsageError: Something cannot be used, an ``ArgumentError`` where it is an argument; also a folder that holds a
+            run, when neither ``resume`` nor ``overwrite`` is given.
+        OutputError: A file cannot be written.
+        RunInterrupted: Ctrl-C; it says what is kept.
+
     """
     from saferank.checks.plugin import as_argument_error, check_plugin_policy, load_checked_plugins
     from saferank.experiments.engines import engine_of
     from saferank.experiments.run_folder import resumable
     from saferank.files import output_folder
+    from saferank.logs.reading import source_of
     from saferank.policies import policy_kind
     from saferank.progress import progress_of
     from saferank.reproduction.folder import Folder
 
     started, out = time.monotonic(), Path(out)
-    if asked.get("log") is not None and not isinstance(asked["log"], str | os.PathLike):
-        asked |= {"log": _written(asked["log"], out), "format": "sessions"}
-    load_checked_plugins(asked.get("plugins", ()), compiled=True)
+    if asked.get("log") is not None and isinstance(pages := source_of(asked["log"]), list):
+        asked |= {"log": _written(pages, out), "format": "sessions"}
+    load_checked_plugins(several(asked.get("plugins", ()), "plugins"), compiled=True)
     protocol = Protocol.of({"profile": profile, **asked})
     others, kinds = protocol.study_sets(), [policy_kind(name) for name in protocol.policies or ()]
     with as_argument_error():
@@ -114,12 +126,11 @@ def reproduce(
         return Reproduction(out, _reported(folder, shown) if report else None)
 
 
-def _written(sessions: Any, out: Path) -> Path:
+def _written(sessions: list[Any], out: Path) -> Path:
     """The file of sessions that were given as a frame or a list; it stays beside the results, as a log does."""
     from saferank.files import write_atomically
-    from saferank.logs.reading import sessions_of
 
-    lines = "".join(json.dumps(page) + "\n" for page in sessions_of(sessions))
+    lines = "".join(f"{json.dumps(page)}\n" for page in sessions)
     with writing(out / "sessions.ndjson"):
         out.mkdir(parents=True, exist_ok=True)
         write_atomically(out / "sessions.ndjson", lines)

@@ -27,7 +27,7 @@ from saferank.randomness import Words, stream
 from saferank.safety import judge_of
 from saferank.simulation.drift import Drift
 from saferank.simulation.feedback import LateFeedback, layout_of, terms_of
-from saferank.simulation.late import new_post, play_late
+from saferank.simulation.late import new_awaited, play_late
 from saferank.simulation.results import Result, mean_and_stderr
 from saferank.simulation.rewards import CLICKS, best_of, reward_of, value_of
 from saferank.simulation.rounds import Table, Tally, World, new_tally, play
@@ -201,7 +201,7 @@ class Cell:
         played = (*query, self.kind.name.partition(":")[0], repetition)
         return stream(self.plan.seed, "policy", *played), stream(self.plan.seed, "users", *query, repetition)
 
-    def post_stream(self, repetition: int) -> Words:
+    def feedback_stream(self, repetition: int) -> Words:
         """The random stream of what is lost and how late the rest is; the same for every policy, like the users."""
         return stream(self.plan.seed, "feedback", self.instance.id, self.instance.model_name, repetition)
 
@@ -326,14 +326,16 @@ def _loop(cell: Cell, repetition: int) -> tuple[Callable[..., None], Ints]:
     plan, setup = cell.plan, cell.setup
     layout = layout_of(plan.layout, plan.n_positions)
     terms = terms_of(plan.feedback, layout, reward_of(plan.reward, plan.n_positions))
-    words = cell.post_stream(repetition)
-    post = new_post(len(terms.delays), plan.n_positions, cell.kind.places(setup.n_items, setup.n_positions), words)
+    words = cell.feedback_stream(repetition)
+    awaited = new_awaited(
+        len(terms.delays), plan.n_positions, cell.kind.places(setup.n_items, setup.n_positions), words
+    )
     late = specialised(play_late, *kinds)
 
     def loop(policy: Any, evidence: Any, plan: Any, world: World, table: Table, tally: Tally, until: int) -> None:
-        late(policy, evidence, plan, world, table, tally, post, terms, until)
+        late(policy, evidence, plan, world, table, tally, awaited, terms, until)
 
-    return loop, post.arriving
+    return loop, awaited.arriving
 
 
 def _stretch(cell: Cell, played: int) -> tuple[World, int]:

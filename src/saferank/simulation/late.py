@@ -34,7 +34,7 @@ from saferank.verbs import (
 NOWHERE = -1
 
 
-class Post(NamedTuple):
+class Awaited(NamedTuple):
     """Pages whose clicks are on their way: slot t mod n for page t, and for each round a chain of those due then."""
 
     numbers: Ints  # [slot, 3] round, places, challenger
@@ -55,11 +55,11 @@ class Post(NamedTuple):
     rng: Words
 
 
-def new_post(n_slots: int, n_positions: int, n_places: int, rng: Words) -> Post:
+def new_awaited(n_slots: int, n_positions: int, n_places: int, rng: Words) -> Awaited:
     """Nothing on its way; a delay of up to ``n_slots`` - 1 has room."""
     desk = new_impression(n_positions, n_places)
     size = (n_slots, len(desk.ranking))
-    return Post(
+    return Awaited(
         numbers=np.zeros((n_slots, 3), np.int64),
         ranking=np.zeros(size, np.uint32),
         start=np.zeros(size, np.int64),
@@ -93,76 +93,76 @@ def _delay(delays: Floats, number: float) -> int:
 
 
 @kernel
-def _store(post: Post, slot: int, page: Impression, clicks: Ints) -> None:
-    post.numbers[slot, 0], post.numbers[slot, 1] = page.round[0], page.places[0]
-    post.numbers[slot, 2] = page.challenger[0]
+def _store(awaited: Awaited, slot: int, page: Impression, clicks: Ints) -> None:
+    awaited.numbers[slot, 0], awaited.numbers[slot, 1] = page.round[0], page.places[0]
+    awaited.numbers[slot, 2] = page.challenger[0]
     for place in range(len(page.ranking)):
-        post.ranking[slot, place] = page.ranking[place]
-        post.start[slot, place], post.end[slot, place] = page.start[place], page.end[place]
-        post.weight[slot, place], post.exchanges[slot, place] = page.weight[place], page.exchanges[place]
+        awaited.ranking[slot, place] = page.ranking[place]
+        awaited.start[slot, place], awaited.end[slot, place] = page.start[place], page.end[place]
+        awaited.weight[slot, place], awaited.exchanges[slot, place] = page.weight[place], page.exchanges[place]
     for k in range(len(clicks)):
-        post.clicks[slot, k] = clicks[k]
+        awaited.clicks[slot, k] = clicks[k]
 
 
 @kernel
-def _fetch(post: Post, slot: int, clicks: Ints) -> None:
+def _fetch(awaited: Awaited, slot: int, clicks: Ints) -> None:
     """Lay the page of a slot on the desk."""
-    page = post.desk
-    page.round[0], page.places[0] = post.numbers[slot, 0], post.numbers[slot, 1]
-    page.challenger[0] = post.numbers[slot, 2]
+    page = awaited.desk
+    page.round[0], page.places[0] = awaited.numbers[slot, 0], awaited.numbers[slot, 1]
+    page.challenger[0] = awaited.numbers[slot, 2]
     for place in range(len(page.ranking)):
-        page.ranking[place] = post.ranking[slot, place]
-        page.start[place], page.end[place] = post.start[slot, place], post.end[slot, place]
-        page.weight[place], page.exchanges[place] = post.weight[slot, place], post.exchanges[slot, place]
+        page.ranking[place] = awaited.ranking[slot, place]
+        page.start[place], page.end[place] = awaited.start[slot, place], awaited.end[slot, place]
+        page.weight[place], page.exchanges[place] = awaited.weight[slot, place], awaited.exchanges[slot, place]
     for k in range(len(clicks)):
-        clicks[k] = post.clicks[slot, k]
+        clicks[k] = awaited.clicks[slot, k]
 
 
 @kernel
-def _send(post: Post, terms: FeedbackTerms, rounds: int, page: Impression, clicks: Ints) -> None:
+def _send(awaited: Awaited, terms: FeedbackTerms, rounds: int, page: Impression, clicks: Ints) -> None:
     """Put the clicks of the page of this round on their way, unless they are lost."""
-    n_slots = len(post.first)
-    lost = uniform(post.rng) < terms.lost_pages
-    due = (rounds + _delay(terms.delays, uniform(post.rng))) % n_slots
+    n_slots = len(awaited.first)
+    lost = uniform(awaited.rng) < terms.lost_pages
+    due = (rounds + _delay(terms.delays, uniform(awaited.rng))) % n_slots
     for k in range(len(clicks)):
-        if uniform(post.rng) < terms.lost_clicks:
+        if uniform(awaited.rng) < terms.lost_clicks:
             clicks[k] = 0
     if lost:
         return
     slot = rounds % n_slots
-    _store(post, slot, page, clicks)
-    post.following[slot] = NOWHERE
-    if post.first[due] == NOWHERE:
-        post.first[due] = slot
+    _store(awaited, slot, page, clicks)
+    awaited.following[slot] = NOWHERE
+    if awaited.first[due] == NOWHERE:
+        awaited.first[due] = slot
     else:
-        post.following[post.last[due]] = slot
-    post.last[due] = slot
+        awaited.following[awaited.last[due]] = slot
+    awaited.last[due] = slot
 
 
 @kernel
-def _receive(policy: Any, evidence: Any, plan: Any, post: Post, rounds: int, clicks: Ints) -> bool:
+def _receive(policy: Any, evidence: Any, plan: Any, awaited: Awaited, rounds: int, clicks: Ints) -> bool:
     """Learn what is due after this round; False when there is no room for all of it."""
-    due = rounds % len(post.first)
-    while post.first[due] != NOWHERE:
-        if not (has_room(policy, evidence, len(post.desk.ranking)) and plan_has_room(policy, plan)):
+    due = rounds % len(awaited.first)
+    while awaited.first[due] != NOWHERE:
+        if not (has_room(policy, evidence, len(awaited.desk.ranking)) and plan_has_room(policy, plan)):
             return False
-        slot = post.first[due]
-        _fetch(post, slot, clicks)
-        learn(policy, evidence, post.desk, clicks)
-        follow(policy, evidence, plan, post.desk, clicks, rounds)
-        post.first[due] = post.following[slot]
+        slot = awaited.first[due]
+        _fetch(awaited, slot, clicks)
+        learn(policy, evidence, awaited.desk, clicks)
+        follow(policy, evidence, plan, awaited.desk, clicks, rounds)
+        awaited.first[due] = awaited.following[slot]
     return True
 
 
 @kernel
-def _visit(world: World, table: Table, post: Post, terms: FeedbackTerms) -> None:
+def _visit(world: World, table: Table, awaited: Awaited, terms: FeedbackTerms) -> None:
     """Show the page on the screen and let a user click; the policy gets the clicks at the positions it knows."""
-    for k in range(len(post.screen)):
-        post.screen[k] = table.impression.shown[terms.layout[k]]
+    for k in range(len(awaited.screen)):
+        awaited.screen[k] = table.impression.shown[terms.layout[k]]
     next_user(world.model, table.user_rng, table.page_rng)
-    click(world.model, post.screen, table.page_rng, post.seen)
-    for k in range(len(post.screen)):
-        table.clicks[terms.layout[k]] = post.seen[k]
+    click(world.model, awaited.screen, table.page_rng, awaited.seen)
+    for k in range(len(awaited.screen)):
+        table.clicks[terms.layout[k]] = awaited.seen[k]
 
 
 @kernel
@@ -173,7 +173,7 @@ def play_late(
     world: World,
     table: Table,
     tally: Tally,
-    post: Post,
+    awaited: Awaited,
     terms: FeedbackTerms,
     until: int,
 ) -> None:
@@ -181,24 +181,24 @@ def play_late(
     judge, certificates, page = world.judge, table.certificates, table.impression
     share = 1.0 / world.original if world.original > 0.0 else 0.0
     while True:
-        if post.arriving[0] == 0:
+        if awaited.arriving[0] == 0:
             if tally.rounds[0] >= until or not has_room(policy, evidence, len(page.ranking)):
                 return
             next_page(policy, evidence, plan, table.policy_rng, page, tally.rounds[0])
-            freeze(policy, evidence, plan, page, post.every)
-            _visit(world, table, post, terms)
-            expected = reward(terms.reward, world.model, post.screen)
+            freeze(policy, evidence, plan, page, awaited.every)
+            _visit(world, table, awaited, terms)
+            expected = reward(terms.reward, world.model, awaited.screen)
             tally.regret[0] += world.best - expected
             tally.clicks[0] += expected
             tally.clicks[1] += world.original
             tally.clicks[2] = min(tally.clicks[2], expected * share)
             tally.violations[0] += int(violates(judge, page.shown))
             tally.rounds[0] += 1
-            _send(post, terms, tally.rounds[0], page, table.clicks)
-            post.arriving[0] = 1
-        if not _receive(policy, evidence, plan, post, tally.rounds[0], table.clicks):
+            _send(awaited, terms, tally.rounds[0], page, table.clicks)
+            awaited.arriving[0] = 1
+        if not _receive(policy, evidence, plan, awaited, tally.rounds[0], table.clicks):
             return
-        post.arriving[0] = 0
+        awaited.arriving[0] = 0
         count_wrong(tally, judge, certificates)
         if tally.rounds[0] == next_checkpoint(tally):
             write_row(tally, tally.regret[0], tally.violations[0], (tally.clicks[0], tally.clicks[1], tally.clicks[2]))

@@ -74,7 +74,7 @@ SOFT, CURRENT, PREVIOUS, SURGE = 0, 1, 2, 3
 """The kinds of capital with epochs. Without, there is only the first."""
 
 DIRECT_ITEMS = 16
-"""Up to so many items every pair has its row. A row of bets is longer than one of duels, so these are fewer."""
+"""Up to this number of items every pair has its row. A row of bets is longer than one of duels, so these are fewer."""
 
 LARGEST_GAP = 12.0
 """Of neighbours in an order of a large catalogue, so that no weight underflows."""
@@ -133,7 +133,7 @@ FOR_LATER = 0.1
 
 
 def budget(alpha: float, n_ranked: int, n_items: int) -> Levels:
-    """Errors that sum to at most alpha over all pairs, whoever comes later; either direction of a pair has the same.
+    """Errors that sum to at most alpha over all pairs, later items included; either direction of a pair has the same.
 
     With n the number of an item that comes later, its n pairs with those before it have FOR_LATER alpha L / (n (n + 1))
     together, L = ``n_items``, and the sum of that over n = L, L + 1, ... is FOR_LATER alpha. Most pairs of a large
@@ -186,7 +186,7 @@ def _by_cache_line(table: Floats) -> Floats:
 
 
 def new_bets(n_items: int, lifetime: int | None = None, n_pairs: int = 64) -> Bets:
-    """No bet yet; an epoch has ``lifetime`` pages, None: it never ends. Room for so many pairs, if they are hashed."""
+    """No bet yet; an epoch has ``lifetime`` pages, None: it never ends. ``n_pairs``: room, if they are hashed."""
     length = ENDLESS if lifetime is None else lifetime
     pairs, kinds = new_pairs(n_items, n_pairs, DIRECT_ITEMS), 1 if length == ENDLESS else 4
     rows = n_rows(pairs)
@@ -208,20 +208,20 @@ def new_bets(n_items: int, lifetime: int | None = None, n_pairs: int = 64) -> Be
 
 @kernel
 def most_bets(places: int) -> int:
-    """How many pairs of a clicked and an unclicked item a page with so many places may have."""
+    """How many pairs of a clicked and an unclicked item a page of this size may have."""
     return places * places // 4
 
 
 @kernel
 def bets_have_room(bets: Bets, places: int) -> bool:
-    """True when the pairs of a page with so many places fit, and what they may certify."""
+    """True when there is room for the pairs of a page of this size, and for what they may certify."""
     n_new = most_bets(places)
     full = pairs_full(bets, n_new) or list_full(bets.certificates, n_new)
     return not (full or closure_full(bets.closure, places))
 
 
 def with_room(bets: Bets, places: int) -> Bets:
-    """The same bets with room for a page with so many places."""
+    """The same bets with room for a page of this size."""
     n_new = most_bets(places)
     if pairs_full(bets, n_new):
         rows = all_rows(bets)  # not for every pair: a row of bets is long

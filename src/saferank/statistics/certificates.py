@@ -133,7 +133,7 @@ def new_closure(n_items: int, capacity: int = BITS) -> Closure:
 
 
 def closure_for(n_items: int) -> Closure:
-    """No certificate, with room for all of so many items."""
+    """No certificate, with room for all pairs of these items."""
     return new_closure(n_items, BITS * max(1, -(-n_items // BITS)))
 
 

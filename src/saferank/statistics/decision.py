@@ -47,7 +47,7 @@ class DecisionRule(ABC):
         self._extending = threading.Lock()
 
     def for_items(self, n_items: int) -> "DecisionRule":
-        """The rule for a catalogue of so many items: itself, unless it is about all pairs together."""
+        """The rule for a catalogue of this size: itself, unless it is about all pairs together."""
         return self
 
     @abstractmethod
@@ -139,7 +139,7 @@ class BudgetRule(AnytimeRule):
         self.n_items = n_items
 
     def for_items(self, n_items: int) -> DecisionRule:
-        """The rule for so many items; until it is asked for, there are two."""
+        """The rule for this number of items; until it is asked for, there are two."""
         return _shared_rule(BudgetRule, self.level, n_items)
 
     @property

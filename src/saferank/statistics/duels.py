@@ -56,10 +56,10 @@ from saferank.statistics.pairs import (
 from saferank.verbs import Flags, Impression, Ints
 
 DIRECT_DUELS = 256
-"""Up to so many items every pair has its row."""
+"""Up to this number of items every pair has its row."""
 
 FIRST_PAIRS = 2048
-"""Beyond, there is room for so many pairs at first."""
+"""Beyond, there is room for this number of pairs at first."""
 
 
 class Duels(NamedTuple):

@@ -55,13 +55,13 @@ def _same(known: Ints, leader: Ints | Items) -> bool:
 
 @kernel
 def pages_under(leaders: LeaderCounts, issued: int) -> int:
-    """After so many pages: how many of them were issued under the present leader."""
+    """How many of the pages until now were issued under the present leader."""
     return int(leaders.counts[leaders.current[0]] + issued - leaders.since[0])
 
 
 @kernel
 def enthrone(leaders: LeaderCounts, leader: Ints | Items, issued: int) -> None:
-    """Make ``leader`` the current one after so many pages; it has its count again if it was the leader before."""
+    """Make ``leader`` the current one after ``issued`` pages; it has its count again if it was the leader before."""
     if leaders.size[0] > 0:
         leaders.counts[leaders.current[0]] += issued - leaders.since[0]
     leaders.since[0] = issued

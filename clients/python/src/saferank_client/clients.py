@@ -26,10 +26,16 @@ class _Linked:
         self._link = Link(url, key=key, time_limit=time_limit, queue=queue, trust=ssl_context, patience=patience)
 
     def feedback(self, page: Ranked | str | None, clicks: Iterable[str], *, event_id: str | None = None) -> str | None:
-        """Report clicks on a page (or on the page of a token); returns at once and never raises.
+        """Report clicks on a page; returns at once, never raises, and delivers in the background, again if need be.
 
-        Delivered in the background, again and again if need be. Returns the event's id, or None if there is nothing to
-        deliver: no clicks, or a page that was production's own.
+        Args:
+            page: What ``rank`` returned, or the token of a page.
+            clicks: Ids that were clicked.
+            event_id: An id of your own, if the same report may be made twice; None: a new one.
+
+        Returns:
+            The event's id; None if there is nothing to deliver: no clicks, or a page that was production's own.
+
         """
         return self._link.feedback(page, clicks, event_id)
 
@@ -42,9 +48,17 @@ class _Linked:
 class Client(_Linked):
     """Asks a service which page to show, and reports clicks. Make one per process; threads may share it.
 
-    ``url`` is the address of a server, or several of servers on one store: they are tried in turn within the limit.
-    ``time_limit`` is for all of ``rank``: finding the address, connecting, waiting, reading. ``queue`` is how many
-    reports may wait for delivery. Only a wrong ``url`` or limit raises, when the client is made.
+    Args:
+        url: The address of a server, or several of servers on one store: they are tried in turn within the limit.
+        key: The key that the service asks for, if it does.
+        time_limit: Seconds for all of ``rank``: finding the address, connecting, waiting, reading.
+        queue: How many reports may wait for delivery.
+        ssl_context: Which certificates are trusted; None: those of the machine.
+        patience: How long failures are waited out.
+
+    Raises:
+        ValueError: An address or a limit is wrong. Nothing raises later.
+
     """
 
     def rank(
@@ -59,7 +73,22 @@ class Client(_Linked):
         mode: str | None = None,
         pinned: Iterable[str] = (),
     ) -> Ranked:
-        """The page to show: the service's, or ``base_ranking[:k]`` and a reason if anything goes wrong or is late."""
+        """The page to show: the service's, or ``base_ranking[:k]`` and a reason if anything goes wrong or is late.
+
+        Args:
+            context: What has a ranking of its own: a query, a category, a feed.
+            base_ranking: Ids of production's ranking, best first.
+            candidates: Ids of further items, the most promising first.
+            k: How many items the page shows; None: all of ``base_ranking``.
+            session_id: The visitor's session; without it reloads count as visitors of their own.
+            request_id: An id of the call: asked again, it has the same page.
+            mode: ``shadow`` shows production's ranking and logs what would have been shown.
+            pinned: Ids of the first ``k`` of ``base_ranking`` that keep their places and are compared with nothing.
+
+        Returns:
+            The page: ``items``, and ``fallback`` with ``why`` where it is production's own.
+
+        """
         attempt = self._link.begin(Wish(context, base_ranking, candidates, k, session_id, request_id, mode, pinned))
         if attempt.answer is None:
             return self._link.finish(attempt, None)
@@ -70,11 +99,27 @@ class Client(_Linked):
             return self._link.finish(attempt, problem)
 
     def flush(self, time_limit: float = 5.0) -> bool:
-        """Wait until all feedback is delivered; False when some still waits."""
+        """Wait until all feedback is delivered.
+
+        Args:
+            time_limit: Seconds to wait.
+
+        Returns:
+            False when some still waits.
+
+        """
         return self._link.flush(time_limit)
 
     def close(self, time_limit: float = 5.0) -> bool:
-        """Flush and end; afterwards ``rank`` gives production's ranking."""
+        """Flush and end; afterwards ``rank`` gives production's ranking.
+
+        Args:
+            time_limit: Seconds to wait.
+
+        Returns:
+            False when some feedback is left undelivered.
+
+        """
         return self._link.close(time_limit)
 
     def __enter__(self) -> "Client":
@@ -102,7 +147,7 @@ class AsyncClient(_Linked):
         mode: str | None = None,
         pinned: Iterable[str] = (),
     ) -> Ranked:
-        """The page to show: the service's, or ``base_ranking[:k]`` and a reason if anything goes wrong or is late."""
+        """As ``Client.rank``, awaited."""
         attempt = self._link.begin(Wish(context, base_ranking, candidates, k, session_id, request_id, mode, pinned))
         if attempt.answer is None:
             return self._link.finish(attempt, None)
@@ -116,11 +161,11 @@ class AsyncClient(_Linked):
             attempt.answer.cancel()
 
     async def flush(self, time_limit: float = 5.0) -> bool:
-        """Wait until all feedback is delivered; False when some still waits."""
+        """As ``Client.flush``, awaited."""
         return await asyncio.to_thread(self._link.flush, time_limit)
 
     async def close(self, time_limit: float = 5.0) -> bool:
-        """Flush and end; afterwards ``rank`` gives production's ranking."""
+        """As ``Client.close``, awaited."""
         return await asyncio.to_thread(self._link.close, time_limit)
 
     async def __aenter__(self) -> "AsyncClient":

@@ -1,1 +1,1 @@
-"""One file per command: its options, one call, and what is printed."""
+"""One file per command: its options, one call, and its output."""

@@ -1,4 +1,4 @@
-"""The users of a synthetic log: which pages a session has, and what is clicked on them.
+"""The users of a synthetic log: which pages a session has, and which items are clicked.
 
 A session is made of one to eight pages. Half of the later ones repeat the query before them. How frequent queries are
 falls with their number like 1 / (number + 1)^0.8, number from 0. Of the rankings of a query, the first is production's

@@ -1,0 +1,239 @@
+"""The log of a tenant as JSON lines, in the order of time: contexts, pages with their clicks, versions, operations."""
+
+import asyncio
+import json
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast, get_args
+
+from saferank.errors import ArgumentError, UsageError, unknown, writing
+from saferank.files import check_output_file, replacing
+from saferank.service import identifiers
+from saferank.service.clock import moment
+from saferank.service.knowledge.arms import ARMS
+from saferank.service.knowledge.catalogues import unpack_catalogue
+from saferank.service.wire.exports import Converter, ExportFormat
+from saferank.store.contract import (
+    EVERYBODY,
+    ContextRow,
+    OperationKind,
+    OperationRow,
+    Store,
+    StoreError,
+    StoreUnavailableError,
+)
+from saferank.store.opening import open_store
+from saferank.store.page_record import PageRecord
+from saferank.store.record_columns import RecordColumns
+
+_ORDER = ("opened", "page", "version", "kill", "guardrail", "unkill", "rollback", "reset", "settings", "traffic")
+"""Lines of the same millisecond are in this order."""
+
+_UNTOLD = (OperationKind.RELEASE, OperationKind.KEYS, OperationKind.FORGET)
+"""Operations of those who run the servers, and requests to forget somebody."""
+
+Line = tuple[int, int, dict[str, Any]]
+"""Time, order within the time, and facts."""
+
+
+class Bounds(NamedTuple):
+    """What an export tells: everything after a time and until another."""
+
+    after: int = -1
+    through: int = 1 << 47
+
+    @property
+    def cursor(self) -> str:
+        """Where the next export goes on; callers need not know what it means."""
+        return f"{_CURSOR}{self.through:012x}"
+
+
+EVERYTHING = Bounds()
+_CURSOR = "c1."
+START = "start"
+"""The cursor of an export from the beginning."""
+
+
+def time_of(cursor: str) -> int:
+    """Through when the export went that gave a cursor; ValueError for what is none."""
+    if cursor == START:
+        return -1
+    if not cursor.startswith(_CURSOR) or len(cursor) != len(_CURSOR) + 12:
+        raise ValueError(f"{cursor[:50]!r} is not a cursor of an export; begin with {START!r}")
+    return int(cursor.removeprefix(_CURSOR), 16)
+
+
+async def export_lines(
+    store: Store, rows: Mapping[int, ContextRow], tenant: str | None, bounds: Bounds = EVERYTHING
+) -> AsyncIterator[str]:
+    """The lines of these contexts within bounds, and those of a tenant's own switches if one is named."""
+    lines = [line for line in await _rare(store, rows, tenant) if bounds.after < line[0] <= bounds.through]
+    rare = deque(sorted(lines, key=_place))  # stable: versions of one context and millisecond keep their order
+    context = next(iter(rows)) if len(rows) == 1 else None
+    after, end = identifiers.last_id(bounds.after), identifiers.last_id(bounds.through)
+    async for pages in store.all_pages(context, after):
+        told = [page for page in pages if page.context in rows and page.impression <= end]
+        records = RecordColumns([page.record for page in told])
+        records.check()
+        for number, page in enumerate(told):
+            line = _page(records.record(number), page.clicks, rows[page.context])
+            while rare and _place(rare[0]) < _place(line):
+                yield _text(rare.popleft())
+            yield _text(line)
+        if pages and pages[-1].impression > end:
+            break
+    for line in rare:
+        yield _text(line)
+
+
+def _place(line: Line) -> tuple[int, int]:
+    return line[:2]
+
+
+def _text(line: Line) -> str:
+    return json.dumps(line[2], ensure_ascii=False, separators=(",", ":"))
+
+
+def _line(at: int, kind: str, number: int, facts: dict[str, Any]) -> Line:
+    order = _ORDER.index(kind) << 40 | number
+    return at, order, {"seq": at, "kind": kind, "at": moment(at), **facts}
+
+
+async def _rare(store: Store, rows: Mapping[int, ContextRow], tenant: str | None) -> list[Line]:
+    """Everything but pages: there is little of it."""
+    lines = []
+    for row in rows.values():
+        terms = json.loads(row.terms)
+        body = await store.catalogue(bytes.fromhex(terms["catalogue"]))
+        lists = ([], []) if body is None else unpack_catalogue(body)
+        facts = {"context": row.name, "k": terms["k"], "base_ranking": lists[0], "candidates": lists[1]}
+        lines.append(_line(row.opened_at, "opened", row.id, facts))
+        for version in await store.versions(row.id):
+            if version.cause != "opened":
+                evidence = json.loads(version.evidence)
+                told = {"version": version.version, "cause": version.cause, "leader": json.loads(version.leader)}
+                changed = {"gained": evidence["gained"], "lost": evidence["lost"]}
+                lines.append(_line(version.at, "version", row.id, {"context": row.name, **told, **changed}))
+    for operation in await store.operations(0):
+        of_all = operation.context == 0 and tenant is not None and operation.tenant in (tenant, EVERYBODY)
+        if (operation.context in rows or of_all) and operation.kind not in _UNTOLD:
+            lines.append(_operation(operation, rows))
+    return lines
+
+
+def _operation(row: OperationRow, rows: Mapping[int, ContextRow]) -> Line:
+    name = rows[row.context].name if row.context else None
+    whose = {"all_tenants": True} if row.tenant == EVERYBODY else {}
+    facts = {"context": name, **whose, **json.loads(row.body)}
+    return _line(row.at, OperationKind(row.kind).name.lower(), row.number, facts)
+
+
+def _page(record: PageRecord, clicks: int, row: ContextRow) -> Line:
+    facts = {
+        "context": row.name,
+        "impression_id": identifiers.to_text(record.impression),
+        "arm": ARMS[record.arm],
+        "policy": record.policy,
+        "closes_at": moment(record.closes_at),
+        "round": record.round,
+        "leader_version": record.knowledge,
+        "catalogue": record.catalogue.hex(),
+        "base": list(record.production),
+        "ranking": list(record.shown),
+        "pinned": items_of_bits(record.production, record.pins),
+        "row": list(record.row),
+        "group_starts": list(record.law.start),
+        "group_ends": list(record.law.end),
+        "weights": list(record.law.weight),
+        "visitor": record.visitor.hex() or None,
+        "coins": record.coins.hex(),
+        "request_id": record.request_id,
+        "clicks": items_of_bits(record.shown, clicks),
+    }
+    return _line(record.issued_at, "page", 0, facts)
+
+
+def items_of_bits(shown: tuple[str, ...], bits: int) -> list[str]:
+    """The items whose bits are set."""
+    return [item for place, item in enumerate(shown) if bits >> place & 1]
+
+
+# --- the log of a store for which no service needs to be running ---
+
+
+DECISIONS = "obp"
+FORMATS = (*get_args(ExportFormat), DECISIONS)
+
+
+def export(store: str, form: str, tenant: str | None, out: Path | BinaryIO, arm: str | None = None) -> None:
+    """Write the log of a store (a folder or postgresql://...) as lines of JSON to a file or an open one.
+
+    A file is written atomically: it is complete, or the old one stays. Without ``tenant`` all tenants are written.
+    Raises ``UsageError`` for an unknown form and for a store that cannot be read.
+    """
+    if form not in FORMATS:
+        raise ArgumentError("format", unknown("format", form, FORMATS))
+    if arm not in (None, *ARMS):
+        raise ArgumentError("arm", f"unknown arm {arm!r}; known ones: {', '.join(ARMS)}")
+    try:
+        opened = open_store(store, readonly=True)
+        if not isinstance(out, Path):
+            asyncio.run(_copy(opened, form, tenant, out, arm))
+            return
+        check_output_file(out)
+        with writing(out), replacing(out) as file:
+            asyncio.run(_copy(opened, form, tenant, file, arm))
+    except (StoreError, StoreUnavailableError) as problem:
+        raise UsageError(str(problem)) from problem
+
+
+async def _copy(store: Store, form: str, tenant: str | None, file: BinaryIO, arm: str | None) -> None:
+    if form == DECISIONS:
+        async for line in decision_lines(store, tenant):
+            file.write(f"{line}\n".encode())
+        return
+    converter = Converter(cast(Any, form), moment(round(1000 * time.time())), arm)
+    async for facts in stored_lines(store, tenant):
+        file.writelines(f"{line}\n".encode() for line in converter.take(facts))
+
+
+async def decision_lines(store: Store, tenant: str | None) -> AsyncIterator[str]:
+    """The decisions of all closed pages (``propensities.py``), in the order of time."""
+    from saferank.service.calls.propensities import decisions_of
+
+    await store.open()
+    try:
+        names = {row.id: row.name for row in await store.contexts() if tenant in (None, row.tenant)}
+        now = round(1000 * time.time())
+        async for pages in store.all_pages():
+            records = RecordColumns([page.record for page in pages])
+            records.check()
+            for number, page in enumerate(pages):
+                record = records.record(number)
+                if page.context not in names or record.closes_at > now:
+                    continue
+                about = {"timestamp": moment(record.issued_at), "impression_id": identifiers.to_text(record.impression)}
+                for each in decisions_of(record):
+                    facts = {
+                        **about, "context": names[page.context], "position": each.place + 1, "item_id": each.item,
+                        "other_item_id": each.other,
+                        "other_position": None if each.other_place is None else each.other_place + 1,
+                        "click": page.clicks >> each.place & 1, "propensity_score": each.propensity,
+                    }  # fmt: skip
+                    yield json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+    finally:
+        await store.close()
+
+
+async def stored_lines(store: Store, tenant: str | None = None) -> AsyncIterator[dict[str, Any]]:
+    """Every line of the log as ``/v1/export`` gives it: those of one tenant, or of all tenants one after the other."""
+    await store.open()
+    try:
+        rows = await store.contexts()
+        for owner in sorted({row.tenant for row in rows} if tenant is None else {tenant}):
+            async for line in export_lines(store, {row.id: row for row in rows if row.tenant == owner}, owner):
+                yield json.loads(line)
+    finally:
+        await store.close()

@@ -1,0 +1,127 @@
+"""The feedback call: clicks of open pages are a growing set; an answer is given when they are durable."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from saferank.service import identifiers
+from saferank.service.calls.rank import open_context, page_row
+from saferank.service.clock import moment
+from saferank.service.protocol.server import Server, while_available
+from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall
+from saferank.service.wire.problems import Problem
+from saferank.store.contract import ClickReport, Outcome, PageRow
+from saferank.store.page_record import PageRecord, read_record
+from saferank.store.record_columns import unpacked
+
+
+class Subject(NamedTuple):
+    """The page that a report is about; without a row it comes from its token alone."""
+
+    record: PageRecord
+    row: PageRow | None
+    body: bytes = b""  # the packed record, if it comes from a token
+
+
+class Feedback:
+    """Answers feedback calls."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    @while_available
+    async def feedback(self, tenant: str, calls: Sequence[FeedbackCall]) -> list[FeedbackAnswer | Problem]:
+        """Take all reports in, then wait for the store once."""
+        taken = [await self._attempt(tenant, call) for call in calls]
+        reports = [entry for entry in taken if isinstance(entry, ClickReport)]
+        outcomes, now = await self._server.writer.report(reports) if reports else ((), 0)
+        found = iter(outcomes)
+        return [self._answer(entry, next(found), now) if isinstance(entry, ClickReport) else entry for entry in taken]
+
+    async def _attempt(self, tenant: str, call: FeedbackCall) -> ClickReport | Problem:
+        try:
+            return await self._report(tenant, call)
+        except Problem as problem:
+            return self._refused(tenant, problem)
+
+    def _refused(self, tenant: str, problem: Problem) -> Problem:
+        """Count a refusal by its reason."""
+        self._server.counts["feedback_refused_total"] += 1
+        self._server.refusals[tenant][problem.title.lower()] += 1
+        return problem
+
+    async def _report(self, tenant: str, call: FeedbackCall) -> ClickReport:
+        subject = await self._subject(tenant, call)
+        record = subject.record
+        self._check_shown(record, call)
+        bits = clicked_bits(record.shown, call.clicks)
+        row = subject.row or await self._row(record, subject.body)
+        return ClickReport(row._replace(clicks=bits), tenant, call.event_id)
+
+    def _check_shown(self, record: PageRecord, call: FeedbackCall) -> None:
+        """Clicks on another page than the one that was drawn prove nothing: items were filtered or moved after it."""
+        if call.shown is not None and tuple(call.shown) != record.shown:
+            self._server.counts["feedback_not_as_shown_total"] += 1
+            detail = f"the page was {list(record.shown)}; show it as it was answered, or ask for another"
+            raise Problem(422, "Other page", detail, "shown")
+
+    def _answer(self, report: ClickReport, outcome: Outcome, now: int) -> FeedbackAnswer | Problem:
+        counts, late = self._server.counts, outcome == Outcome.LATE
+        if outcome == Outcome.CONFLICT:
+            detail = f"event_id {report.event_id!r} came before with other clicks on this page; give new events new ids"
+            return self._refused(report.tenant, Problem(409, "Other body", detail, "event_id"))
+        counts[f"feedback_{outcome.name.lower()}_total"] += 1
+        self._server.reports[report.tenant][outcome.name.lower()] += 1
+        closes_at = report.page.closes_at
+        state: Literal["open", "closed"] = "closed" if late or closes_at <= now else "open"
+        return FeedbackAnswer(
+            accepted=not late,
+            duplicate=outcome == Outcome.DUPLICATE,
+            late=late,
+            state=state,
+            closes_at=moment(closes_at),
+        )
+
+    # --- which page ---
+
+    async def _subject(self, tenant: str, call: FeedbackCall) -> Subject:
+        if call.token is None:
+            assert call.impression_id is not None
+            return await self._by_id(tenant, call.impression_id)
+        record, body = self._server.tokens.opened(call.token)
+        if record.tenant != tenant:
+            raise Problem(403, "Wrong tenant", "the token is of a page of another tenant", "token")
+        return Subject(record, self._server.writer.pages.get(record.impression), body)
+
+    async def _by_id(self, tenant: str, text: str) -> Subject:
+        impression, row, record = identifiers.impression_id(text), None, None
+        if impression is not None and (row := self._server.writer.pages.get(impression)):
+            record = read_record(row.record)  # it was packed here
+        elif impression is not None and (row := await self._server.store.page(impression)):
+            record = unpacked(row.record)
+        if record is None or record.tenant != tenant:
+            raise Problem(404, "Unknown impression", f"there is no impression {text}", "impression_id")
+        return Subject(record, row)
+
+    async def _row(self, record: PageRecord, body: bytes) -> PageRow:
+        """The row of a page that comes back by its token; its context is opened if that was not possible before."""
+        server = self._server
+        context = server.contexts.loaded(record.tenant, record.context)
+        if context is None:
+            context = await server.contexts.find(record.tenant, record.context)
+        if context is None:
+            lists = (list(record.production), [item for item in record.row if item not in record.production])
+            context = await open_context(server, record.tenant, record.context, record.k, lists)
+        return page_row(record, context.number, body)
+
+
+def clicked_bits(shown: Sequence[str], clicks: Sequence[str]) -> int:
+    """A bit for each place that was clicked; Problem 422 for anything else than a set of shown items."""
+    bits = 0
+    for number, item in enumerate(clicks):
+        if item not in shown:
+            raise Problem(422, "Item not shown", f"item {item!r} was not shown on this page", f"clicks[{number}]")
+        bit = 1 << shown.index(item)
+        if bits & bit:
+            raise Problem(422, "Item twice", f"item {item!r} is in the list twice; keep one", f"clicks[{number}]")
+        bits |= bit
+    return bits

@@ -1,0 +1,156 @@
+"""How contexts stand at this moment, for the dashboard."""
+
+import itertools
+
+from saferank.live.explanation import Explanation
+from saferank.service.calls.audit import leader_change, versions_of
+from saferank.service.calls.summary import arm_view
+from saferank.service.clock import moment
+from saferank.service.knowledge.arms import ARMS
+from saferank.service.knowledge.catalogues import Catalogue
+from saferank.service.knowledge.evidence import compared
+from saferank.service.knowledge.knowledge import Knowledge
+from saferank.service.knowledge.view import View
+from saferank.service.protocol.contexts import Context, terms_of
+from saferank.service.protocol.server import Server, while_available
+from saferank.service.protocol.standings import Standing
+from saferank.service.protocol.switches import switch_view
+from saferank.service.wire.calls import Mode
+from saferank.service.wire.views import (
+    ChallengerView,
+    ContextList,
+    ContextSummary,
+    ContextView,
+    PairView,
+)
+from saferank.store.contract import ContextRow
+
+_LATEST_VERSIONS = 20
+_MOST_PAIRS = 2000
+_AT_ONCE = 200
+"""Contexts of a list that are described before callers are let in."""
+
+
+class Overview:
+    """Reads what is in memory here, and what was published of the rest."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    @while_available
+    async def contexts(self, tenant: str) -> ContextList:
+        """All contexts of a tenant, by name."""
+        found = await self._server.standings.of_tenant(tenant)
+        summaries = []
+        for place, (row, standing) in enumerate(sorted(found, key=lambda entry: entry[0].name)):
+            if place % _AT_ONCE == _AT_ONCE - 1:
+                await self._server.clock.sleep(0)  # rank calls go first
+            summaries.append(self._summary(row, standing))
+        return ContextList(contexts=summaries, killed_everywhere=self._server.switches.everywhere(tenant))
+
+    def _summary(self, row: ContextRow, standing: Standing) -> ContextSummary:
+        switch = self._server.switches.switch(row.tenant, row.id)
+        waiting = self._server.waits_for_traffic(standing.compared, standing.terms or terms_of(row))
+        arms = dict(zip(ARMS, standing.tallies, strict=True))
+        return ContextSummary(
+            name=row.name,
+            k=standing.k,
+            policy=(standing.terms or terms_of(row)).policy,
+            mode=self._mode(row),
+            leader_version=standing.version,
+            leader=list(standing.leader),
+            moved=standing.moved,
+            pages=standing.pages,
+            served=arm_view(arms["explore"]),
+            holdout=arm_view(arms["holdout"]),
+            alarms=sum(standing.alarms.values()),
+            killed=switch is not None,
+            waiting=waiting,
+            why=switch.why if switch is not None else "waiting for traffic" if waiting else None,
+            last_change=moment(standing.changed_at),
+        )
+
+    def _mode(self, row: ContextRow) -> Mode:
+        off = self._server.switches.is_killed(row.tenant, row.id)
+        return "off" if off else self._server.mode(row.id)
+
+    @while_available
+    async def context(self, tenant: str, name: str) -> ContextView:
+        """Everything about a context."""
+        context = await self._server.known_context(tenant, name)
+        await self._server.settle()
+        return await self._view(tenant, context)
+
+    async def _view(self, tenant: str, context: Context) -> ContextView:
+        switches, row, fold, terms = self._server.switches, context.row, context.fold, context.terms
+        lists, k = await self._newest(context)
+        knowledge = fold.knowledge
+        leader, outlook = _outlook(knowledge, lists, k)
+        versions = await versions_of(self._server, context, _LATEST_VERSIONS)
+        challenger = None if outlook is None else outlook.challenger
+        open_pages = await self._server.store.count_pages(row.id, fold.through)
+        return ContextView(
+            name=row.name,
+            k=k,
+            policy=terms.policy,
+            rule=terms.rule,
+            certificate_days=terms.lifetime_ms / 86_400_000,
+            trust=terms.trust,
+            window_seconds=terms.window_ms / 1000,
+            mode=self._mode(row),
+            waiting=self._server.waits_for_traffic(fold.compared, terms),
+            leader_version=fold.version,
+            leader=list(leader),
+            base_ranking=lists[0],
+            candidates=lists[1],
+            pairs=pairs_of(knowledge, leader),
+            exploration="" if outlook is None else outlook.exploration,
+            challenger=None
+            if challenger is None
+            else ChallengerView(
+                item=str(challenger.item),
+                against=str(challenger.against),
+                s=challenger.s,
+                n=challenger.n,
+                index=challenger.index,
+            ),
+            versions=[leader_change(version) for version in reversed(versions)],
+            pages=fold.pages + open_pages,
+            open_pages=open_pages,
+            arms={arm: arm_view(tally) for arm, tally in zip(ARMS, fold.tallies, strict=True)},
+            killed=switch_view(switches.switch(tenant, row.id)),
+            killed_everywhere=switches.everywhere(tenant),
+            settings=switches.settings(row.id),
+            alarms=fold.alarms,
+        )
+
+    async def _newest(self, context: Context) -> tuple[Catalogue, int]:
+        """Production's newest ranking and page size: of the newest call here, or of the newest page that was closed."""
+        if context.newest is not None:
+            return context.newest[1], context.newest[2]
+        fold = context.fold
+        lists = await self._server.contexts.known_catalogue(fold.catalogue)
+        look = fold.look
+        return lists or (list(look.base), [item for item in look.items if item not in look.base]), fold.k
+
+
+def _outlook(knowledge: Knowledge, lists: Catalogue, k: int) -> tuple[tuple[str, ...], Explanation | None]:
+    """The leader of production's newest ranking, and what the next page would try."""
+    if len(lists[0]) < k:
+        return tuple(lists[0]), None
+    view = View(knowledge, *lists, k)
+    return view.leader, view.explain()
+
+
+def pairs_of(knowledge: Knowledge, leader: tuple[str, ...]) -> list[PairView]:
+    """Neighbours of the leader, then every other pair with comparisons."""
+    known = knowledge.learner.index
+    neighbours = [pair for pair in itertools.pairwise(leader) if pair[0] in known and pair[1] in known]
+    pairs = [(upper, lower, *knowledge.learner.duel(upper, lower)) for upper, lower in neighbours]
+    seen = {frozenset(pair) for pair in neighbours}
+    pairs += [pair for pair in compared(knowledge.learner, _MOST_PAIRS) if frozenset(pair[:2]) not in seen]
+    surely = knowledge.certified.surely
+    return [
+        PairView(better=better, worse=worse, s=s, n=n, decided=surely(known[better], known[worse]))
+        for better, worse, s, n in pairs
+    ]

@@ -1,0 +1,438 @@
+"""Everything at a glance, over all contexts of a tenant: what the first screen of the dashboard shows."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import get_args, get_type_hints
+
+from msgspec import structs
+
+from saferank.service.calls.audit import leader_change
+from saferank.service.calls.effect import EffectQueries
+from saferank.service.clock import moment
+from saferank.service.knowledge.arms import ARMS, DAY_HOURS, FINE_HOURS, HOUR_MS, Bin, by_day
+from saferank.service.protocol.contexts import terms_of
+from saferank.service.protocol.guard import comparable
+from saferank.service.protocol.server import Server, while_available
+from saferank.service.protocol.standings import Compared, Standing
+from saferank.service.wire.views import (
+    AlarmView,
+    ArmView,
+    BinView,
+    ContextChangeView,
+    EffectView,
+    ExploringView,
+    FeedbackHealthView,
+    FunnelView,
+    IntervalView,
+    MarkerView,
+    OverviewView,
+    SafetyView,
+    ServerView,
+)
+from saferank.statistics.decision import NEVER, decision_rule
+from saferank.store.contract import (
+    EVERYBODY,
+    ContextRow,
+    OperationKind,
+    OperationRow,
+    Store,
+    VersionRow,
+)
+
+# --- the newest changes of leaders that clicks decided, over all contexts, without asking about every context ---
+
+
+_MOST_ASKED = 100
+"""Contexts whose versions are read for one answer; what was read is kept, so the next answer comes further."""
+
+BY_CLICKS = "page"
+"""The cause of a version that the clicks of a page decided."""
+
+
+class NewestChanges:
+    """Versions of contexts, read when the context has come to a new one."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._read: dict[int, tuple[int, list[VersionRow]]] = {}  # by context: its version then, the newest by clicks
+
+    async def newest(self, contexts: Compared, most: int) -> list[ContextChangeView]:
+        """Newest first.
+
+        No version of a context is newer than its last change. So contexts are taken by their last change, and when
+        there are enough versions that are not older than the last change of the next context, no other can be newer.
+        """
+        found: list[tuple[VersionRow, str]] = []
+        asked = 0
+        for row, standing in sorted(contexts, key=lambda entry: -entry[1].changed_at):
+            if len(found) >= most and found[most - 1][0].at >= standing.changed_at:
+                break
+            if standing.version <= 1:
+                continue
+            if self._read.get(row.id, (0, []))[0] != standing.version and asked < _MOST_ASKED:
+                asked += 1
+                await self._ask(row.id, most)
+            found += [(version, row.name) for version in self._read.get(row.id, (0, []))[1]]
+            found.sort(key=lambda entry: -entry[0].at)
+            del found[most:]
+        return [ContextChangeView(context=name, change=leader_change(version)) for version, name in found]
+
+    async def _ask(self, context: int, most: int) -> None:
+        versions = await self._store.versions(context, most)
+        newest = versions[-1].version if versions else 0
+        self._read[context] = (newest, [version for version in versions if version.cause == BY_CLICKS])
+
+
+# Will a context decide anything soon? A simple estimate for a list, not a forecast (that is ``saferank forecast``) Of
+# every context the undecided pair that is nearest to a decision is known: its lead s in n comparisons, since the
+# present epoch of certificates began (evidence begins again with each). At this pace it is compared N times until the
+# horizon, and its lead will be N s / (n + 2): two comparisons are assumed to be level, so that one lucky click is no
+# lead. The first time at which the rule asks for no more than that is when it is expected to decide. Beyond 4,095
+# comparisons the lead that is needed is taken to grow like the square root. The horizon is 90 days, but not longer than
+# two epochs: what is expected later is expected never.
+
+
+DAY_MS = 86_400_000
+HORIZON_DAYS = 90
+FEWEST_PAGES = 30
+"""A context with fewer closed pages, or in the first hour of an epoch, is not judged; a first day is never too late."""
+
+_TABLE = 4095
+_STEPS = 60
+"""Times until the horizon at which a decision is looked for, each a little later than the one before."""
+
+
+def days_to_decide(row: ContextRow, standing: Standing, now: int) -> float | None:
+    """Days until the context decides something; infinite: not within the horizon; None: no telling, or it has."""
+    terms, race = standing.terms or terms_of(row), standing.race
+    lifetime = terms.lifetime_ms
+    days = (now - terms.begin_of(standing.epoch)) / DAY_MS
+    if race.decided or days < 1 / DAY_HOURS or standing.pages < FEWEST_PAGES:
+        return None
+    horizon = max(days, min(HORIZON_DAYS, 2 * lifetime / DAY_MS) if lifetime else HORIZON_DAYS)
+    for step in range(_STEPS + 1):
+        later = days * math.pow(horizon / days, step / _STEPS)
+        expected = math.floor(race.comparisons * later / days)
+        if race.lead / (race.comparisons + 2) * expected >= needed_lead(terms.rule, expected):
+            return later - days
+    return math.inf if days >= 1 else None
+
+
+def needed_lead(rule: str, n: int) -> float:
+    """The lead that a rule asks for after n comparisons.
+
+    >>> needed_lead("paper:1e-5", 47), round(needed_lead("paper:1e-5", 4 * 4095) / needed_lead("paper:1e-5", 4095), 3)
+    (47.0, 2.0)
+    """
+    lead = float(decision_rule(rule).table(_TABLE)[min(n, _TABLE)])
+    return math.inf if lead >= NEVER else lead * math.sqrt(max(1.0, n / _TABLE))
+
+
+# --- the answer to "is it safe, is it better, was it worth it" in one sentence after the other, for people ---
+
+
+_MODES = {
+    "shadow": "Shadow mode: production's page is shown, and the learner's page is logged beside it.",
+    "off": "Off: production's own ranking is served.",
+}
+
+
+def overview_sentence(view: OverviewView, alarms_today: int) -> str:
+    """How things stand over all contexts."""
+    guardrail = view.effect.guardrail
+    if guardrail is not None and guardrail.stopped:
+        drop = _percent(guardrail.drop)
+        first = f"Stopped by the guardrail: served pages lost more than {drop}; production's own ranking is served."
+    elif view.killed_everywhere.on:
+        where = "for all tenants" if view.killed_everywhere.by_operator else "everywhere"
+        first = f"Switched off {where}{_because(view.killed_everywhere.why)}: production's own ranking is served."
+    elif view.mode != "live":
+        first = _MODES[view.mode]
+    elif view.served_share is None:
+        first = "No page has been closed yet, so nothing can be said."
+    else:
+        first = f"{_percent(view.served_share)} of {view.pages:,} pages were chosen by {view.policy}."
+    effect = effect_sentence(view.effect) if view.pages else ""
+    return " ".join(filter(None, [first, effect, _alarms(alarms_today), _cost(view)]))
+
+
+def effect_sentence(effect: EffectView) -> str:
+    """Served pages beside the holdout."""
+    if effect.why_not is not None:
+        return f"Whether that is better cannot be said: {effect.why_not}."
+    interval = effect.clicks_relative or effect.clicks
+    if interval is None or interval.estimate is None:
+        return "Whether that is better cannot be said yet: too few pages have been counted."
+    rates = f"{_rate(effect.served)} clicks a page against {_rate(effect.holdout)} in the holdout"
+    unit = "%" if effect.clicks_relative else "clicks"
+    return f"Its pages got {rates}: {_verdict(interval)} ({_range(interval, unit)})."
+
+
+def _verdict(interval: IntervalView) -> str:
+    if interval.low > 0:
+        return "better"
+    if interval.high is not None and interval.high < 0:
+        return "worse"
+    return "no difference can be told yet"
+
+
+def _range(interval: IntervalView, unit: str) -> str:
+    assert interval.estimate is not None
+    ends = (interval.estimate, interval.low, interval.high)
+    estimate, low, high = ("" if end is None else _difference(end, unit) for end in ends)
+    return f"{estimate}; at every look " + (f"between {low} and {high}" if high else f"above {low}")
+
+
+def _difference(value: float, unit: str) -> str:
+    """A difference with its sign; digits of one beyond a factor of 2 say nothing.
+
+    >>> _difference(0.0312, "%"), _difference(1.7, "%"), _difference(-0.6, "%"), _difference(1.7, "clicks")
+    ('+3.1 %', 'more than twice', 'less than half', '+1.700 clicks')
+    """
+    if unit == "%" and not -0.5 <= value <= 1:
+        return "more than twice" if value > 0 else "less than half"
+    text = f"{100 * value:+.1f} %" if unit == "%" else f"{value:+.3f} {unit}"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def _alarms(today: int) -> str:
+    if today == 0:
+        return "No alarm in the last 24 hours."
+    return f"{today:,} alarm{'s' if today > 1 else ''} in the last 24 hours."
+
+
+def _cost(view: OverviewView) -> str:
+    proven, learning = view.exploring.proven, view.exploring.learning
+    if proven is None or learning is None:
+        return ""
+    shares = f"{_percent(proven)} of its pages because proven and {_percent(learning)} to learn"
+    return f"In the last 7 days it changed {shares}."
+
+
+def _because(why: str | None) -> str:
+    return f" ({why})" if why else ""
+
+
+def _rate(arm: ArmView) -> str:
+    return f"{arm.clicks / arm.pages:.3f}" if arm.pages else "no"
+
+
+def _percent(share: float) -> str:
+    """A share with one digit, without a zero behind the point.
+
+    >>> _percent(0.0312), _percent(0.9), _percent(1.0)
+    ('3.1 %', '90 %', '100 %')
+    """
+    return f"{100 * share:.1f}".removesuffix(".0") + " %"
+
+
+# --- everything at a glance, over all contexts of a tenant: what the first screen of the dashboard shows ---
+
+
+CHANGES = 20
+ALARMS = 20
+MARKERS = 200
+RECENT_DAYS = 7
+"""What exploring costs now is told from the pages of so many days, today included."""
+_ALARMS_READ = 1000
+"""Alarms of all tenants that are looked through."""
+
+_MARKED = frozenset(get_args(get_type_hints(MarkerView)["kind"]))
+
+
+class Summary:
+    """Reads standings, and what happened lately."""
+
+    def __init__(self, server: Server, effect: EffectQueries) -> None:
+        self._server, self._effect = server, effect
+        self._changes = NewestChanges(server.store)
+        self._operations: list[OperationRow] = []
+        self._told: dict[str, tuple[tuple[int, int], OverviewView]] = {}  # by tenant: of which look and switches
+
+    @while_available
+    async def overview(self, tenant: str) -> OverviewView:
+        """How all contexts of a tenant stand; Problem 503 when the store does not answer."""
+        await self._server.standings.look()
+        moment_of = (self._server.standings.looks, self._server.switches.acknowledged)
+        if tenant not in self._told or self._told[tenant][0] != moment_of:
+            self._told[tenant] = (moment_of, await self._seen(tenant))
+        return self._told[tenant][1]
+
+    async def _seen(self, tenant: str) -> OverviewView:
+        contexts = await self._server.standings.of_tenant(tenant)
+        names = {row.id: row.name for row, _ in contexts}
+        alarms = await self._alarms(names)
+        server, now = self._server, self._server.now()
+        arms = _arms(contexts)
+        pages = sum(arm.pages for arm in arms.values())
+        effect = self._effect.over(tenant, contexts)
+        view = OverviewView(
+            sentence="",
+            now=moment(now),
+            mode=server.settings.mode,
+            policy=server.settings.policy,
+            traffic=server.traffic(tenant),
+            unknowable=server.settings.unknowable,
+            pages=pages,
+            served_share=(arms["explore"].pages + arms["repeat"].pages) / pages if pages else None,
+            safety=_safety(contexts),
+            exploring=_exploring(contexts, now),
+            effect=effect,
+            bins=_bin_views(comparable(contexts, server.switches), withheld=effect.why_not is not None),
+            markers=await self._markers(tenant, names),
+            funnel=self._funnel(contexts, now),
+            changes=await self._changes.newest(contexts, CHANGES),
+            feedback=self._feedback(tenant, arms),
+            alarms=alarms,
+            servers=await self._servers(),
+            killed_everywhere=server.switches.everywhere(tenant),
+            simulated=server.simulated,
+        )
+        today = sum(alarm.at >= moment(now - DAY_MS) for alarm in alarms)
+        return structs.replace(view, sentence=overview_sentence(view, today))
+
+    def _funnel(self, contexts: Compared, now: int) -> FunnelView:
+        killed = self._server.switches.is_killed
+        judged = [days_to_decide(*one, now) for one in contexts if not killed(one[0].tenant, one[0].id)]
+        soonest = min((days for days in judged if days is not None), default=math.inf)
+        decided = any(standing.race.decided for _, standing in contexts)
+        return FunnelView(
+            contexts=len(contexts),
+            with_evidence=sum(standing.race.compared > 0 or standing.race.decided > 0 for _, standing in contexts),
+            changed_by_clicks=sum(standing.moved > 0 for _, standing in contexts),
+            stopped=sum(killed(row.tenant, row.id) for row, _ in contexts),
+            waiting=sum(
+                self._server.waits_for_traffic(standing.compared, standing.terms or terms_of(row))
+                for row, standing in contexts
+            ),
+            undecided_for_long=sum(days == math.inf for days in judged),
+            first_decision_days=None if decided or soonest == math.inf else soonest,
+        )
+
+    def _feedback(self, tenant: str, arms: dict[str, ArmView]) -> FeedbackHealthView:
+        nothing: Counter[str] = Counter()
+        reports = self._server.reports.get(tenant, nothing)
+        return FeedbackHealthView(
+            closed_pages=sum(arm.pages for arm in arms.values()),
+            clicked_pages=sum(arm.clicked_pages for arm in arms.values()),
+            accepted=reports["accepted"],
+            duplicate=reports["duplicate"],
+            late=reports["late"],
+            refused=dict(self._server.refusals.get(tenant, nothing)),
+        )
+
+    async def _servers(self) -> list[ServerView]:
+        own, newest = self._server.name, self._server.switches.acknowledged
+        return [
+            ServerView(name=row.server, here=row.server == own, obeys=row.acknowledged >= newest)
+            for row in sorted(await self._server.store.servers())
+        ]
+
+    async def _alarms(self, names: dict[int, str]) -> list[AlarmView]:
+        rows = [row for row in await self._server.store.newest_alarms(_ALARMS_READ) if row.context in names]
+        return [
+            AlarmView(at=moment(row.at), context=names[row.context], kind=row.kind, detail=row.detail)
+            for row in rows[:ALARMS]
+        ]
+
+    async def _markers(self, tenant: str, names: dict[int, str]) -> list[MarkerView]:
+        last = self._operations[-1].number if self._operations else 0
+        self._operations += [row for row in await self._server.store.operations(last) if row.number > last]
+        releases = _releases(self._operations)
+        rows = [row for row in self._operations if _concerns(row, tenant, names)]
+        return [
+            _marker(row, names.get(row.context), releases.get(row.number, ""))
+            for row in rows[-MARKERS:]
+            if _kind(row) in _MARKED and (row.kind != OperationKind.RELEASE or row.number in releases)
+        ]
+
+
+def _bin_views(contexts: Compared, withheld: bool) -> list[BinView]:
+    """Compared pages of all contexts by hour or day, oldest first, with the estimate so far, unless withheld."""
+    so_far, found = Bin(), []
+    for hour, part in sorted(_bins(contexts).items()):
+        so_far.add(part)
+        if part.served[0] or part.holdout[0]:
+            served, holdout = arm_view(part.served), arm_view(part.holdout)
+            lift = None if withheld else so_far.lift
+            found.append(BinView(begin=moment(hour * HOUR_MS), served=served, holdout=holdout, lift=lift))
+    return found
+
+
+def _bins(contexts: Compared) -> dict[int, Bin]:
+    """The sums of all contexts by the hour in which a bin begins: hours until there are two days, then days."""
+    found = [one for _, standing in contexts for one in standing.compared.bins.items()]
+    hours = [hour for hour, _ in found]
+    if found and max(hours) - min(hours) >= FINE_HOURS:
+        return {DAY_HOURS * day: part for day, part in by_day(found).items()}
+    sums: dict[int, Bin] = {}
+    for hour, part in found:
+        sums.setdefault(hour, Bin()).add(part)
+    return sums
+
+
+def _exploring(contexts: Compared, now: int) -> ExploringView:
+    since = now // DAY_MS - RECENT_DAYS
+    days = by_day(one for _, standing in contexts for one in standing.compared.bins.items())
+    recent = [day.chosen for number, day in days.items() if number > since]
+    unchanged, proven, learning = map(sum, zip([0, 0, 0], *recent, strict=True))
+    pages = unchanged + proven + learning
+    return ExploringView(*((proven / pages, learning / pages) if pages else (None, None)))
+
+
+def _safety(contexts: Compared) -> SafetyView:
+    shown = sum(standing.checked for _, standing in contexts)
+    over = sum(standing.alarms.get("illegal_page", 0) for _, standing in contexts)
+    worst = max((standing.worst for _, standing in contexts), default=0)
+    return SafetyView(checked=shown + over, over_limit=over, worst_page=worst / 100 if shown else None)
+
+
+def _arms(contexts: Compared) -> dict[str, ArmView]:
+    """Closed pages of all contexts, by arm."""
+    sums = {arm: [0, 0, 0] for arm in ARMS}
+    for _, standing in contexts:
+        for total, tally in zip(sums.values(), standing.tallies, strict=True):
+            for place in range(3):
+                total[place] += tally[place]
+    return {arm: arm_view(total) for arm, total in sums.items()}
+
+
+def arm_view(tally: Sequence[int]) -> ArmView:
+    """Closed pages of an arm, those with clicks, and clicks."""
+    return ArmView(pages=tally[0], clicked_pages=tally[1], clicks=tally[2])
+
+
+def _concerns(row: OperationRow, tenant: str, names: dict[int, str]) -> bool:
+    return row.tenant in (tenant, EVERYBODY) and (row.context in names or row.context == 0)
+
+
+def _kind(row: OperationRow) -> str:
+    return OperationKind(row.kind).name.lower()
+
+
+def _releases(operations: Sequence[OperationRow]) -> dict[int, str]:
+    """What changed with a start, by number of the operation; the first start changed nothing."""
+    starts = [(row.number, json.loads(row.body)) for row in operations if row.kind == OperationKind.RELEASE]
+    found = {}
+    for (_, before), (number, now) in pairwise(starts):
+        changes = [f"{name} {before[name]} to {now[name]}" for name in now if now[name] != before[name]]
+        if changes:  # two workers may have written the same start
+            found[number] = ", ".join(changes)
+    return found
+
+
+def _marker(row: OperationRow, context: str | None, release: str) -> MarkerView:
+    if row.kind == OperationKind.RELEASE:
+        return MarkerView(at=moment(row.at), kind="release", context=None, text=release)
+    facts = json.loads(row.body)
+    why = ("for all tenants: " if row.tenant == EVERYBODY else "") + str(facts.get("why", ""))
+    text = f"back to version {facts['version']}: {why}" if "version" in facts else why
+    if row.kind == OperationKind.TRAFFIC:
+        text = f"{facts['share']:.0%} of visitors: {why}"
+    if row.kind == OperationKind.SETTINGS:
+        named = [f"{name} {value}" for name, value in facts.items() if name != "why" and value is not None]
+        text = f"{', '.join(named) or 'as the service is set'}: {why}"
+    return MarkerView(at=moment(row.at), kind=_kind(row), context=context, text=text)  # type: ignore[arg-type]  # checked by the caller
