@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from saferank.service import limits
+from saferank.service.calls.replay import verify
 from saferank.service.engine import Engine
-from saferank.service.queries.replay import verify
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackCall, RankCall
 from saferank.store.embedded.store import SqliteStore

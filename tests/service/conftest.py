@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from saferank.service.knowledge import visitors
+from saferank.service import identifiers
 from saferank.store import sql
 
 
@@ -12,5 +12,5 @@ from saferank.store import sql
 def seeded_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     """The coins of visitors that nobody knows, and the keys of new stores, from which all other coins follow."""
     dice = random.Random(20)
-    monkeypatch.setattr(visitors, "urandom", dice.randbytes)
+    monkeypatch.setattr(identifiers, "chance", dice.randbytes)
     monkeypatch.setattr(sql, "token_bytes", dice.randbytes)

@@ -9,12 +9,12 @@ from typing import Any
 
 from msgspec import structs
 
+from saferank.service.calls.replay import ReplayReport, verify
 from saferank.service.engine import Engine
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.knowledge.publications import comparable, pack
 from saferank.service.protocol.server import Server
-from saferank.service.queries.replay import ReplayReport, verify
 from saferank.service.settings import settings_of
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
 from saferank.service.wire.problems import Problem

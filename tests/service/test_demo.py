@@ -13,8 +13,8 @@ import pytest
 
 from saferank.randomness import stream
 from saferank.service import demo
+from saferank.service.calls.replay import verify
 from saferank.service.engine import open_engine
-from saferank.service.queries.replay import verify
 from saferank.service.settings import Settings
 from saferank.service.wire.views import ContextView, EffectView, OverviewView
 from saferank.store.opening import open_store

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from saferank.service.queries.replay import verify
+from saferank.service.calls.replay import verify
 from saferank.service.wire.calls import RankAnswer
 from saferank.store.contract import COPIED, SCHEMA_VERSION, Chunk, CopiedStore, DamagedStoreError, StoreError
 from saferank.store.copying import backup, restore

@@ -1,6 +1,6 @@
 """The live service: a page is a function of what is known, and what is known is a fold of the log.
 
-    http -> engine -> commands | queries -> protocol -> knowledge -> store
+    http -> engine -> calls -> protocol -> knowledge -> store
 
 ``engine`` is the only door between HTTP and the rest, ``wire`` holds what goes through it. ``import-linter`` keeps
 the arrows.

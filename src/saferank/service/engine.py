@@ -5,25 +5,26 @@
 ``Problem`` for what the caller did wrong, and changes nothing then.
 """
 
+import math
 from collections.abc import Mapping
 from functools import partial
 
+from saferank.service.calls.audit import Audit
+from saferank.service.calls.effect import EffectQueries
+from saferank.service.calls.feedback import Feedback
+from saferank.service.calls.forget import Forgetting
+from saferank.service.calls.operate import Operations
+from saferank.service.calls.overview import Overview
+from saferank.service.calls.rank import Ranking
+from saferank.service.calls.summary import Summary
 from saferank.service.clock import Clock, SystemClock
-from saferank.service.commands.feedback import Feedback
-from saferank.service.commands.forgetting import Forgetting
-from saferank.service.commands.operations import Operations
-from saferank.service.commands.ranking import Ranking
 from saferank.service.json_logs import sign_lines
 from saferank.service.knowledge.warm_up import warm_up
 from saferank.service.protocol.server import Server
-from saferank.service.queries.audit import Audit
-from saferank.service.queries.counters import counters
-from saferank.service.queries.effect import EffectQueries
-from saferank.service.queries.overview import Overview
-from saferank.service.queries.summary import Summary
 from saferank.service.settings import Settings, is_shared
 from saferank.service.wire.calls import ForgetCall, SettingsCall, TrafficCall
 from saferank.service.wire.views import ContextView, ForgetView, TrafficView
+from saferank.statistics.effect import Interval
 from saferank.store.contract import EVERYBODY, Store
 from saferank.store.opening import open_store
 
@@ -104,4 +105,41 @@ class Engine:
 
     def counters(self) -> Mapping[str, float | Mapping[str, float]]:
         """What the metrics page shows."""
-        return counters(self.server)
+        return _counters(self.server)
+
+
+_COUNTED = (
+    "pages_total", "pages_explored_total", "feedback_accepted_total", "feedback_duplicate_total", "feedback_late_total",
+    "feedback_not_as_shown_total", "feedback_refused_total",
+)  # fmt: skip
+
+
+def _counters(server: Server) -> Mapping[str, float | Mapping[str, float]]:
+    """What this process has counted since its start, and how things stand."""
+    commits, closer = server.writer.counts, server.closer
+    effect = server.guard.interval(server.now()) or Interval(math.nan, math.nan, math.nan)
+    return {
+        **{name: server.counts[name] for name in _COUNTED},
+        "pages_closed_total": closer.closed,
+        "pages_left_out_total": commits.left_out,
+        **closer.arms,
+        "pages_deleted_total": server.retention.deleted,
+        "leader_changes_total": closer.versions,
+        "alarms_total": server.counts["alarms_total"] + closer.alarms + server.guard.stops,
+        "guardrail_stops_total": server.guard.stops,
+        "effect_clicks": effect.estimate,
+        "effect_clicks_low": effect.low,
+        "effect_clicks_high": effect.high,
+        "contexts": len(server.contexts),
+        "kill_switches_on": server.switches.count,
+        "servers": server.heart.servers,
+        "shards_held": len(server.heart.leases),
+        "fresh": server.heart.is_fresh(),
+        "pending_writes": server.writer.pending,
+        "commits_total": commits.commits,
+        "commit_failures_total": commits.failures,
+        "committed_events_total": commits.rows,
+        "commit_seconds_total": commits.seconds,
+        "last_commit_events": commits.last_rows,
+        "last_commit_seconds": commits.last_seconds,
+    }

@@ -1,14 +1,17 @@
-"""Impression ids: 16 bytes that begin with the time of issue, so that the log's index grows at its end.
+"""What names a page and who looks at it: ids of impressions, keyed hashes of visitors, and the coins of a page.
 
-The other ten bytes are random: nobody guesses an id. Ids that one process gives in the same millisecond grow by a
-random number of 64 bits, so the order of ids is the order in which its pages were shown.
+An impression id is 16 bytes that begin with the time of issue, so that the log's index grows at its end. The other ten
+bytes are random: nobody guesses an id. Ids that one process gives in the same millisecond grow by a random number of 64
+bits, so the order of ids is the order in which its pages were shown.
 """
 
 import base64
+import hashlib
 import os
 import weakref
+from typing import NamedTuple
 
-from saferank.store.page_record import ID_SIZE, RANDOM_BYTES, TIME_BYTES
+from saferank.store.page_record import COINS_SIZE, ID_SIZE, RANDOM_BYTES, SOURCE_SIZE, TIME_BYTES, VISITOR_SIZE
 
 _STEP_BYTES = 8
 _POOL_BYTES = 4096
@@ -100,3 +103,58 @@ def impression_id(text: str) -> bytes | None:
     except ValueError:
         return None
     return data if len(data) == ID_SIZE else None
+
+
+# --- who looks at a page, by keyed hashes, and what chance decides about it ---
+
+
+_SHARES = 2.0**64
+chance = os.urandom
+"""The draws of a visitor whom nothing identifies."""
+
+
+class Visitor(NamedTuple):
+    """Whoever looks at a page."""
+
+    key: bytes  # hash of the session, or else of the request; empty: unknown
+    source: bytes  # hash of the account or address behind it; empty: unknown
+
+
+class Draws(NamedTuple):
+    """What chance decides about a page."""
+
+    coins: bytes  # the policy's
+    arm: float  # in [0, 1): below the holdout share the page is production's
+
+
+def visitor(key: bytes, tenant: str, session_id: str | None, request_id: str | None, source: str | None) -> Visitor:
+    """The visitor of a call."""
+    origin = b"" if source is None else _hashed(key, SOURCE_SIZE, "source", tenant, source)
+    if session_id is not None:
+        return Visitor(_hashed(key, VISITOR_SIZE, "session", tenant, session_id), origin)
+    if request_id is not None:
+        return Visitor(_hashed(key, VISITOR_SIZE, "request", tenant, request_id), origin)
+    return Visitor(b"", origin)
+
+
+def draws_of(key: bytes, who: Visitor, tenant: str, context: str, window: int) -> Draws:
+    """The draws of a page: the same for a known visitor throughout a window, so that a reload gets the same page.
+
+    Every visitor, context and window has a coin of its own for the arm. The comparison of the arms needs that
+    (docs/engineers/effect.md): one coin for everything that a session ever sees would make its pages one observation.
+    """
+    if who.key:
+        drawn = _hashed(key, COINS_SIZE + 8, "page", tenant, context, who.key.hex(), str(window))
+    else:
+        drawn = chance(COINS_SIZE + 8)
+    return Draws(drawn[:COINS_SIZE], int.from_bytes(drawn[COINS_SIZE:], "big") / _SHARES)
+
+
+def traffic_draw(key: bytes, who: Visitor, tenant: str) -> float:
+    """In [0, 1): below the traffic share the policy may choose. The same for a known visitor for good."""
+    drawn = _hashed(key, 8, "traffic", tenant, who.key.hex()) if who.key else chance(8)
+    return int.from_bytes(drawn, "big") / _SHARES
+
+
+def _hashed(key: bytes, size: int, *texts: str) -> bytes:
+    return hashlib.blake2b("\0".join(texts).encode(), key=key, digest_size=size).digest()

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from saferank.service.commands.feedback import Feedback
-from saferank.service.commands.operations import Operations
-from saferank.service.commands.ranking import Ranking
+from saferank.service.calls.feedback import Feedback
+from saferank.service.calls.operate import Operations
+from saferank.service.calls.rank import Ranking
 from saferank.service.identifiers import impression_id
 from saferank.service.knowledge.catalogues import unpack_catalogue
 from saferank.service.knowledge.fold import Fold

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from saferank.service.commands.operations import Operations
+from saferank.service.calls.operate import Operations
 from saferank.service.protocol.closer import Closer
 from saferank.service.protocol.heartbeat import Heart
 from tests.acceptance.faults.mutants import NoEventDigest, NoFence, NoLockWhileWriting

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from saferank.service.queries.summary import overview_sentence
+from saferank.service.calls.summary import overview_sentence
 from saferank.service.wire.views import (
     AlarmView,
     ArmView,

@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncIterator, Mapping
 
+from saferank.service.calls.effect import shadow_view
+from saferank.service.calls.export import EVERYTHING, Bounds
 from saferank.service.clock import milliseconds
 from saferank.service.http.metrics import ENGINE_METRICS
 from saferank.service.knowledge.arms import ShadowCounts
-from saferank.service.queries.effect import shadow_view
-from saferank.service.queries.export import EVERYTHING, Bounds
 from saferank.service.wire.calls import (
     FeedbackAnswer,
     FeedbackCall,

@@ -10,10 +10,10 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from saferank.service.calls.export import Bounds
 from saferank.service.http.app import SWITCHES_A_SECOND, SWITCHES_AT_ONCE
 from saferank.service.http.limits import TenantLimits
 from saferank.service.keys import hashed
-from saferank.service.queries.export import Bounds
 from saferank.service.wire.calls import RankAnswer, RankCall
 from tests.service.http.service_in_process import BANK, RANK, SHOP, Service
 

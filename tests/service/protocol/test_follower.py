@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from saferank.service.calls.replay import verify
 from saferank.service.engine import Engine
 from saferank.service.protocol.contexts import terms_by_settings
-from saferank.service.queries.replay import verify
 from saferank.service.wire.calls import RankCall
 from saferank.store.contract import SHARDS, OperationKind
 from saferank.store.embedded.file import FILE_NAME

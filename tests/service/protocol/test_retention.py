@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from saferank.service.calls.replay import ReplayReport, verify
 from saferank.service.knowledge.catalogues import pack_catalogue
-from saferank.service.queries.replay import ReplayReport, verify
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import OperationKind
 from saferank.store.embedded.file import FILE_NAME
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.record_columns import unpacked
-from tests.service.commands.test_operations import teach
+from tests.service.calls.test_operate import teach
 from tests.service.engine_harness import BASE, House, T, house, run
 
 DAY = 86_400

@@ -56,7 +56,7 @@ def replay(
     """
     from saferank.checks.plugin import load_checked_plugins
     from saferank.progress import progress_of
-    from saferank.service.queries.replay import DifferenceError, verify
+    from saferank.service.calls.replay import DifferenceError, verify
     from saferank.store.contract import DamagedStoreError, StoreError, StoreUnavailableError
     from saferank.store.opening import open_store
 
@@ -98,7 +98,7 @@ def export(
 
     **What comes out**: one JSON object a line.
     """
-    from saferank.service.queries.offline_export import export
+    from saferank.service.calls.export import export
 
     export(store, form, tenant, sys.stdout.buffer if out is None else out, arm)
 
@@ -168,7 +168,7 @@ def forget(
 
     **What comes out**: how much was removed from how many contexts, and what stays.
     """
-    from saferank.service.commands.forgetting import NotForgottenError, forget
+    from saferank.service.calls.forget import NotForgottenError, forget
     from saferank.store.opening import open_store
 
     if session is None and source is None:

@@ -33,8 +33,7 @@ from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import exchanged
 from saferank.service.knowledge.knowledge import Changed, Knowledge, Terms
 from saferank.service.knowledge.lessons import ClosedPages, Laid, Lessons, NewestPage, look_of
-from saferank.service.knowledge.visitors import OrderWatch, SourceCounts, window_number
-from saferank.service.knowledge.votes import Votes, without_repeats
+from saferank.service.knowledge.votes import OrderWatch, SourceCounts, Votes, without_repeats
 from saferank.store.contract import AlarmRow, PageRow, VersionRow
 from saferank.store.page_record import OVER
 from saferank.store.record_columns import POLICY
@@ -169,7 +168,7 @@ class Fold:
         records, issued_at = pages.records, pages.issued_at
         firsts = pages.takes_part & (issued_at > self.rolled_back_at)
         known = np.flatnonzero(firsts & records.has_visitor)
-        windows, visitors = window_number(issued_at, records.column("window_ms"))[known], records.visitor[known]
+        windows, visitors = (issued_at // records.column("window_ms"))[known], records.visitor[known]
         for run in np.split(np.arange(len(known)), 1 + np.flatnonzero(np.diff(windows))) if len(known) else ():
             if windows[run[0]] != self.window:
                 self.window, self.visitors = int(windows[run[0]]), set()

@@ -13,8 +13,7 @@ from saferank.service.knowledge.evidence import race
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.lessons import NewestPage
-from saferank.service.knowledge.visitors import OrderWatch, SourceCounts
-from saferank.service.knowledge.votes import Votes
+from saferank.service.knowledge.votes import OrderWatch, SourceCounts, Votes
 from saferank.store.contract import DamagedStoreError, Publication
 from saferank.store.page_record import CHECKSUM_SIZE, is_whole
 

@@ -7,8 +7,7 @@ from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.lessons import Lessons
 from saferank.service.knowledge.page_check import warm_up_check
 from saferank.service.knowledge.view import View
-from saferank.service.knowledge.visitors import OrderWatch
-from saferank.service.knowledge.votes import Votes, without_repeats
+from saferank.service.knowledge.votes import OrderWatch, Votes, without_repeats
 from saferank.store.page_record import PageRecord
 from saferank.verbs import new_impression
 

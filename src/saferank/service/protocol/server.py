@@ -13,13 +13,12 @@ from typing import Any, ParamSpec, TypeVar
 from saferank._version import __version__
 from saferank.service import limits
 from saferank.service.clock import Clock
-from saferank.service.identifiers import Ids
+from saferank.service.identifiers import Ids, Visitor, traffic_draw
 from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import DAY_MS, ComparedArms, waits_for_traffic
 from saferank.service.knowledge.catalogues import Catalogues
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.view import Views
-from saferank.service.knowledge.visitors import Visitor, traffic_draw
 from saferank.service.protocol.closer import Closer
 from saferank.service.protocol.contexts import Context, Contexts, Limits
 from saferank.service.protocol.guard import Guard

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from saferank.service.knowledge.lessons import Laid, Lessons, as_pages
-from saferank.service.knowledge.visitors import OrderWatch, chances_of_orders
+from saferank.service.knowledge.votes import OrderWatch, chances_of_orders
 from saferank.store.page_record import PageRecord
 from tests.store.laws import drawn_law
 

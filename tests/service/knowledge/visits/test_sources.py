@@ -1,7 +1,7 @@
 """A daily cap: so many pages of one source count in a day."""
 
 from saferank.service.knowledge.arms import EXPLORE, REPEAT
-from saferank.service.knowledge.visitors import DAY_MS, SourceCounts
+from saferank.service.knowledge.votes import DAY_MS, SourceCounts
 from tests.service.knowledge.visits.test_votes import START, opened, recorded
 
 

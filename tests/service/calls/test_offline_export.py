@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from saferank.errors import ArgumentError, UsageError
-from saferank.service.queries.offline_export import export
+from saferank.service.calls.export import export
 from saferank.service.wire.exports import Converter
 from tests.cli.commands.test_export import filled
 

@@ -5,15 +5,14 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Literal
 
 from saferank.service import identifiers
+from saferank.service.calls.export import EVERYTHING, Bounds, export_lines, items_of_bits, time_of
 from saferank.service.clock import milliseconds, moment
 from saferank.service.knowledge.arms import ARMS, EXPLORE, SHADOW, takes_part
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import Certified, exchanged
 from saferank.service.knowledge.evidence import reversed_pairs
-from saferank.service.knowledge.visitors import window_number
 from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.protocol.server import Server, unavailable, while_available
-from saferank.service.queries.export import EVERYTHING, Bounds, export_lines, items_of_bits, time_of
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import ImpressionView, LeaderAt, LeaderChange, LeaderChanges, PairView
 from saferank.store.contract import SHARDS, OperationKind, PageRow, StoreUnavailableError, VersionRow
@@ -146,7 +145,7 @@ async def _is_first(server: Server, page: PageRow, record: PageRecord) -> bool:
     """True unless the visitor had another page that counts in this window."""
     if not record.visitor:
         return True
-    begin = window_number(record.issued_at, record.window_ms) * record.window_ms
+    begin = record.issued_at // record.window_ms * record.window_ms
     others = await server.store.pages_between(page.context, begin - 1, record.issued_at)
     before = RecordColumns([other.record for other in others if other.impression < page.impression])
     theirs = before.select(before.of_visitor(record.visitor))

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from saferank.service import identifiers
+from saferank.service.calls.rank import open_context, page_row
 from saferank.service.clock import moment
-from saferank.service.commands.ranking import open_context, page_row
 from saferank.service.protocol.server import Server, while_available
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall
 from saferank.service.wire.problems import Problem

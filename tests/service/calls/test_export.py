@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any, cast
 
-from saferank.service.queries.export import export_lines
+from saferank.service.calls.export import export_lines
 from saferank.store.contract import ContextRow, Store
 
 EVIDENCE = json.dumps({"gained": [], "lost": []})

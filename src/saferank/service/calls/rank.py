@@ -2,21 +2,27 @@
 
 import json
 import logging
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec import UNSET
+
 from saferank.policies import policy_kind
-from saferank.service.commands.serving import answer_of
+from saferank.service import identifiers
+from saferank.service.calls.propensities import first_place_chances
+from saferank.service.clock import moment
+from saferank.service.identifiers import Draws, Visitor, draws_of, visitor
 from saferank.service.json_logs import log
-from saferank.service.knowledge.arms import DAY_MS, EXPLORE, HOLDOUT, OFF, SHADOW
+from saferank.service.knowledge.arms import ARMS, DAY_MS, EXPLORE, HOLDOUT, OFF, REPEAT, SHADOW
 from saferank.service.knowledge.catalogues import Catalogue, digest_of, pack_catalogue
+from saferank.service.knowledge.evidence import reversed_pairs
 from saferank.service.knowledge.view import View
-from saferank.service.knowledge.visitors import Draws, Visitor, draws_of, visitor, window_number
 from saferank.service.protocol.contexts import Context, terms_by_settings
 from saferank.service.protocol.server import Server
-from saferank.service.wire.calls import RankAnswer, RankCall
+from saferank.service.wire.calls import Mode, PageNotes, PositionNote, RankAnswer, RankCall, Safety
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import CatalogueRow, Group, PageRow, StoreError, StoreUnavailableError
-from saferank.store.page_record import NO_LAW, OVER, SERVER_SIZE, PageRecord
+from saferank.store.page_record import NO_LAW, OVER, SERVER_SIZE, PageRecord, free_positions
 
 
 class RankRequest(NamedTuple):
@@ -101,7 +107,7 @@ class Ranking:
         return context.waited[1]
 
     def _draws(self, context: Context, request: RankRequest) -> Draws:
-        window = window_number(request.now, context.terms.window_ms)
+        window = request.now // context.terms.window_ms
         return draws_of(self._server.session_key, request.who, request.tenant, request.call.context, window)
 
     def _view(self, context: Context, request: RankRequest) -> View:
@@ -196,3 +202,85 @@ async def open_context(server: Server, tenant: str, name: str, k: int, lists: Ca
         detail = f"tenant {tenant} has {settings.max_contexts} contexts, as many as it may (max_contexts)"
         raise Problem(422, "Too many contexts", detail, "context")
     return await server.contexts.load(row)
+
+
+# --- the answer, from the record of the page ---
+
+
+_ALTERNATIVES = 3
+"""So many of the items that could have stood at a place are named."""
+
+
+def answer_of(record: PageRecord, token: str, leader: Sequence[str], call: RankCall) -> RankAnswer:
+    """What the caller is told; ``leader`` is empty for production's page."""
+    explored = [item for item in record.shown if item not in leader] if leader else []
+    return RankAnswer(
+        impression_id=identifiers.to_text(record.impression),
+        token=token,
+        ranking=list(record.shown),
+        leader_version=record.knowledge,
+        closes_at=moment(record.closes_at),
+        mode=_mode(record.arm),
+        safety=Safety(
+            swaps=reversed_pairs(record.shown, leader), explored=explored[0] if explored else None, allowance_ok=True
+        ),
+        explanation=notes_of(record, leader) if call.explain else UNSET,
+    )
+
+
+def _mode(arm: int) -> Mode:
+    if arm in (EXPLORE, HOLDOUT, REPEAT):
+        return "live"
+    return "shadow" if arm == SHADOW else "off"
+
+
+def notes_of(record: PageRecord, leader: Sequence[str]) -> PageNotes:
+    """What every position is doing there."""
+    arm, chances = ARMS[record.arm], first_place_chances(record)
+    if not leader:
+        text = "production's ranking, as it is"
+        notes = [
+            PositionNote(position=at, item=item, role=text, first=float(at == 1))
+            for at, item in enumerate(record.shown, 1)
+        ]
+        return PageNotes(text=text, arm=arm, positions=notes)
+    text = (
+        f"page {record.round} from version {record.knowledge}: the leader with {reversed_pairs(record.shown, leader)} "
+        "pairs in the other order, by chance, to compare them fairly"
+    )
+    place_at = {position: place for place, position in enumerate(free_positions(record.k, record.pins))}
+    notes = []
+    for position, item in enumerate(record.shown):
+        place = place_at.get(position)
+        role = _PINNED if place is None else _role(record, leader, place)
+        first = float(position == 0) if place is None else chances[place]
+        notes.append(PositionNote(position=position + 1, item=item, role=role, first=first))
+    return PageNotes(text=text, arm=arm, positions=notes)
+
+
+_PINNED = "pinned: stands where production has it, compared with nothing"
+
+
+def _role(record: PageRecord, leader: Sequence[str], place: int) -> str:
+    rank = "of the leader" if record.row[place] in leader else "unranked"
+    others = [other for other in range(len(record.row)) if other != place and _compared(record, place, other)]
+    if not others:
+        return f"{rank}, stands alone on this page"
+    if record.law.drawn and record.law.weight[place] > 0:
+        return f"{rank}, {_chances(record, place, others)}"
+    names = ", ".join(record.row[other] for other in others)
+    return f"{rank}, compared with {names}"
+
+
+def _compared(record: PageRecord, place: int, other: int) -> bool:
+    return record.law.start[place] == record.law.start[other]
+
+
+def _chances(record: PageRecord, place: int, others: list[int]) -> str:
+    """Of a page that was drawn: how likely its item was at this place given those above, and what else was."""
+    weight = record.law.weight
+    left = [other for other in others if other > place]
+    total = weight[place] + sum(weight[other] for other in left)
+    chances = sorted(((weight[other] / total, record.row[other]) for other in left), reverse=True)[:_ALTERNATIVES]
+    instead = ", ".join(f"{item} {chance:.1%}" for chance, item in chances if chance >= 0.0005)
+    return f"drawn with chance {weight[place] / total:.1%}" + (f"; instead {instead}" if instead else "")

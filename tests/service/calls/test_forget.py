@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from saferank.errors import ArgumentError
+from saferank.service.calls.forget import Forgotten, NotForgottenError, forget
+from saferank.service.calls.replay import ReplayReport, verify
 from saferank.service.clock import SystemClock, moment
-from saferank.service.commands.forgetting import Forgotten, NotForgottenError, forget
 from saferank.service.engine import Engine
-from saferank.service.knowledge.visitors import visitor
-from saferank.service.queries.replay import ReplayReport, verify
+from saferank.service.identifiers import visitor
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import ForgetCall, RankCall
 from saferank.store.contract import CopiedStore, Lease, OperationKind, StoreError

@@ -14,6 +14,7 @@ import numpy as np
 
 from saferank.errors import ArgumentError
 from saferank.policies import policy_kind
+from saferank.service.calls.legality import Legality
 from saferank.service.identifiers import last_id
 from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.catalogues import Catalogue, Catalogues
@@ -22,7 +23,6 @@ from saferank.service.knowledge.lessons import ClosedPages, has_clicks_from, iss
 from saferank.service.knowledge.publications import differences, pack, restored
 from saferank.service.protocol.contexts import Contexts, Limits
 from saferank.service.protocol.switches import Switches
-from saferank.service.queries.legality import Legality
 from saferank.store.contract import (
     RESTORED,
     ContextRow,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from saferank.service.calls.effect import shadow_view
 from saferank.service.knowledge.arms import ShadowCounts, with_shadow_page
-from saferank.service.queries.effect import shadow_view
 from tests.service.engine_harness import BASE, T, house, run
 from tests.service.knowledge.arms.test_shadow import shadow_record
 

@@ -5,11 +5,11 @@ import math
 
 import pytest
 
+from saferank.service.calls.summary import DAY_MS, days_to_decide, needed_lead
 from saferank.service.knowledge.arms import ComparedArms
 from saferank.service.knowledge.evidence import PairProgress
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.protocol.standings import Standing
-from saferank.service.queries.summary import DAY_MS, days_to_decide, needed_lead
 from saferank.statistics.decision import decision_rule
 from saferank.store.contract import ContextRow
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from saferank.service.queries.summary import overview_sentence
+from saferank.service.calls.summary import overview_sentence
 from saferank.service.wire.views import (
     ArmView,
     EffectView,

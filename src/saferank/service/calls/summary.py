@@ -9,14 +9,14 @@ from typing import get_args, get_type_hints
 
 from msgspec import structs
 
+from saferank.service.calls.audit import leader_change
+from saferank.service.calls.effect import EffectQueries
 from saferank.service.clock import moment
 from saferank.service.knowledge.arms import ARMS, DAY_HOURS, FINE_HOURS, HOUR_MS, Bin, by_day
 from saferank.service.protocol.contexts import terms_of
 from saferank.service.protocol.guard import comparable
 from saferank.service.protocol.server import Server, while_available
 from saferank.service.protocol.standings import Compared, Standing
-from saferank.service.queries.audit import leader_change
-from saferank.service.queries.effect import EffectQueries
 from saferank.service.wire.views import (
     AlarmView,
     ArmView,

@@ -1,4 +1,6 @@
-"""Logged decisions with exact propensities, in the form of the Open Bandit Pipeline.
+"""How likely a page was to be as it is: decisions with exact propensities, and the chance of each item to be first.
+
+Decisions are in the form of the Open Bandit Pipeline.
 
 What is exact of a drawn page? A page is drawn from a law Q, and drawn again until it is safe. So its probability is
 Q(page) divided by the probability that a draw is safe, a sum over all pages which no record has; nor has it the
@@ -71,3 +73,40 @@ def _impression(record: PageRecord) -> Impression:
         page.weight[:] = record.law.weight
         page.exchanges[:] = np.array(record.law.exchanges, np.uint64).view(np.int64)
     return page
+
+
+# --- how likely each item of a page was to be first, as far as the record of the page can tell ---
+# Exact is the chance given the class of the page: the page itself, and every page that the draw could have made from it
+# by exchanging the first item with another one. The law says how likely each of those is against the page, and the
+# record says which of them the safety check would have let through. The chances of a class sum to 1.
+#
+# The chance over all pages is not in the record: pages that are not safe are drawn again, and by how much that raises
+# the others depends on every page there is.
+
+
+def first_place_chances(record: PageRecord) -> list[float]:
+    """By place of the row: the chance of its item to be first. Production's page is certain, as is what is pinned."""
+    if not record.row or record.instead:
+        return [float(place == 0) for place in range(len(record.shown))]
+    if record.pins & 1:
+        return [0.0] * len(record.row)
+    if not record.law.drawn:
+        return _coins(record)
+    page = _impression(record)
+    odds = [1.0, *(_odds(record, page, other) for other in range(1, len(record.row)))]
+    total = sum(odds)
+    return [odd / total for odd in odds]
+
+
+def _coins(record: PageRecord) -> list[float]:
+    """A group of places was shuffled: all its items alike. A certified pair is kept, which the record does not say."""
+    group = [start == record.law.start[0] for start in record.law.start]
+    return [float(inside) / sum(group) for inside in group]
+
+
+def _odds(record: PageRecord, page: Impression, other: int) -> float:
+    """How likely the page with the first item and another one exchanged was, against the page; 0 if it is not safe."""
+    law = record.law
+    if not law.exchanges[0] >> other & 1 or law.start[other] != law.start[0]:
+        return 0.0
+    return float(1.0 / odds_of_exchange(page, record.positions, (0, other), has_target(page)) - 1.0)

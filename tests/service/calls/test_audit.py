@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from saferank.service.calls.export import Bounds
 from saferank.service.clock import moment
 from saferank.service.knowledge.view import View
-from saferank.service.queries.export import Bounds
 from saferank.service.wire.calls import RankAnswer
 from saferank.service.wire.problems import Problem
 from tests.service.engine_harness import BASE, CANDIDATES, House, T, house, run

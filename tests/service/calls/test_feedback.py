@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from saferank.service.calls.audit import groups_of
 from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.knowledge.lessons import Laid, Lessons
-from saferank.service.queries.audit import groups_of
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer
 from saferank.service.wire.problems import Problem
 from tests.reference.service_fold import ModelPage, ServiceFold

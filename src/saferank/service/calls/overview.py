@@ -3,6 +3,8 @@
 import itertools
 
 from saferank.live.explanation import Explanation
+from saferank.service.calls.audit import leader_change, versions_of
+from saferank.service.calls.summary import arm_view
 from saferank.service.clock import moment
 from saferank.service.knowledge.arms import ARMS
 from saferank.service.knowledge.catalogues import Catalogue
@@ -13,8 +15,6 @@ from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.protocol.server import Server, while_available
 from saferank.service.protocol.standings import Standing
 from saferank.service.protocol.switches import switch_view
-from saferank.service.queries.audit import leader_change, versions_of
-from saferank.service.queries.summary import arm_view
 from saferank.service.wire.calls import Mode
 from saferank.service.wire.views import (
     ChallengerView,

@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 
 from saferank.cli import main
-from saferank.service.queries.replay import DifferenceError, ReplayReport, verify
+from saferank.service.calls.replay import DifferenceError, ReplayReport, verify
 from saferank.store.contract import OperationKind, OperationRow, PageRow, Publication, VersionRow
 from saferank.store.embedded.file import FILE_NAME
 from saferank.store.embedded.store import SqliteStore
