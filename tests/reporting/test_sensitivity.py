@@ -25,7 +25,7 @@ def test_every_variant_stands_beside_its_default(folder: Path) -> None:
     run = read_checked(folder / "sensitivity.json")
     rows = sensitivity_rows(varied(run.means), "paper:1/T", NONE, run.models)
     found = {
-        (row.policy, row.words): [effect.ratio and effect.ratio.mean for effect in row.effects if effect]
+        (row.policy, row.words): [effect.ratio and effect.ratio.mean for effect in row.endings if effect]
         for row in rows
     }
     assert found == {
@@ -50,31 +50,31 @@ def test_the_special_queries_have_tables_of_their_own(folder: Path) -> None:
         "the query whose original ranking holds none of the best alone",
     ]
     default, other = tables[1][1]
-    assert default.is_default and default.effects[0] is not None and default.effects[0].curve.regret.end.mean == 950
+    assert default.is_default and default.endings[0] is not None and default.endings[0].curve.regret.end.mean == 950
     assert other.words == "duels: none with an item that is not shown"
-    assert other.effects[0] is not None and other.effects[0].ratio is not None
-    assert other.effects[0].ratio.mean == pytest.approx(99 / 950)
+    assert other.endings[0] is not None and other.endings[0].ratio is not None
+    assert other.endings[0].ratio.mean == pytest.approx(99 / 950)
 
 
 def test_the_error_of_a_ratio() -> None:
     results = [curve("kl-ucb-br", regret=100, stderr=3, rule="a"), curve("kl-ucb-br", regret=100, stderr=4, rule="b")]
     (_, other) = sensitivity_rows(varied(means_of(results)), "a", NONE, ["pbm"])
-    assert other.effects[0] is not None and other.effects[0].ratio is not None
-    assert other.effects[0].ratio[:2] == pytest.approx((1.0, 0.05))
+    assert other.endings[0] is not None and other.endings[0].ratio is not None
+    assert other.endings[0].ratio[:2] == pytest.approx((1.0, 0.05))
 
 
 def test_a_default_that_was_run_elsewhere_is_found_there() -> None:
     main = [curve("kl-ucb-br", regret=100, rule="a"), curve("kl-ucb-br", instance="unasked", regret=900, rule="a")]
     variants = varied(means_of([curve("kl-ucb-br", regret=50, rule="b")]))
     default, other = sensitivity_rows(variants, "a", varied(means_of(main)), ["pbm"])
-    assert default.effects[0] is not None and default.effects[0].curve.regret.end.mean == 100
-    assert other.effects[0] is not None and other.effects[0].ratio is not None
-    assert other.effects[0].ratio.mean == 0.5
+    assert default.endings[0] is not None and default.endings[0].curve.regret.end.mean == 100
+    assert other.endings[0] is not None and other.endings[0].ratio is not None
+    assert other.endings[0].ratio.mean == 0.5
 
 
 def test_without_a_default_there_is_no_ratio() -> None:
     rows = sensitivity_rows(varied(means_of([curve("kl-ucb-br", regret=50, rule="b")])), "a", NONE, ["pbm"])
-    assert [[effect.ratio for effect in row.effects if effect] for row in rows] == [[None]]
+    assert [[effect.ratio for effect in row.endings if effect] for row in rows] == [[None]]
 
 
 def test_the_study_pairs_the_rules_by_set_and_model(folder: Path) -> None:
