@@ -430,6 +430,12 @@ def _rounded(value: Any) -> Any:
     return value
 
 
+def _row_by_row(kept: dict[str, Any]) -> str:
+    """JSON with a line for each innermost object or list: the file is read by people, and its changes are reviewed."""
+    text = json.dumps(kept, indent=1)
+    return re.sub(r"[\[{][^\[\]{}]*[\]}]", lambda found: re.sub(r"\n\s*", " ", found[0]), text) + "\n"
+
+
 def main() -> None:
     """Measure what is asked for, one after the other, and keep each as soon as it is there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -451,7 +457,7 @@ def main() -> None:
         seconds = time.perf_counter() - began
         about_it = {"commit": commit, "machine": where, "seconds": round(seconds), "instances": options.instances.name}
         kept[name] = {"about": about, **about_it, "measured": _rounded(found)}
-        FILE.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n", encoding="utf-8")
+        FILE.write_text(_row_by_row(dict(sorted(kept.items()))), encoding="utf-8")
         print(f"    {seconds:.0f} s", flush=True)
 
 
