@@ -138,7 +138,7 @@ def large(_: Path) -> Measured:
         (50, 8, ("safe-draw", "kl-ucb-br")),
         (200, 24, ("safe-draw", "kl-ucb-br", "uni-rank")),
         (2_000, 8, ("safe-draw", "kl-ucb-br")),
-        (100_000, 2, ("safe-draw", "kl-ucb-br")),
+        (100_000, 8, ("safe-draw", "kl-ucb-br")),
     ):
         made = [planted_world(number, items, HELD_OUT) for number in range(worlds)]
         found += [

@@ -145,7 +145,7 @@ class App:
                 connection.end()
 
     async def _serve(self, scope: Scope, exchange: "Exchange") -> None:
-        kind, started, busy = exchange.kind, time.perf_counter(), self._is_busy(exchange.kind)
+        kind, started, busy = exchange.kind, time.perf_counter(), self._is_busy(exchange)
         self._in_flight[kind] += 1
         try:
             await self._answer(scope, exchange, busy)
@@ -259,9 +259,14 @@ class App:
         """Requests being worked on."""
         return sum(self._in_flight.values())
 
-    def _is_busy(self, kind: str) -> bool:
-        """True when one request more of this kind could not be answered in time."""
-        return self.stopping or self.is_full(kind) or self.lag.is_behind()
+    def _is_busy(self, exchange: "Exchange") -> bool:
+        """True when this request could not be answered in time.
+
+        The same holds for a client that sends requests and does not read the answers: a page would wait for it here,
+        and leave after a kill switch has returned.
+        """
+        waits = exchange.connection is not None and exchange.connection.has_unread
+        return self.stopping or waits or self.is_full(exchange.kind) or self.lag.is_behind()
 
     def is_full(self, kind: str) -> bool:
         """True when as many requests of this kind are worked on as may be, or were in this turn of the event loop.

@@ -134,11 +134,12 @@ class Server:
             await self._begin()
             if not loops:
                 await self.closer.close_due()  # otherwise its loop begins with that, while calls are answered
-        except StoreUnavailableError as problem:
+        except BaseException as problem:
+            with suppress(StoreError, StoreUnavailableError):
+                await self.store.leave(self.name)  # it may have been heard: nobody must wait for it
             await self.store.close()
-            raise StoreError(f"{masked(self.settings.store)}: does not answer: {problem}") from problem
-        except BaseException:
-            await self.store.close()
+            if isinstance(problem, StoreUnavailableError):
+                raise StoreError(f"{masked(self.settings.store)}: cannot be used now: {problem}") from problem
             raise
         if loops:
             parts = (self.heart, self.writer, self.closer, self.follower, self.retention)
