@@ -7,6 +7,7 @@ The command line turns them into one line and an exit code; it checks nothing it
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class UsageError(ValueError):
@@ -78,6 +79,17 @@ def writing(path: object) -> Iterator[None]:
         yield
     except OSError as problem:
         raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from problem
+
+
+def several(values: object, name: str) -> tuple[Any, ...]:
+    """An argument that holds several values, a single one is one value, and a text is not its letters.
+
+    >>> several("pbm", "models"), several(["pbm", "cm"], "models")
+    (('pbm',), ('pbm', 'cm'))
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        values = [values]
+    return tuple(values)
 
 
 def whole_number(value: object, name: str, at_least: int = 1, at_most: int | None = None) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from saferank.experiments.results import Results
 from saferank.reporting.reading import ReportError, read_run
 from saferank.simulation.results import ResultsError
 from tests.reporting.planted import curve, write
@@ -35,10 +36,12 @@ GOOD = curve("kl-ucb-br")
 def test_unsound_results(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text(json.dumps({"provenance": {}, "results": [{**asdict(GOOD), **change}]}))
-    with pytest.raises(ReportError) as problem:
+    with pytest.raises(ResultsError) as problem:
         read_run(path)
     assert message in str(problem.value)
     assert str(problem.value).startswith(str(path))
+    with pytest.raises(ResultsError):
+        Results.load(path)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +67,7 @@ def test_files_that_are_no_results(text: str, message: str, tmp_path: Path) -> N
 def test_infinity_that_hides_in_an_exponent(tmp_path: Path) -> None:
     text = write(tmp_path / "results.json", [GOOD]).read_text().replace("100.0]", "1e999]", 1)
     (tmp_path / "results.json").write_text(text)
-    with pytest.raises(ReportError, match="regret_mean: expected 5 finite numbers"):
+    with pytest.raises(ResultsError, match="regret_mean: expected 5 finite numbers"):
         read_run(tmp_path / "results.json")
 
 

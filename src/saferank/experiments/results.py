@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saferank.errors import ArgumentError, unknown, writing
+from saferank.errors import ArgumentError, several, unknown, writing
 from saferank.experiments.comparisons import Comparison, compared
 from saferank.experiments.plot import Plot, plot_of
 from saferank.reporting.frames import (
@@ -205,7 +205,8 @@ class Results:
         names = list(dict.fromkeys(zip(self.means["policy"], labelled(self.means)["policy"], strict=True)))
         one = {policy: label for policy, label in names if sum(policy == other for other, _ in names) == 1}
         known = [label for _, label in names]
-        chosen = known if policies is None else [one.get(policy, policy) for policy in policies]
+        wanted = known if policies is None else several(policies, "policies")
+        chosen = [one.get(label, label) for label in wanted]
         for label in chosen:
             if label not in known:
                 raise ArgumentError("policies", f"no results of {label!r}; there are {', '.join(known)}")
@@ -213,6 +214,7 @@ class Results:
 
     def _shown(self, policies: Sequence[str] | None, models: Sequence[str] | None) -> "DataFrame":
         """The means of these labels and click models, labelled."""
+        models = None if models is None else several(models, "models")
         for model in models or ():
             if model not in self.models:
                 raise ArgumentError("models", unknown("click model", model, self.models))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saferank.errors import ArgumentError, RunInterrupted, argument, whole_number, writing
+from saferank.errors import ArgumentError, RunInterrupted, argument, several, whole_number, writing
 
 if TYPE_CHECKING:
     from saferank.experiments.results import Results
@@ -192,7 +192,9 @@ def plan_of(
     from saferank.simulation.experiment import DEFAULT_RULE, Plan
 
     chosen = policies_of(PAPER) if policies is None else policies
-    given = [chosen] if isinstance(chosen, str | type | PolicyKind) else chosen
+    for policy in (given := several(chosen, "policies")):
+        if not isinstance(policy, str | type | PolicyKind):
+            raise ArgumentError("policies", f"found {policy!r}, expected names or classes of policies")
     return Plan(
         policies=tuple(p if isinstance(p, str) else policy_kind(p) for p in given),
         n_positions=positions,
@@ -201,7 +203,9 @@ def plan_of(
         rule=DEFAULT_RULE if rule is None else rule,
         rule_is_given=rule is not None,
         seed=seed,
-        checkpoints=tuple(whole_number(checkpoint, "checkpoints", at_least=0) for checkpoint in checkpoints),
+        checkpoints=tuple(
+            whole_number(checkpoint, "checkpoints", at_least=0) for checkpoint in several(checkpoints, "checkpoints")
+        ),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from saferank.errors import ArgumentError, argument, whole_number
+from saferank.errors import ArgumentError, argument, several, whole_number
 from saferank.instances import Instance, positions_problem
 from saferank.policies import PolicyKind, policy_kind
 from saferank.policies.registry import with_settings
@@ -68,7 +68,7 @@ def _combinations(kind: PolicyKind, fields: Mapping[str, Sequence[Any]]) -> list
 
 
 def _several(values: Any, name: str) -> Sequence[Any]:
-    listed = list(values) if isinstance(values, list | tuple) else [values]
+    listed = several(values, name)
     if not listed:
         raise ArgumentError(name, "found none, expected one or more")
     twice = [value for value in listed if listed.count(value) > 1]

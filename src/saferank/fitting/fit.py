@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from saferank.click_models import PBM
-from saferank.errors import ArgumentError, RunInterrupted, argument, unknown, whole_number, writing
+from saferank.errors import ArgumentError, RunInterrupted, argument, several, unknown, whole_number, writing
 from saferank.fitting import ESTIMATORS, ITERATIONS, Estimator, Fitted, estimator
 from saferank.fitting.bootstrap import standard_errors
 from saferank.fitting.evaluation import Evaluation, evaluate_model
 from saferank.fitting.export import instances_of, save_errors
 from saferank.instances import Instance, save_instances
 from saferank.logs import FORMATS, ClickLog, LogSummary, read_log, split
-from saferank.logs.reading import sessions_of
+from saferank.logs.reading import source_of
 from saferank.logs.records import check_lengths
 from saferank.logs.tables.passes import pages_by_length
 from saferank.progress import MEGABYTES, Reporter, progress_of
@@ -150,7 +150,7 @@ def fit(
     _check(replicates, evaluate)
     if normalize not in (None, "first"):
         raise ArgumentError("normalize", f"found {normalize!r}, expected first or None")
-    shown, source = progress_of(progress), Path(log) if isinstance(log, str | os.PathLike) else sessions_of(log)
+    shown, source = progress_of(progress), source_of(log)
     try:
         pages = read_pages(source, format, queries, max_bad, shown, page_length)
         fits = {name: scaled(estimate(name, pages, iterations, shown), normalize) for name in names}
@@ -177,7 +177,7 @@ def fit(
 
 def checked_models(models: Sequence[str] | None) -> tuple[str, ...]:
     """The names of click models that can be estimated; None for all."""
-    names = tuple(ESTIMATORS) if models is None else tuple(models)
+    names = tuple(ESTIMATORS) if models is None else several(models, "models")
     with argument("models"):
         for name in names:
             estimator(name)

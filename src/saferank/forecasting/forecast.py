@@ -1,10 +1,9 @@
 """``saferank.forecast``: what safe re-ranking would bring on a team's own queries, as one function."""
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from saferank.errors import ArgumentError, RunInterrupted, argument, whole_number
 
@@ -22,7 +21,7 @@ CERTIFICATE_DAYS = 14.0
 
 
 def forecast(
-    log: str | os.PathLike[str],
+    log: Any,
     format: str,
     pages_a_day: float,
     policies: Sequence[str] = POLICIES,
@@ -48,8 +47,8 @@ def forecast(
     bands do not cover. The same seed gives the same numbers whatever ``jobs`` is.
 
     Args:
-        log: A click log.
-        format: Its format (docs/researchers/click-logs.md).
+        log: A click log: a file, or sessions as a frame or a list of dicts, as in ``fit``.
+        format: That of the file (docs/researchers/click-logs.md).
         pages_a_day: All pages of the site in a day; a query gets its share of the log's pages.
         policies: Names of policies; the first is the one of the headline.
         queries: How many queries, the most frequent first.
@@ -85,6 +84,7 @@ def forecast(
         usable_pages,
         worlds_of,
     )
+    from saferank.logs.reading import source_of
     from saferank.logs.records import check_lengths
     from saferank.progress import progress_of
 
@@ -103,7 +103,7 @@ def forecast(
     threads = cores() if jobs is None else whole_number(jobs, "jobs", at_most=MOST_JOBS)
     shown, started = progress_of(progress), time.monotonic()
     try:
-        pages = usable_pages(Path(log), format, queries, page_length, max_bad, shown)
+        pages = usable_pages(source_of(log), format, queries, page_length, max_bad, shown)
         worlds = worlds_of(pages, model, items, iterations, replicates, seed, shown)
         traffic = traffic_of(pages, pages_a_day)
         work = jobs_of(worlds, traffic, policies, positions, rule, longest, seed, certificate_days)
@@ -117,7 +117,7 @@ def forecast(
 
     found = _queries(work, policies[0])
     return Forecast(
-        log=Path(log).name,
+        log=Path(pages.summary.source).name,
         pages_a_day=float(pages_a_day),
         covered=traffic.covered,
         model=worlds.model,

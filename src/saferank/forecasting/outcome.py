@@ -38,7 +38,8 @@ class Band(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        return f"{self.estimate:+,.0f} ({self.low:+,.0f} to {self.high:+,.0f})"
+        estimate, low, high = (f"{round(value):+,}" for value in self)  # whole numbers have no -0
+        return f"{estimate} ({low} to {high})"
 
     def scaled(self, factor: float) -> "Band":
         """In another unit."""
@@ -130,8 +131,8 @@ class Forecast:
         first, base = self.policies[0], self.production_clicks_a_day
         last = first.weeks[-1]
         return (
-            f"With {first.policy}, {last.estimate:+,.0f} clicks a day after {DAYS} days "
-            f"({100 * last.estimate / base:+.1f} %; {COVERAGE:.0%} band {last.low:+,.0f} to {last.high:+,.0f})"
+            f"With {first.policy}, {round(last.estimate):+,} clicks a day after {DAYS} days "
+            f"({100 * last.estimate / base:+.1f} %; {COVERAGE:.0%} band {round(last.low):+,} to {round(last.high):+,})"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -5,16 +5,14 @@ shows above it; what is shown follows certificates. It is *confirmed* while the 
 every item of production's ranking is better than the next one, and its last better than every candidate.
 """
 
-import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
-from saferank._kernel import prepare_thread
 from saferank.forecasting.worlds import DEADLINES, WEEKS, Schedule, Traffic, Worlds, lifetime_of, schedule_of
 from saferank.progress import Meter
+from saferank.simulation.engine import on_threads
 from saferank.simulation.experiment import Cell, OnRounds, Plan, cells_of, compile_loops, run
 from saferank.simulation.runs import MEASURES
 from saferank.statistics.certificates import Certificates, close, closure_for, lasting_certificates, surely
@@ -77,21 +75,8 @@ def _positions(length: int, positions: int | None) -> int:
 def played(jobs: Sequence[Job], threads: int, meter: Meter) -> list[ForecastRuns]:
     """Play all jobs; the results do not depend on the number of threads."""
     compile_loops([job.cell for job in jobs])
-    stop = threading.Event()
-
-    def count(rounds: int) -> None:
-        if stop.is_set():
-            raise InterruptedError("the forecast was stopped")
-        meter(rounds)
-
-    with ThreadPoolExecutor(threads, initializer=prepare_thread) as pool:
-        futures = [pool.submit(_play, job, count) for job in jobs]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    places = {id(job): place for place, job in enumerate(jobs)}
+    return sorted(on_threads(threads, _play, jobs, meter), key=lambda runs: places[id(runs.job)])
 
 
 def _play(job: Job, on_rounds: OnRounds) -> ForecastRuns:

@@ -46,8 +46,8 @@ def traffic_of(log: ClickLog, pages_a_day: float) -> Traffic:
 
 def check_pages_a_day(pages_a_day: float) -> None:
     """An ``ArgumentError`` for traffic that nothing can be learnt from."""
-    if not 1 <= pages_a_day <= 1e12:
-        reason = f"found {pages_a_day:g}, expected the pages that all queries of the site have in a day, at least 1"
+    if not isinstance(pages_a_day, int | float) or not 1 <= pages_a_day <= 1e12:
+        reason = f"found {pages_a_day!r}, expected the pages that all queries of the site have in a day, at least 1"
         raise ArgumentError("pages_a_day", reason)
 
 
@@ -111,14 +111,15 @@ class Worlds:
 
 
 def usable_pages(
-    path: Path, form: str, queries: int, page_length: int | None, max_bad: float, shown: Reporter
+    source: Path | list[Any], form: str, queries: int, page_length: int | None, max_bad: float, shown: Reporter
 ) -> ClickLog:
     """The pages of a log's most frequent queries; an ``ArgumentError`` when nothing can be learnt from them."""
-    log = read_pages(path, form, queries, max_bad, shown, page_length)
+    log = read_pages(source, form, queries, max_bad, shown, page_length)
+    name = log.summary.source
     if not log.pages.clicks.any():
-        raise ArgumentError("log", f"{path}: no page of its most frequent queries has a click; nothing can be forecast")
+        raise ArgumentError("log", f"{name}: no page of its most frequent queries has a click; nothing can be forecast")
     if not any(ranking is not None and len(ranking) > 1 for ranking in log.rankings):
-        raise ArgumentError("log", f"{path}: no query has a page of two items or more; there is nothing to rank")
+        raise ArgumentError("log", f"{name}: no query has a page of two items or more; there is nothing to rank")
     return log
 
 

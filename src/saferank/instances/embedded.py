@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from saferank.click_models import CCM, CM, DBN, DCM, PBM, UBM, click_model
-from saferank.errors import ArgumentError, argument, whole_number
+from saferank.errors import ArgumentError, argument, several, whole_number
 from saferank.instances.instance_files import Instance, first_queries, load_instances
 from saferank.randomness import Words, stream, uniform
 from saferank.verbs import Floats
@@ -165,6 +165,7 @@ def choose_instances(
     seed: int = 1,
 ) -> list[Instance]:
     """The instances of a file or of the embedded set, of these click models and of the first queries only."""
+    models = None if models is None else several(models, "models")
     with argument("models"):
         for name in models or ():
             click_model(name)

@@ -82,12 +82,14 @@ def summarize_log(
     return _summary(reader, _counts(reader, path, progress), on_one_line(path), format, max_bad)
 
 
-def sessions_of(given: Any) -> list[Any]:
-    """Pages that were given as a list of dicts or as a frame (polars, pandas), like rows of the format sessions.
+def source_of(given: Any) -> Path | list[Any]:
+    """A log's file; or its pages, given as a list of dicts or as a frame (polars, pandas) like the format sessions.
 
-    >>> sessions_of([{"query": "q", "items": ["a"], "clicked": []}])
+    >>> source_of([{"query": "q", "items": ["a"], "clicked": []}])
     [{'query': 'q', 'items': ['a'], 'clicked': []}]
     """
+    if isinstance(given, str | os.PathLike):
+        return Path(given)
     if hasattr(given, "to_dicts"):
         return list(given.to_dicts())
     rows = given.to_dict("records") if hasattr(given, "to_dict") else given

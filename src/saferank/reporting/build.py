@@ -16,9 +16,9 @@ from saferank.reporting.page import render
 from saferank.reporting.reading import ALL_ALIKE, Run, Selection, read_run
 from saferank.reporting.readings import claims_table, explain, headline, readings_of
 from saferank.reporting.sections import FIGURES, Studio, link
-from saferank.reporting.sensitivity import sensitivity_section
+from saferank.reporting.sensitivity import sensitivity_section, study_section
 from saferank.reporting.spread import by_query_section, clicks_section
-from saferank.reporting.study import model_study_of, model_study_section, study_section
+from saferank.reporting.study import model_study_of, model_study_section
 from saferank.reporting.summary import endings_section, paper_figures, sentences
 from saferank.table import TextTable
 
@@ -115,7 +115,7 @@ def _build(run: Run, out: Path, choices: Choices) -> Report:
         by_query_section(run, runs, studio),
         clicks_section(runs, run.models, run.policies),
         sensitivity_section(run, sensitivity, choices.without, places),
-        study_section(run, study, studio),
+        study_section(run, study),
         model_study_section(wrong_model, studio),
     ]
     judged = _claims(claims, not_run, fits)
@@ -131,7 +131,7 @@ def _build(run: Run, out: Path, choices: Choices) -> Report:
         claims=judged,
         fits=fits_table(fits),
         verdicts=[("What does not hold", made.judged(FAILS)), ("What is undecided", made.judged(UNDECIDED))],
-        explanations=explain(made.judged(), places, readings),
+        explanations=explain(made.judged(), readings),
         weaknesses=[(words, sum((c.model, c.verdict) == (m, HOLDS) for c in claims)) for m, words in weak.items()],
         sections=sections,
         facts=what_was_run(run),

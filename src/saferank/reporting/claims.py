@@ -127,8 +127,6 @@ class Judgement:
     numbers: str
     difference: float
     stderr: float | None
-    of: Measured | None = None
-    """The regret of the policy that the claim is about, where two are compared."""
 
     @property
     def standard_errors(self) -> float | None:
@@ -194,7 +192,7 @@ def _judged(sign: float, left: Measured, right: Measured, share: float) -> Judge
     verdict = _verdict(sign * found.mean, found.stderr, scale, found.freedom)
     difference = 0.0 if abs(found.mean) <= _TIE * scale else sign * found.mean
     part = "" if share == 1.0 else f"{share:g} × "  # noqa: RUF001 (a multiplication sign is meant)
-    return Judgement(verdict, f"{left} against {part}{right}", difference, found.stderr, left)
+    return Judgement(verdict, f"{left} against {part}{right}", difference, found.stderr)
 
 
 def _verdict(difference: float, stderr: float | None, scale: float, freedom: float) -> Verdict:

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from saferank.reporting.figures.panels import colour_variable
 from saferank.reporting.looks import dark_colours, model_name
-from saferank.reporting.readings import in_short, in_standard_errors
+from saferank.reporting.readings import in_standard_errors
 from saferank.table import TextTable
 
 
@@ -18,7 +18,7 @@ def render(template: str = "report.html", /, **content: Any) -> str:
         lstrip_blocks=True,
     )  # fmt: skip
     environment.filters |= {
-        "model": model_name, "drawn": Markup, "errors": in_standard_errors, "in_short": in_short, "table": _table,
+        "model": model_name, "drawn": Markup, "errors": in_standard_errors, "table": _table,
     }  # fmt: skip
     environment.globals |= {"light": _colours(dark=False), "dark": _colours(dark=True)}
     page = environment.get_template(template).render(**content)

@@ -5,8 +5,6 @@ One combination out of the results of a sweep: a rule, a number of positions, a 
 Results of different combinations must not be averaged or compared as if they were one, so a report is about one.
 """
 
-import itertools
-import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +16,7 @@ from saferank.errors import ArgumentError, UsageError
 from saferank.files import on_one_line
 from saferank.reporting.frames import KEYS, RUNS, differing_rules, in_order, means_of, read_runs
 from saferank.reporting.looks import PAPER_MODELS
-from saferank.simulation.results import Result, read_results
+from saferank.simulation.results import read_results
 from saferank.statistics.decision import decision_rule
 
 
@@ -172,48 +170,11 @@ def read_run(path: Path, without: Collection[str] = (), selection: Selection = A
 def read_checked(path: Path) -> Run:
     """The results of a file, each of them sound."""
     results, provenance = read_results(path)
-    name = on_one_line(path)
     if not results:
-        raise ReportError(f"{name}: results: is empty; make some with saferank simulate or saferank reproduce")
-    for number, result in enumerate(results):
-        _check(result, f"{name}: results[{number}]")
+        raise ReportError(
+            f"{on_one_line(path)}: results: is empty; make some with saferank simulate or saferank reproduce"
+        )
     return Run(path, means_of(results), provenance if isinstance(provenance, dict) else {})
-
-
-def _check(result: Result, where: str) -> None:
-    for field in ("instance", "model", "policy"):
-        _expect(isinstance(getattr(result, field), str), where, field, "a string")
-    _expect(result.rule is None or isinstance(result.rule, str), where, "rule", "a string or null")
-    for field in ("positions", "items", "repetitions"):
-        _expect(_is_count(getattr(result, field)), where, field, "a whole number of at least 1")
-    rounds = result.rounds
-    counts = isinstance(rounds, list) and len(rounds) > 0 and all(map(_is_count, rounds))
-    rising = counts and all(a < b for a, b in itertools.pairwise(rounds))
-    _expect(rising, where, "rounds", "checkpoints, whole numbers in ascending order")
-    for field in ("regret_mean", "violations_mean", "regret_stderr", "violations_stderr", "wrong_certificates_mean"):
-        _check_column(getattr(result, field), len(rounds), where, field)
-
-
-def _check_column(column: object, length: int, where: str, field: str) -> None:
-    if column is None and field == "wrong_certificates_mean":
-        return
-    numbers = isinstance(column, list) and len(column) == length
-    single = numbers and field.endswith("_stderr") and set(column) == {None}  # type: ignore[call-overload]
-    finite = numbers and (single or all(map(_is_finite, column)))  # type: ignore[call-overload]
-    _expect(finite, where, field, f"{length} finite numbers, one for each checkpoint")
-
-
-def _expect(good: object, where: str, field: str, expected: str) -> None:
-    if not good:
-        raise ReportError(f"{where}: {field}: expected {expected}")
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _check_together(run: Run) -> None:

@@ -23,7 +23,6 @@ from saferank.reporting.claims import (
 )
 from saferank.reporting.frames import in_order
 from saferank.reporting.looks import model_name, policy_name
-from saferank.reporting.numbers import Measured, ratio
 from saferank.reporting.pooling import pooled
 from saferank.table import MarkedCell, Row, TextTable
 
@@ -63,8 +62,6 @@ class OtherReading:
     claim: Claim
     under: Claim
     reading: Reading
-    shares: list[tuple[str, Measured]]
-    """Regret as a share of the policy that the claim compares with: under our reading, the other, and KL-UCB-BR."""
 
     @property
     def also(self) -> list[tuple[Claim, Claim]]:
@@ -79,11 +76,11 @@ def readings_of(places: Mapping[str, Place], variants: DataFrame, rule: str | No
     return [reading for reading in found if reading.changed]
 
 
-def explain(claims: Sequence[Claim], places: Mapping[str, Place], readings: Sequence[Reading]) -> list[OtherReading]:
+def explain(claims: Sequence[Claim], readings: Sequence[Reading]) -> list[OtherReading]:
     """For each claim that does not hold, the readings under which it does; what is undecided is a matter of noise."""
     pairs = [(reading, ours, other) for reading in readings for ours, other in reading.changed]
     return [
-        OtherReading(ours, other, reading, _shares(ours, places, other))
+        OtherReading(ours, other, reading)
         for claim in claims
         for reading, ours, other in pairs
         if ours == claim and ours.verdict == FAILS and other.verdict == HOLDS
@@ -107,29 +104,6 @@ def _exchanged(place: Place, policy: str, means: DataFrame) -> Place:
     """The place with the curves of a reading; a click model under which it was not run keeps none of the policy."""
     curves = [replace(curve, policy=policy) for curve in pooled(means.filter(instance=place.instance))]
     return replace(place, curves=[*(curve for curve in place.curves if curve.policy != policy), *curves])
-
-
-def _shares(ours: Claim, places: Mapping[str, Place], other: Claim) -> list[tuple[str, Measured]]:
-    """Empty for claims that compare with no other policy."""
-    question, model, place = ours.question, ours.model, places[ours.question.place]
-    than = None if question.than is None else place.curve(question.than, model)
-    if than is None or ours.of is None or other.of is None:
-        return []
-    named = [("under our reading", ours.of), ("under the other reading", other.of)]
-    best = place.curve("kl-ucb-br", model)
-    if best is not None and question.who != "kl-ucb-br":
-        named.append((policy_name("kl-ucb-br"), best.regret.end))
-    shares = [(name, ratio(regret, than.regret.end)) for name, regret in named]
-    return [(name, share) for name, share in shares if share is not None]
-
-
-def in_short(explanation: OtherReading) -> str:
-    """One sentence with the numbers."""
-    than = policy_name(explanation.claim.question.than or "")
-    each = ", ".join(f"{share.mean:.2f} {name}" for name, share in explanation.shares[:2])
-    rest = "".join(f"; {name} {share.mean:.2f}" for name, share in explanation.shares[2:])
-    who, model = policy_name(explanation.claim.question.who), model_name(explanation.claim.model)
-    return f"Of {than}'s regret under {model}, {who} has {each}{rest}."
 
 
 _WITHOUT_NOISE = 1e6

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from saferank.errors import ArgumentError, OutputError, UsageError, whole_number
+from saferank.errors import ArgumentError, OutputError, UsageError, several, whole_number
 
 if TYPE_CHECKING:
     from saferank.reporting.build import Report
@@ -74,7 +74,9 @@ def report(
     chosen = {key: query for key, query in special.items() if query is not None}
     figures = figure_options(axes, columns, first_round)
     study = None if model_study is None else _results_file(model_study, None)
-    choices = Choices(without, chosen, figures, study, names or {}, Selection(rule, positions, lifetime))
+    choices = Choices(
+        several(without, "without"), chosen, figures, study, names or {}, Selection(rule, positions, lifetime)
+    )
     home = file.parent if out is None else Path(out)
     try:
         return build_report(file, home, choices)

@@ -1,4 +1,4 @@
-"""How much results depend on what the paper leaves open: each variant beside the default.
+"""How much results depend on what the paper leaves open, and on the rule: each variant beside the default.
 
 Variants are known by their names: ``bubble-rank:all-candidates`` is a variant of a policy, ``(candidates reversed)``
 behind an instance is another order for ties, and any rule other than the run's own is another decision rule.
@@ -6,7 +6,6 @@ behind an instance is another order for ties, and any rule other than the run's 
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from polars import DataFrame, Expr, col, concat, lit
 
@@ -42,21 +41,15 @@ class Variant:
         return "; ".join(changes)
 
 
-class Ending(NamedTuple):
-    """A variant under one click model: where it ended, and its regret as a share of the default's."""
-
-    curve: Pooled
-    ratio: Measured | None
-
-
 @dataclass(frozen=True)
 class Row:
-    """A variant under every click model; None where it was not run."""
+    """A variant under a click model: where it ended, and its regret as a share of the default's."""
 
     policy: str
     words: str
     is_default: bool
-    endings: list[Ending | None]
+    curve: Pooled
+    ratio: Measured | None
 
 
 def sensitivity_section(
@@ -76,25 +69,68 @@ def sensitivity_section(
         "try, and whether an item that is not shown can lose a duel. Each row changes one thing; the ratio is to the "
         "default on the same queries."
     )
-    tables = [_table(name, rows, part.models, f"sensitivity-{n}") for n, (name, rows) in enumerate(made, 1)]
+    tables = [_table(f"Sensitivity: {name}", rows, f"sensitivity-{n}") for n, (name, rows) in enumerate(made, 1)]
     return Section("sensitivity", title, [words], tables=tables, short="Sensitivity")
 
 
-def _table(title: str, rows: Sequence[Row], models: Sequence[str], key: str) -> TextTable:
-    def texts(ending: Ending | None) -> list[str]:
-        if ending is None:
-            return ["not run", "", "", ""]
-        curve, ratio = ending
-        return [str(curve.regret.end), str(ratio or ""), str(curve.violations.end), curve.wrong_in_the_end]
+def study_section(run: Run, companion: Run | str) -> Section:
+    """The anytime rule beside the paper's under all click models, where such runs are beside the results."""
+    title, short = "Beyond the paper: a rule that holds at any time", "Anytime rule"
+    if isinstance(companion, str):
+        return Section("study", title, left_out=f"Left out. {companion}", short=short)
+    named = run.reproduction.get("study_sets")
+    found = {
+        name: sensitivity_rows(varied(means), _RULES[0], varied(means.clear()), in_order(means, "model"))
+        for name, means in study_sets(companion.means, named if isinstance(named, dict) else {}).items()
+    }
+    every = [row for rows in found.values() for row in rows]
+    ratios = sorted(row.ratio.mean for row in every if row.ratio is not None)
+    if not ratios:
+        why = f"Left out. {companion.path.name} has no policy with both rules on the same queries."
+        return Section("study", title, left_out=why, short=short)
+    ends = dict.fromkeys(f"{share:.2f}" for share in (ratios[0], ratios[-1]))
+    clean = all(row.curve.violations.end.mean == 0 and row.curve.wrong_in_the_end in "-0" for row in every)
+    errors = "No run violated safety or decided a pair wrongly." if clean else "Not every run was free of errors."
+    times = f"{' to '.join(ends)} times that with the paper rule"
+    words = [f"With the anytime rule regret ends at {times}, depending on the users. {errors}"]
+    if set(in_order(companion.means, "rule")) == set(_RULES):
+        words.append(_SAME_LEVEL)
+    tables = [_table(f"Study: {name}", rows, f"study-{n}") for n, (name, rows) in enumerate(found.items(), 1)]
+    return Section("study", title, words, tables=tables, short=short)
 
-    columns = ["algorithm", "variant", *["regret", "ratio", "violations", "wrong certificates"] * len(models)]
+
+_RULES = ("paper:1/T", "anytime:1/T")
+_SAME_LEVEL = (
+    "Of both rules the same probability of deciding a pair wrongly is proved: of the paper rule for the rounds of the "
+    "run, of the anytime rule forever. The paper rule's actual error is far smaller than the proved one, and at the "
+    "same actual error the saving vanishes: it is the part of the error that the proof of the paper rule leaves "
+    "unused. The anytime rule needs no horizon."
+)
+
+
+def study_sets(means: DataFrame, sets: Mapping[str, object]) -> dict[str, DataFrame]:
+    """Results by set of instances (the first one that names them); the rest stands under ``other instances``."""
+    found: dict[str, DataFrame] = {}
+    rest = means
+    for name, ids in sets.items():
+        if isinstance(ids, list):
+            own = col("instance").is_in([id for id in ids if isinstance(id, str)])
+            found[name], rest = rest.filter(own), rest.filter(~own)
+    found["other instances" if found else "all instances"] = rest
+    return {name: part for name, part in found.items() if len(part)}
+
+
+def _table(title: str, rows: Sequence[Row], key: str) -> TextTable:
     made = []
     for row in rows:
-        cells = [row.policy, row.words, *(text for ending in row.endings for text in texts(ending))]
+        ends = [str(row.curve.regret.end), str(row.ratio or ""), str(row.curve.violations.end)]
+        cells = [row.policy, row.words, model_name(row.curve.model), *ends, row.curve.wrong_in_the_end]
         made.append([MarkedCell(cell, DEFAULT if row.is_default else "") for cell in cells])
-    caption = f"{title[:1].upper()}{title[1:]}: at the last round, averaged over queries; ± one standard error."
-    groups = [("", 2), *((model_name(model), 4) for model in models)]
-    return TextTable(f"Sensitivity: {title}", columns, made, caption, groups, names=2, key=key)
+    columns = ["algorithm", "variant", "click model", "regret", "ratio", "violations", "wrong certificates"]
+    first = rows[0].curve
+    size = f"{counted(first.instances, 'query', 'queries')}, {counted(first.repetitions, 'repetition')}"
+    caption = f"{title}: at the last round, averaged over queries ({size}); ± one standard error."
+    return TextTable(title, columns, made, caption, names=3, key=key)
 
 
 def varied(means: DataFrame) -> DataFrame:
@@ -145,17 +181,13 @@ def sensitivity_rows(own: DataFrame, default_rule: str | None, main: DataFrame, 
         rules = {variant.rule for variant in variants if variant.policy == policy}
         default = Variant(policy, None, default_rule if rules != {None} else None, reversed=False)
         others = [variant for variant in variants if variant.policy == policy and variant != default]
-        rows += [_row(variant, default, own, main, models) for variant in (default, *others)]
-    return [row for row in rows if any(row.endings)]
+        cells = [(variant, own.filter(model=m), main.filter(model=m)) for variant in (default, *others) for m in models]
+        rows += [_row(variant, default, played, usual) for variant, played, usual in cells]
+    return [row for row in rows if row is not None]
 
 
-def _row(variant: Variant, default: Variant, own: DataFrame, main: DataFrame, models: Sequence[str]) -> Row:
-    endings = [_ending(variant, default, own.filter(model=model), main.filter(model=model)) for model in models]
-    return Row(policy_name(variant.policy), variant.words(default), variant == default, endings)
-
-
-def _ending(variant: Variant, default: Variant, own: DataFrame, main: DataFrame) -> Ending | None:
-    """Under one click model; where a default was played in both, it is taken from the varied results."""
+def _row(variant: Variant, default: Variant, own: DataFrame, main: DataFrame) -> Row | None:
+    """Under one click model; a default that was played in both is taken from the varied results. None: not played."""
     found, again = own.filter(_of(variant)), own.filter(_of(default))
     usual = concat([main.filter(_of(default), ~col("query").is_in(in_order(again, "query"))), again])
     if variant == default:
@@ -167,4 +199,4 @@ def _ending(variant: Variant, default: Variant, own: DataFrame, main: DataFrame)
     if variant != default and set(queries) <= set(in_order(usual, "query")):
         (base,) = pooled(usual.filter(col("query").is_in(queries)))
         compared = ratio(curve.regret.end, base.regret.end) if curve.rounds[-1] == base.rounds[-1] else None
-    return Ending(curve, compared)
+    return Row(policy_name(variant.policy), variant.words(default), variant == default, curve, compared)

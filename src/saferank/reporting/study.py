@@ -1,24 +1,20 @@
-"""Two studies from results alone: when the click model is wrong, and the anytime rule beside the paper's.
+"""When the click model is wrong: policies that were made for one, under it and under others.
 
 The results are those of ``saferank simulate`` with such policies and several click models: the file that was named, or
 ``model-study.json`` beside the main results, or the main results themselves.
 """
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from polars import DataFrame, col
-
 from saferank.policies import POLICIES
 from saferank.policies.registry import PAPER, PEER, policies_of
 from saferank.reporting.data import data_of
-from saferank.reporting.figures.study import model_study_figure, study_figure
-from saferank.reporting.frames import in_order
+from saferank.reporting.figures.study import model_study_figure
 from saferank.reporting.looks import model_name, policy_name
-from saferank.reporting.numbers import Measured, counted, listed, ratio
+from saferank.reporting.numbers import Measured, counted
 from saferank.reporting.pooling import Pooled, pooled
 from saferank.reporting.reading import Run, read_run
 from saferank.reporting.sections import Section, Studio
@@ -115,7 +111,7 @@ def model_study_section(study: ModelStudy | str, studio: Studio) -> Section:
         "which it was made. Bars are standard errors across queries."
     )
     whole = model_study_figure(study, studio.options)
-    drawing = replace(studio, data=study.data).drawing("model_study", "Figure 6", caption, whole, parts)
+    drawing = replace(studio, data=study.data).drawing("model_study", "Figure 5", caption, whole, parts)
     words = (
         "Some policies assume a click model. Here they meet users who follow it and users who follow another, beside "
         f"policies that assume none and safe ones. Data: {study.data} ({study.path.name})."
@@ -198,144 +194,3 @@ def _regret(study: ModelStudy, policy: str) -> str:
         f"{policy_name(policy)} was made for {model_name(home)}; away from it, its regret exceeds that of "
         f"the best agnostic policy {under}."
     )
-
-
-def study_section(run: Run, companion: Run | str, studio: Studio) -> Section:
-    """The anytime rule beside the paper's, where such runs are beside the results."""
-    title, short = "Beyond the paper: a rule that holds at any time", "Anytime rule"
-    if isinstance(companion, str):
-        return Section("study", title, left_out=f"Left out. {companion}", short=short)
-    named = run.reproduction.get("study_sets")
-    sets = study_pairs(companion, named if isinstance(named, dict) else {})
-    if not sets:
-        why = f"Left out. {companion.path.name} has no policy with both rules on the same queries."
-        return Section("study", title, left_out=why, short=short)
-    parts = [(study_figure({name: pairs}), _set_in_words(name, pairs)) for name, pairs in sets.items()]
-    caption = "Regret at the end under either rule; bars reach two standard errors to either side. The set called "
-    caption += "embedded comes with saferank and is synthetic."
-    drawing = replace(studio, data="").drawing("study", "Figure 5", caption, study_figure(sets), parts)
-    level = _SAME_LEVEL if all(pair.same_level for pairs in sets.values() for pair in pairs) else _OTHER_LEVEL
-    tables = [_set_table(name, pairs, f"study-{n}") for n, (name, pairs) in enumerate(sets.items(), 1)]
-    return Section("study", title, [_finding(sets), level], drawing=drawing, tables=tables, short=short)
-
-
-_SAME_LEVEL = (
-    "Of both rules the same probability of deciding a pair wrongly is proved: of the paper rule for the rounds of the "
-    "run, of the anytime rule forever. The paper rule's actual error is far smaller than the proved one, and at the "
-    "same actual error the saving vanishes: it is the part of the error that the proof of the paper rule leaves "
-    "unused. The anytime rule needs no horizon."
-)
-_OTHER_LEVEL = "The two rules are not set to the same provable error, so the ratio also shows that difference."
-
-
-def _set_in_words(name: str, pairs: "Sequence[StudyPair]") -> str:
-    ends = [(pair.model, pair.paper.regret.end, pair.anytime.regret.end) for pair in pairs]
-    each = ", ".join(f"{model} {paper} with the paper rule, {anytime} anytime" for model, paper, anytime in ends)
-    return f"{name}. Regret: {each}."
-
-
-def _set_table(name: str, pairs: "Sequence[StudyPair]", key: str) -> TextTable:
-    first = pairs[0]
-    size = f"{counted(first.paper.instances, 'query', 'queries')}, {counted(first.paper.repetitions, 'repetition')}"
-    rules = f"{first.policy}, {first.rules[0]} beside {first.rules[1]}"
-    rows = [
-        [
-            pair.model, str(pair.paper.regret.end), str(pair.anytime.regret.end), str(pair.ratio or "-"),
-            pair.paper.wrong_in_the_end, pair.anytime.wrong_in_the_end,
-            str(pair.paper.violations.end), str(pair.anytime.violations.end),
-        ]
-        for pair in pairs
-    ]  # fmt: skip
-    groups = [("", 1), ("regret", 3), ("wrong certificates", 2), ("violations a run", 2)]
-    columns = ["click model", "paper", "anytime", "ratio", "paper", "anytime", "paper", "anytime"]
-    return TextTable(
-        f"Study: {name}", columns, rows, f"{name}: {rules}; {size}; ± one standard error.", groups, key=key
-    )
-
-
-def _finding(sets: "Mapping[str, Sequence[StudyPair]]") -> str:
-    """The study in two sentences."""
-    pairs = [pair for of_set in sets.values() for pair in of_set]
-    shares = sorted(pair.ratio.mean for pair in pairs if pair.ratio is not None)
-    outcomes = [outcome for pair in pairs for outcome in (pair.paper, pair.anytime)]
-    clean = all(outcome.violations.end.mean == 0 and outcome.wrong_in_the_end in "-0" for outcome in outcomes)
-    safety = (
-        "No run violated safety or decided a pair wrongly." if clean else "Not every run was free of errors: see below."
-    )
-    if not shares:
-        return safety
-    ends = list(dict.fromkeys(f"{share:.2f}" for share in (shares[0], shares[-1])))
-    span = ends[0] if len(ends) == 1 else f"between {listed(ends)}"
-    head = f"With the anytime rule regret ends at {span} times that with the paper rule, depending on the users."
-    return f"{head} {safety}"
-
-
-@dataclass(frozen=True)
-class StudyPair:
-    """Both rules, for one policy under one click model, on the same queries."""
-
-    policy: str
-    model: str
-    rules: tuple[str, str]  # the paper's and the anytime one
-    paper: Pooled
-    anytime: Pooled
-
-    @property
-    def same_level(self) -> bool:
-        """True when as much is proved of either rule."""
-        levels = [_level(rule, int(self.paper.rounds[-1])) for rule in self.rules]
-        return None not in levels and math.isclose(levels[0] or 0.0, levels[1] or 0.0, rel_tol=1e-9)
-
-    @property
-    def ratio(self) -> Measured | None:
-        """The anytime rule's regret as a share of the paper rule's."""
-        return ratio(self.anytime.regret.end, self.paper.regret.end)
-
-
-def study_pairs(run: Run, sets: Mapping[str, object]) -> dict[str, list[StudyPair]]:
-    """Pairs by set of instances (the first one that names them); what is in no set stands under ``other instances``."""
-    members: dict[str, set[str]] = {}
-    named: set[str] = set()
-    for name, ids in sets.items():
-        if isinstance(ids, list):
-            members[name] = {id for id in ids if isinstance(id, str)} - named
-            named |= members[name]
-    rest = set(run.means["instance"]) - named
-    groups = members | ({"other instances" if members else "all instances": rest} if rest else {})
-    found = {name: _pairs(run.means.filter(col("instance").is_in(list(ids)))) for name, ids in groups.items()}
-    return {name: pairs for name, pairs in found.items() if pairs}
-
-
-def _pairs(means: DataFrame) -> list[StudyPair]:
-    pairs = [
-        _pair(means.filter(policy=policy, model=model))
-        for policy in in_order(means, "policy")
-        for model in in_order(means, "model")
-    ]
-    return [pair for pair in pairs if pair is not None]
-
-
-def _pair(means: DataFrame) -> StudyPair | None:
-    paper, anytime = (means.filter(col("rule").str.starts_with(kind)) for kind in ("paper:", "anytime:"))
-    if paper.is_empty() or set(paper["instance"]) != set(anytime["instance"]):
-        return None
-    (first,), (second,) = pooled(paper), pooled(anytime)
-    rules = paper["rule"][0], anytime["rule"][0]
-    return StudyPair(policy_name(first.policy), model_name(first.model), rules, first, second)
-
-
-def _level(rule: str, rounds: int) -> float | None:
-    """The probability of deciding a pair wrongly within these rounds that is proved of a rule.
-
-    The paper rule's lead of 2 sqrt(n log(1/delta)) is passed by chance with probability delta^2 at most at any one n
-    (Hoeffding), so rounds * delta^2 in all, which is 1/T for delta = 1/T. What is proved of the anytime rule is alpha.
-
-    >>> _level("paper:1/T", 1000), _level("anytime:1e-3", 1000), _level("paper:0.01", 1000), _level("mine", 1)
-    (0.001, 0.001, 0.1, None)
-    """
-    kind, _, parameter = rule.partition(":")
-    try:
-        level = 1 / rounds if parameter == "1/T" else float(parameter)
-    except ValueError:
-        return None
-    return min(1.0, rounds * level**2) if kind == "paper" else level

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saferank.errors import ArgumentError, argument, unknown, whole_number
+from saferank.errors import ArgumentError, argument, several, unknown, whole_number
 from saferank.files import sha256_of
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Protocol:
         from saferank.fitting.fit import checked_models
         from saferank.statistics.decision import decision_rule
 
-        for name in self.without:
+        for name in (without := several(self.without, "without")):
             if name not in PARTS:
                 raise ArgumentError("without", unknown("part", name, PARTS))
         numbers = {
@@ -97,8 +97,8 @@ class Protocol:
             self,
             policies=self._policies(),
             models=checked_models(self.models),
-            without=tuple(self.without),
-            plugins=tuple(self.plugins),
+            without=without,
+            plugins=several(self.plugins, "plugins"),
             **numbers,  # type: ignore[arg-type]
         )
         with argument("rule"):
@@ -154,7 +154,7 @@ class Protocol:
 
         if self.policies is not None:
             with argument("policies"):
-                return tuple(policy_kind(name).name for name in self.policies)
+                return tuple(policy_kind(name).name for name in several(self.policies, "policies"))
         kind_of_rule = self.rule.partition(":")[0]  # where none was asked for, every policy has its own
         ours = [name for name in policies_of(OURS) if self.rule == RULE or kind_of_rule in policy_kind(name).rules]
         return policies_of(PAPER) + (tuple(ours) if "additions" in self.parts else ())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saferank.errors import ArgumentError, RunInterrupted, writing
+from saferank.errors import ArgumentError, RunInterrupted, several, writing
 from saferank.reproduction.protocol import Protocol
 
 if TYPE_CHECKING:
@@ -96,14 +96,15 @@ def reproduce(
     from saferank.experiments.engines import engine_of
     from saferank.experiments.run_folder import resumable
     from saferank.files import output_folder
+    from saferank.logs.reading import source_of
     from saferank.policies import policy_kind
     from saferank.progress import progress_of
     from saferank.reproduction.folder import Folder
 
     started, out = time.monotonic(), Path(out)
-    if asked.get("log") is not None and not isinstance(asked["log"], str | os.PathLike):
-        asked |= {"log": _written(asked["log"], out), "format": "sessions"}
-    load_checked_plugins(asked.get("plugins", ()), compiled=True)
+    if asked.get("log") is not None and isinstance(pages := source_of(asked["log"]), list):
+        asked |= {"log": _written(pages, out), "format": "sessions"}
+    load_checked_plugins(several(asked.get("plugins", ()), "plugins"), compiled=True)
     protocol = Protocol.of({"profile": profile, **asked})
     others, kinds = protocol.study_sets(), [policy_kind(name) for name in protocol.policies or ()]
     with as_argument_error():
@@ -125,12 +126,11 @@ def reproduce(
         return Reproduction(out, _reported(folder, shown) if report else None)
 
 
-def _written(sessions: Any, out: Path) -> Path:
+def _written(sessions: list[Any], out: Path) -> Path:
     """The file of sessions that were given as a frame or a list; it stays beside the results, as a log does."""
     from saferank.files import write_atomically
-    from saferank.logs.reading import sessions_of
 
-    lines = "".join(json.dumps(page) + "\n" for page in sessions_of(sessions))
+    lines = "".join(f"{json.dumps(page)}\n" for page in sessions)
     with writing(out / "sessions.ndjson"):
         out.mkdir(parents=True, exist_ok=True)
         write_atomically(out / "sessions.ndjson", lines)

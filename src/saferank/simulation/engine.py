@@ -8,9 +8,9 @@ one machine: kernels hold no GIL.
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from saferank.verbs import Floats
 
 TASK_ROUNDS = 1_000_000
 """Rounds of a group of repetitions that a thread is handed, about: handing over costs as much as 2,000 rounds."""
+
+
+Item = TypeVar("Item")
+Done = TypeVar("Done")
 
 
 class Task(NamedTuple):
@@ -63,19 +67,33 @@ class Threads:
     def play(self, cells: Sequence[Cell], tasks: Sequence[Task], on_rounds: OnRounds) -> Iterator[Played]:
         """Tasks as they are done."""
         compile_loops([cells[number] for number in sorted({task.cell for task in tasks})])
-        stop = threading.Event()
+        yield from on_threads(self.jobs, lambda task, count: play_task(cells[task.cell], task, count), tasks, on_rounds)
 
-        def count(rounds: int) -> None:
-            if stop.is_set():
-                raise _Stopped
-            on_rounds(rounds)
 
-        pool = ThreadPoolExecutor(max_workers=self.jobs, initializer=prepare_thread)
-        try:
-            yield from _as_done(pool, lambda task: play_task(cells[task.cell], task, count), iter(tasks), 2 * self.jobs)
-        finally:
-            stop.set()
-            pool.shutdown(cancel_futures=True)
+def on_threads(
+    jobs: int, play: Callable[[Item, OnRounds], Done], items: Iterable[Item], on_rounds: OnRounds
+) -> Iterator[Done]:
+    """What ``play`` makes of the items, as they are done; a failure is raised, and ends what is being played.
+
+    Only a few items wait, so that an interrupt finds no long queue.
+    """
+    stop = threading.Event()
+
+    def count(rounds: int) -> None:
+        if stop.is_set():
+            raise _Stopped
+        on_rounds(rounds)
+
+    pool, left = ThreadPoolExecutor(max_workers=jobs, initializer=prepare_thread), iter(items)
+    try:
+        waiting = {pool.submit(play, item, count) for item in itertools.islice(left, 2 * jobs)}
+        while waiting:
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            waiting |= {pool.submit(play, item, count) for item in itertools.islice(left, len(done))}
+            yield from (future.result() for future in done)
+    finally:
+        stop.set()
+        pool.shutdown(cancel_futures=True)
 
 
 def play_task(cell: Cell, task: Task, on_rounds: OnRounds = ignore_rounds) -> Played:
@@ -83,17 +101,6 @@ def play_task(cell: Cell, task: Task, on_rounds: OnRounds = ignore_rounds) -> Pl
     started = time.perf_counter()
     rows = [run(cell, repetition, on_rounds) for repetition in task.repetitions]
     return Played(task, rows, time.perf_counter() - started)
-
-
-def _as_done(
-    pool: ThreadPoolExecutor, play: Callable[[Task], Played], tasks: Iterator[Task], ahead: int
-) -> Iterator[Played]:
-    """Tasks as they are done; only a few wait, so that an interrupt finds no long queue. A failure is raised."""
-    waiting = {pool.submit(play, task) for task in itertools.islice(tasks, ahead)}
-    while waiting:
-        done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-        waiting |= {pool.submit(play, task) for task in itertools.islice(tasks, len(done))}
-        yield from (future.result() for future in done)
 
 
 class Gathered:

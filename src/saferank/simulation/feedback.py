@@ -57,7 +57,7 @@ class LateFeedback:
 def _whole_pages(delay: int | str) -> int:
     try:
         return whole_number(float(delay), "delay", at_least=0, at_most=LONGEST_DELAY)
-    except ValueError as problem:
+    except (TypeError, ValueError) as problem:
         expected = f"expected a whole number of pages up to {LONGEST_DELAY} or geometric:MEAN"
         raise ArgumentError("world", f"delay: found {delay!r}, {expected}") from problem
 

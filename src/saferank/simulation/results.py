@@ -1,6 +1,8 @@
 """Results: columns by checkpoint, means and standard errors over repetitions, and where they came from."""
 
+import itertools
 import json
+import math
 import os
 import platform
 import shlex
@@ -13,7 +15,7 @@ import numpy as np
 
 from saferank._version import COMMAND_LINE, __version__
 from saferank.errors import UsageError
-from saferank.files import JsonFileError, read_json, write_atomically
+from saferank.files import JsonFileError, on_one_line, read_json, write_atomically
 from saferank.verbs import Floats
 
 Column = list[float]
@@ -97,7 +99,45 @@ def _result(entry: object, path: Path, number: int) -> Result:
     if not isinstance(entry, dict):
         raise ResultsError(f"{path}: results[{number}]: expected an object")
     try:
-        return Result(**entry)
+        result = Result(**entry)
     except TypeError as problem:
         fields = str(problem).partition("__init__() ")[2]
         raise ResultsError(f"{path}: results[{number}]: {fields}") from problem
+    _check(result, f"{on_one_line(path)}: results[{number}]")
+    return result
+
+
+def _check(result: Result, where: str) -> None:
+    for field in ("instance", "model", "policy"):
+        _expect(isinstance(getattr(result, field), str), where, field, "a string")
+    _expect(result.rule is None or isinstance(result.rule, str), where, "rule", "a string or null")
+    for field in ("positions", "items", "repetitions"):
+        _expect(_is_count(getattr(result, field)), where, field, "a whole number of at least 1")
+    rounds = result.rounds
+    counts = isinstance(rounds, list) and len(rounds) > 0 and all(map(_is_count, rounds))
+    rising = counts and all(a < b for a, b in itertools.pairwise(rounds))
+    _expect(rising, where, "rounds", "checkpoints, whole numbers in ascending order")
+    for field in ("regret_mean", "violations_mean", "regret_stderr", "violations_stderr", "wrong_certificates_mean"):
+        _check_column(getattr(result, field), len(rounds), where, field)
+
+
+def _check_column(column: object, length: int, where: str, field: str) -> None:
+    if column is None and field == "wrong_certificates_mean":
+        return
+    numbers = isinstance(column, list) and len(column) == length
+    single = numbers and field.endswith("_stderr") and set(column) == {None}  # type: ignore[call-overload]
+    finite = numbers and (single or all(map(_is_finite, column)))  # type: ignore[call-overload]
+    _expect(finite, where, field, f"{length} finite numbers, one for each checkpoint")
+
+
+def _expect(good: object, where: str, field: str, expected: str) -> None:
+    if not good:
+        raise ResultsError(f"{where}: {field}: expected {expected}")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

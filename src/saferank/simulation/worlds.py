@@ -70,7 +70,8 @@ def _parts(world: World) -> dict[str, Any]:
             raise ArgumentError("world", f"unknown part {name!r}; {known}")
         if part in found:
             raise ArgumentError("world", f"{name} is there twice; keep one")
-        found[part] = value
+        if value is not None:  # the paper's
+            found[part] = value
     return found
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from saferank.reporting.claims import Claim, Place, judge_claims, places_of
 from saferank.reporting.frames import means_of
 from saferank.reporting.reading import Run
-from saferank.reporting.readings import OtherReading, explain, in_short, readings_of
+from saferank.reporting.readings import OtherReading, explain, readings_of
 from saferank.simulation.results import Result
 from tests.reporting.planted import SPECIAL, curve, true_results
 
@@ -20,7 +20,7 @@ def explained(variants: list[Result], regret: float = 280.0) -> tuple[list[Claim
         results["worst", model, "kl-ucb-br"] = curve("kl-ucb-br", model, "worst", regret=200.0, rule=RULE)
     places: dict[str, Place] = places_of(Run(Path("results.json"), means_of(list(results.values())), {}), SPECIAL)
     claims, _ = judge_claims(places)
-    return claims, explain(claims, places, readings_of(places, means_of(variants), RULE))
+    return claims, explain(claims, readings_of(places, means_of(variants), RULE))
 
 
 def shown_only(worst: float, best: float, rule: str = RULE) -> list[Result]:
@@ -34,11 +34,7 @@ def test_the_reading_under_which_it_holds_is_told_with_all_numbers() -> None:
     claims, (explanation,) = explained(shown_only(worst=930.0, best=20.0))
     (failing,) = [claim for claim in claims if claim.verdict == "does not hold"]
     assert explanation.claim == failing and explanation.under.verdict == "holds"
-    assert [round(share.mean, 2) for _, share in explanation.shares] == [0.28, 0.93, 0.2]
-    assert in_short(explanation) == (
-        "Of OriginalRank's regret under CM, BubbleRank has 0.28 under our reading, 0.93 under the other reading; "
-        "KL-UCB-BR 0.20."
-    )
+    assert failing.numbers.startswith("280") and explanation.under.numbers.startswith("930")
     assert explanation.also == []
 
 

@@ -14,13 +14,7 @@ from saferank.cli.terminal.options import (
     REQUIRED,
     AsJson,
     Format,
-    Iterations,
-    Jobs,
-    Log,
     MaxBad,
-    Models,
-    MostFrequent,
-    Seed,
     asked,
     count,
     follows,
@@ -109,11 +103,8 @@ def synthesize(**given: Any) -> None:
 
 @follows(
     "saferank.fitting.fit:fit",
-    log=Log,
     format=(Format, REQUIRED),
     out=_INSTANCE_FILE,
-    models=Models,
-    queries=MostFrequent,
     page_length=count(
         "N", "Instances are made of each query's most frequent ranking of N items; other queries have none.", LENGTH
     ),
@@ -128,10 +119,8 @@ def synthesize(**given: Any) -> None:
         "Also hold out this share of the pages, fit on the others and compare all models on it.",
         "no evaluation",
     ),
-    iterations=Iterations,
     replicates=count("B", "Bootstrap replicates for the standard errors; 0: none."),
     seed=count("N", "Seed of the split and of the bootstrap."),
-    max_bad=MaxBad,
 )
 def fit(**given: Any) -> None:
     """Estimate click models from a click log.
@@ -163,14 +152,11 @@ def fit(**given: Any) -> None:
 
 @follows(
     "saferank.forecasting.forecast:forecast",
-    log=Log,
-    format=Format,
     pages_a_day=option("N", "Pages of the whole site in a day; a query gets its share in the log."),
     out=(Annotated[Path, option("DIR", "Folder for the page, the figures and the numbers.")], REQUIRED),
     policies=Annotated[
         str | None, option("NAMES", "Policies with commas between; the first is the one of the headline.")
     ],
-    queries=MostFrequent,
     model=option("NAME", "Click model of the users.", "the one that foresees held-out pages best"),
     positions=count("K", "How many items a page shows.", "all of the ranking"),
     page_length=count("N", "Production's ranking is each query's most frequent one of N items.", LENGTH),
@@ -182,11 +168,7 @@ def fit(**given: Any) -> None:
     rule=option("RULE", "Decision rule, anytime:ALPHA or budget:ALPHA."),
     certificate_days=option("DAYS", "Length of an epoch of certificates, as the service is set; 0: no end."),
     replicates=count("B", "Bootstrap replicates for the bands, and runs on the fitted model."),
-    iterations=Iterations,
     most_pages=count("N", "The longest run of a query; later pages are as in its last tenth."),
-    seed=Seed,
-    jobs=Jobs,
-    max_bad=MaxBad,
 )
 def forecast(**given: Any) -> None:
     """Estimate the benefit of safe re-ranking on your own queries, before you switch it on.
@@ -220,7 +202,6 @@ def forecast(**given: Any) -> None:
     "saferank.instances:choose_instances",
     out=_INSTANCE_FILE,
     queries=(count("N", "How many queries."), 20),
-    models=Models,
     seed=count("N", "Another seed makes other queries."),
 )
 def instances(**given: Any) -> None:

@@ -13,17 +13,7 @@ from saferank.cli.terminal.errors import naming
 from saferank.cli.terminal.options import (
     REQUIRED,
     AsJson,
-    Cluster,
-    Jobs,
-    Models,
-    Overwrite,
     Plugins,
-    Policies,
-    Positions,
-    Resume,
-    Rounds,
-    Seed,
-    World,
     asked,
     count,
     flag,
@@ -42,11 +32,9 @@ from saferank.cli.terminal.options import (
         str,
         typer.Argument(metavar="INSTANCES", help="Instance file (JSON), or the word `embedded` for the built-in set."),
     ],
-    policies=Policies,
     positions=Annotated[
         str | None, option("K", "How many items a page shows; several with commas between are all played.")
     ],
-    rounds=Rounds,
     repetitions=count("N", "Independent runs of every policy on every instance."),
     rule=Annotated[
         list[str] | None,
@@ -57,8 +45,6 @@ from saferank.cli.terminal.options import (
             "paper:1/T, for safe-draw anytime:1/T",
         ),
     ],
-    seed=Seed,
-    jobs=Jobs,
     checkpoints=Annotated[
         str | None,
         option(
@@ -67,7 +53,6 @@ from saferank.cli.terminal.options import (
             "about 200, every power of ten among them",
         ),
     ],
-    models=Models,
     queries=count("N", "Only the first N queries (ids).", "all, 20 of the embedded"),
     lifetime=Annotated[
         str | None,
@@ -79,7 +64,6 @@ from saferank.cli.terminal.options import (
             "certificates never end",
         ),
     ],
-    world=World,
     settings=Annotated[
         list[str] | None,
         option(
@@ -91,10 +75,7 @@ from saferank.cli.terminal.options import (
         ),
     ],
     plugin=Plugins,
-    cluster=Cluster,
     out=(Annotated[Path, option("DIR", "Folder for the results.")], Path("saferank-results")),
-    resume=Resume,
-    overwrite=Overwrite,
 )
 def simulate(**given: Any) -> None:
     """Play policies against simulated users and measure regret and safety.
@@ -178,9 +159,7 @@ def compare(results: Path, as_json: bool, plot: Path | None, **given: Any) -> No
     "saferank.experiments.bench:bench",
     as_json=AsJson,
     policies=Annotated[str | None, option("NAMES", "Policies to time, with commas between.", "all")],
-    models=Models,
     rounds=count("T", "Rounds of a lap; more is steadier."),
-    positions=Positions,
     plugin=Plugins,
 )
 def bench(as_json: bool, plugin: list[str] | None, **given: Any) -> None:

@@ -11,18 +11,6 @@ from saferank.cli.terminal.options import (
     FORMATS,
     LENGTH,
     REQUIRED,
-    Cluster,
-    Iterations,
-    Jobs,
-    MaxBad,
-    Overwrite,
-    Plugins,
-    Policies,
-    Positions,
-    Resume,
-    Rounds,
-    Seed,
-    World,
     asked,
     count,
     follows,
@@ -40,31 +28,19 @@ _FROM_PROFILE = "of the profile"
     profile=option("NAME", "quick (20 queries, 10 repetitions) or paper (100 queries, 100 repetitions)."),
     log=option("FILE", "Your click log.", "a synthetic one, written to DIR"),
     format=option("NAME", f"Of --log: {FORMATS}"),
-    policies=Policies,
     models=Annotated[str | None, option("NAMES", "Click models, with commas between.")],
     rule=option("RULE", "Decision rule: paper:DELTA, anytime:ALPHA or budget:ALPHA; 1/T is one over --rounds."),
-    positions=Positions,
     items=count("L", "How many items of a query take part: those of its page, then those that its other pages showed."),
     page_length=count("N", "Of --log: take each query's most frequent ranking of N items.", LENGTH),
-    rounds=Rounds,
     repetitions=count("N", "Independent runs of every policy on every query.", _FROM_PROFILE),
     queries=count("N", "The N most frequent queries.", _FROM_PROFILE),
     sessions=count("N", "Sessions of the synthetic log.", _FROM_PROFILE),
-    iterations=Iterations,
-    seed=Seed,
     without=Annotated[str | None, option("PARTS", "Leave out additions, sensitivity, study, or several.", "nothing")],
     study_instances=option("FILE", "Instance file for the study, beside the embedded set.", "none"),
     optimal=option("ID", "The query whose original ranking is optimal.", "the one that comes nearest"),
     none_of_best=option(
         "ID", "The query whose original ranking holds none of the best items.", "the one that comes nearest"
     ),
-    max_bad=MaxBad,
-    world=World,
-    plugin=Plugins,
-    jobs=Jobs,
-    cluster=Cluster,
-    resume=Resume,
-    overwrite=Overwrite,
 )
 def reproduce(**given: Any) -> None:
     """Reproduce the paper's experiments, or run your own study with its protocol.
@@ -90,7 +66,7 @@ def reproduce(**given: Any) -> None:
     given = asked(given, policies=names_in, models=names_in, without=names_in)
     from saferank.cli.terminal.tables import show_report
 
-    given |= {"plugins": given.pop("plugin") or (), "without": given["without"] or ()}
+    given |= {"plugins": given["plugins"] or (), "without": given["without"] or ()}
     done = library.reproduce(**given)
     if done.report is None:
         typer.echo(done.folder / "results.json")

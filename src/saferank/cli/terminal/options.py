@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 import typer
+from typer.models import ArgumentInfo
 
 from saferank.cli.terminal.errors import InputError
 
@@ -115,11 +116,12 @@ Command = Callable[..., None]
 
 
 def follows(source: str, /, **options: Any) -> Callable[[Command], Command]:
-    """Give a command these options, in this order, with the types and defaults of the function that it calls.
+    """Give a command options for the arguments of the function that it calls, with their types and defaults.
 
-    The function is named like ``saferank.fitting.fit:fit`` and imported by ``learn_options``. An option is what
-    ``option``, ``count`` or ``flag`` make; ``Annotated`` where it has another type here (a list is text); and a pair
-    with a default where it has another one here.
+    The function is named like ``saferank.fitting.fit:fit`` and imported by ``learn_options``. Arguments of the names in
+    ``SHARED`` are the same in every command; ``options`` are the others, in place of shared ones too, and what the
+    function does not take. An option is what ``option``, ``count`` or ``flag`` make; ``Annotated`` where it has another
+    type here (a list is text); and a pair with a default where it has another one here.
     """
 
     def decorated(command: Command) -> Command:
@@ -139,7 +141,9 @@ def learn_options(app: typer.Typer, called: Collection[str] | None = None) -> No
         if hasattr(command, "follows") and (called is None or each.name in called):
             source, options = command.follows
             known = inspect.signature(pkgutil.resolve_name(source)).parameters
-            made = [_parameter(name, option, known.get(name)) for name, option in options.items()]
+            wanted = {name: option for name in known if (option := (SHARED | options).get(name))} | options
+            made = [_parameter(name, option, known.get(name)) for name, option in wanted.items()]
+            made.sort(key=lambda each: not isinstance(get_args(each.annotation)[1], ArgumentInfo))  # arguments first
             command.__signature__ = inspect.Signature(made)
             command.__annotations__ = {option.name: option.annotation for option in made}
 
@@ -177,12 +181,6 @@ def asked(options: dict[str, Any], **reads: Callable[[str, str], Any]) -> dict[s
     return given
 
 
-Policies = Annotated[
-    str | None,
-    option("NAMES", "Policies to play, with commas between; see `saferank policies`.", "the five of the paper"),
-]
-Positions = Annotated[int, count("K", "How many items a page shows.")]
-Models = Annotated[str | None, option("NAMES", "Only these click models, with commas between.", "all")]
 Plugins = Annotated[
     list[str] | None,
     option(
@@ -190,39 +188,50 @@ Plugins = Annotated[
         "Python file or module that registers policies or click models of yours; they are checked before anything "
         "is played. May be given several times.",
         False,
+        "--plugin",
     ),
 ]
-Cluster = Annotated[
-    str | None,
-    option(
-        "ADDRESS",
-        "Play on this Dask cluster, like tcp://host:8786, instead of on threads here; same results.",
-        "this machine",
-    ),
-]
-Rounds = Annotated[int, count("T", "Pages shown in a run, for example 1e5.")]
-Seed = Annotated[int, count("N", "The same seed gives the same results.")]
-World = Annotated[
-    list[str] | None,
-    option(
-        "PART=VALUE",
-        "A part of a world that is not the paper's. drift=step:ROUND:TO, slow:FIRST:LAST:TO, arrivals:EVERY or "
-        "departures:EVERY: how attraction changes. delay=PAGES or geometric:MEAN, lost-pages=P, lost-clicks=P: "
-        "feedback that is late or lost. layout=2,1,3: the screen is not as the policy assumes. examination=1,0.9,...: "
-        "what policies that need it are told. reward=dcg or weights:W1,W2,...: by which regret is measured. May be "
-        "given several times.",
-        "the paper's",
-    ),
-]
-Jobs = Annotated[int | None, count("N", "Threads; results do not depend on it.", "number of cores")]
 FORMATS = "yandex-personalized, yandex-relevance, sessions (NDJSON, Parquet), ubi, ga4 or segment."
 Format = Annotated[str, option("NAME", FORMATS)]
-Log = Annotated[Path, typer.Argument(metavar="LOG", help="Click log, plain or gzip.")]
-MostFrequent = Annotated[int, count("N", "The N most frequent queries.")]
-Iterations = Annotated[int, count("N", "Iterations of EM.")]
 MaxBad = Annotated[float, option("SHARE", "Stop when more than this share of the lines is bad.", min=0, max=1)]
 LENGTH = "10 where a query has such a page, else its most frequent length"
 """What ``--page-length`` is when it is left out."""
 AsJson = Annotated[bool, flag("--json", "Print JSON, and nothing else, on stdout.")]
-Resume = Annotated[bool, flag("--resume", "Resume the run in DIR, or start one.")]
-Overwrite = Annotated[bool, flag("--overwrite", "Remove the run that is in DIR and start again.")]
+
+SHARED: dict[str, Any] = {
+    "log": Annotated[Path, typer.Argument(metavar="LOG", help="Click log, plain or gzip.")],
+    "format": Format,
+    "policies": Annotated[
+        str | None,
+        option("NAMES", "Policies to play, with commas between; see `saferank policies`.", "the five of the paper"),
+    ],
+    "models": Annotated[str | None, option("NAMES", "Only these click models, with commas between.", "all")],
+    "positions": count("K", "How many items a page shows."),
+    "rounds": Annotated[int, count("T", "Pages shown in a run, for example 1e5.")],
+    "queries": count("N", "The N most frequent queries."),
+    "iterations": count("N", "Iterations of EM."),
+    "seed": count("N", "The same seed gives the same results."),
+    "max_bad": MaxBad,
+    "world": Annotated[
+        list[str] | None,
+        option(
+            "PART=VALUE",
+            "A part of a world that is not the paper's. drift=step:ROUND:TO, slow:FIRST:LAST:TO, arrivals:EVERY or "
+            "departures:EVERY: how attraction changes. delay=PAGES or geometric:MEAN, lost-pages=P, lost-clicks=P: "
+            "feedback that is late or lost. layout=2,1,3: the screen is not as the policy assumes. "
+            "examination=1,0.9,...: what policies that need it are told. reward=dcg or weights:W1,W2,...: by which "
+            "regret is measured. May be given several times.",
+            "the paper's",
+        ),
+    ],
+    "plugins": Plugins,
+    "jobs": count("N", "Threads; results do not depend on it.", "number of cores"),
+    "cluster": option(
+        "ADDRESS",
+        "Play on this Dask cluster, like tcp://host:8786, instead of on threads here; same results.",
+        "this machine",
+    ),
+    "resume": flag("--resume", "Resume the run in DIR, or start one."),
+    "overwrite": flag("--overwrite", "Remove the run that is in DIR and start again."),
+}
+"""Options by the argument that they are, wherever a function of the library has it."""

@@ -137,7 +137,8 @@ def show_report(report: "Report") -> None:
         if claim.verdict != HOLDS:
             errors = in_standard_errors(claim.standard_errors)
             show(f"{claim.verdict}: {claim.sentence}: {claim.numbers} ({errors})")
-    show(*(f"not run: {counted(len(of_it), 'claim')}: {reason}" for reason, of_it in report.reasons.items()))
+    if report.claims:  # else the last line says that there are none, and the page says why
+        show(*(f"not run: {counted(len(of_it), 'claim')}: {reason}" for reason, of_it in report.reasons.items()))
     show(report.headline, report.page)
 
 

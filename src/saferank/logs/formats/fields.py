@@ -40,21 +40,15 @@ def at_end(data: Bytes, at: int) -> bool:
 
 
 @kernel
-def number_before_tab(data: Bytes, at: int) -> tuple[np.uint64, int, int]:
-    """A number that is not the last field: value, start of the next field, what is wrong."""
+def number_field(data: Bytes, at: int, last: bool) -> tuple[np.uint64, int, int]:
+    """A number: value, what is wrong, and the start of the next field or, where it is the ``last``, end of the line."""
     value, end = number(data, at)
-    if end > at and data[end] == _TAB:
-        return value, end + 1, GOOD
-    return value, end, FIELDS if end > at and at_end(data, end) else NUMBER
-
-
-@kernel
-def number_before_end(data: Bytes, at: int) -> tuple[np.uint64, int, int]:
-    """A number that is the last field: value, end of the line, what is wrong."""
-    value, end = number(data, at)
-    if end > at and at_end(data, end):
-        return value, end, GOOD
-    return value, end, FIELDS if end > at and data[end] == _TAB else NUMBER
+    is_tab, is_end = data[end] == _TAB, at_end(data, end)
+    if end == at or not (is_tab or is_end):
+        return value, end, NUMBER
+    if last != is_end:
+        return value, end, FIELDS
+    return value, end if last else end + 1, GOOD
 
 
 @kernel
@@ -82,19 +76,12 @@ def after_line(data: Bytes, at: int) -> int:
 
 
 @kernel
-def pair_of_numbers(data: Bytes, at: int) -> tuple[np.uint64, int, int]:
-    """Two numbers with a comma between, up to the end of the field: the first, that end, what is wrong."""
+def item_field(data: Bytes, at: int, pair: bool) -> tuple[np.uint64, int, int]:
+    """A number, or the first of a ``pair`` with a comma between: value, the end of the field, what is wrong."""
     value, end = number(data, at)
-    if end == at or data[end] != _COMMA:
-        return value, end, NUMBER
-    _, last = number(data, end + 1)
-    return value, last, GOOD if last > end + 1 and ends_field(data, last) else NUMBER
-
-
-@kernel
-def single_number(data: Bytes, at: int) -> tuple[np.uint64, int, int]:
-    """One number up to the end of the field: value, that end, what is wrong."""
-    value, end = number(data, at)
+    if end > at and pair:
+        at = end + 1 if data[end] == _COMMA else end
+        _, end = number(data, at) if at > end else (value, end)
     return value, end, GOOD if end > at and ends_field(data, end) else NUMBER
 
 

@@ -32,10 +32,8 @@ from saferank.logs.formats.fields import (
     after_line,
     at_end,
     is_letter,
-    number_before_end,
-    number_before_tab,
-    pair_of_numbers,
-    single_number,
+    item_field,
+    number_field,
 )
 from saferank.logs.records import FULL, GOOD, LONG_PAGE, LONGEST_PAGE, RECORD, TWICE
 from saferank.logs.tables.batch import (
@@ -90,10 +88,8 @@ def _read_fields(layout: Layout, data: Bytes, at: int, fields: Ints) -> tuple[in
     for field in fields:
         if field == WORD:
             at, bad = after_field(data, at)
-        elif field == LAST:
-            layout.found[LAST], at, bad = number_before_end(data, at)
         else:
-            layout.found[field], at, bad = number_before_tab(data, at)
+            layout.found[field], at, bad = number_field(data, at, field == LAST)
         if bad:
             return at, bad
     return at, GOOD
@@ -104,7 +100,7 @@ def _read_items(layout: Layout, data: Bytes, at: int, batch: PageBatch) -> tuple
     """The items of the next page, up to the end of the line: how many, that end, what is wrong."""
     items, length = batch.items[batch.pages[0]], 0
     while True:
-        item, at, bad = pair_of_numbers(data, at) if layout.pairs else single_number(data, at)
+        item, at, bad = item_field(data, at, layout.pairs)
         if bad:
             return length, at, bad
         if length == LONGEST_PAGE:
@@ -122,7 +118,7 @@ def _read_items(layout: Layout, data: Bytes, at: int, batch: PageBatch) -> tuple
 def _read_record(layout: Layout, data: Bytes, at: int, batch: PageBatch) -> tuple[int, int]:
     """Put the record that starts at ``at`` into the batch; returns what is wrong and how far it was read."""
     found, has_users = layout.found, len(layout.user) > 0
-    session, at, bad = number_before_tab(data, at)
+    session, at, bad = number_field(data, at, False)
     if bad:
         return bad, at
     if has_users and is_letter(data, at, _M):
@@ -130,7 +126,7 @@ def _read_record(layout: Layout, data: Bytes, at: int, batch: PageBatch) -> tupl
         if not bad:
             enter_session(batch, session)
         return bad, at
-    _, at, bad = number_before_tab(data, at)
+    _, at, bad = number_field(data, at, False)
     if bad:
         return bad, at
     if is_letter(data, at, _C):

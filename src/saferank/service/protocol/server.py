@@ -75,6 +75,7 @@ class Server:
         self.issued = 0  # pages of this run
         self.simulated: str | None = None  # of a demo: what is, in a sentence
         self.heart = Heart(self.name, store, clock, self.switches, settings.freshness_seconds, self._read_token_keys)
+        self.now = self.heart.now  # the store's time
         self.writer = Writer(store, clock, self.catalogues, limits.MAX_PENDING)
         memory = settings.max_loaded_mb * 1_000_000
         self.views = Views()
@@ -115,10 +116,6 @@ class Server:
         """True while a context has too few clicks to learn from (least_traffic): it gets production's ranking."""
         least = self.settings.least_traffic
         return least > 0 and waits_for_traffic(compared.days, self.now() // DAY_MS, terms.lifetime_ms, least)
-
-    def now(self) -> int:
-        """The store's time."""
-        return self.heart.now()
 
     async def start(
         self,
