@@ -138,7 +138,7 @@ def large(_: Path) -> Measured:
         (50, 8, ("safe-draw", "kl-ucb-br")),
         (200, 24, ("safe-draw", "kl-ucb-br", "uni-rank")),
         (2_000, 8, ("safe-draw", "kl-ucb-br")),
-        (100_000, 2, ("safe-draw", "kl-ucb-br")),
+        (100_000, 8, ("safe-draw", "kl-ucb-br")),
     ):
         made = [planted_world(number, items, HELD_OUT) for number in range(worlds)]
         found += [
@@ -303,6 +303,14 @@ def demo(_: Path) -> Measured:
 def call_cost(_: Path) -> Measured:
     """Processor time of a rank call and of a report, beside a bare echo of the same size."""
     from call_cost import measured
+
+    return measured()
+
+
+@measurement
+def call_walk(_: Path) -> Measured:
+    """Modules and Python calls of a warm rank call, of a report and of the closing that learns it."""
+    from call_walk import measured
 
     return measured()
 

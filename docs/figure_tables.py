@@ -87,7 +87,7 @@ def _provenance(figures: Figures) -> list[str]:
         (f"`{name}`", f"`{entry['commit']}`", f"{entry['seconds']:,} s", f"{entry['machine']['load_before']}")
         for name, entry in kept.items()
     ]
-    said = f"Measured on {', '.join(sorted(machines))}. Load is that of the machine when the measurement began."
+    said = f"Measured on {'; '.join(sorted(machines))}. Load is that of the machine when the measurement began."
     return [said, "", *_table(("measurement", "commit", "took", "load"), rows)]
 
 
@@ -417,6 +417,17 @@ def _call_cost(figures: Figures) -> list[str]:
         own, echo = cost[f"{name}_us"], cost[f"echo_{name}_us"]
         rows.append((label, f"{own:.0f} us", f"{echo:.0f} us", f"{own / echo:.1f}"))
     return _table(("call", "processor time of the server", "bare echo of the same size", "multiple"), rows)
+
+
+@table_of("call-walk")
+def _call_walk(figures: Figures) -> list[str]:
+    labels = {
+        "rank": "a rank call", "report": "a report, written", "closing": "the closing that learns it",
+        "click": "a click, from its report to being learnt",
+    }  # fmt: skip
+    walks = figures["call_walk"]
+    rows = [(label, f"{walks[name]['modules']:g}", f"{walks[name]['calls']:g}") for name, label in labels.items()]
+    return _table(("what is asked", "modules of saferank", "Python calls"), rows)
 
 
 @table_of("load")

@@ -17,6 +17,7 @@ from saferank.live.learner import Learner
 from saferank.policies import POLICIES, Setup, make_room
 from saferank.randomness import stream
 from saferank.safety import allowance
+from saferank.simulation.drift import departures_every
 from saferank.simulation.experiment import Plan, cells_of, run
 from saferank.statistics.certificates import held, surely
 from saferank.statistics.decision import decision_rule
@@ -29,6 +30,7 @@ from tests.reference import kl_index
 from tests.reference import policies as transcribed
 from tests.reference.lifetimes import LifetimeKlUcbBr
 from tests.reference.randomness import Xoshiro
+from tests.reference.safety import violates
 from tests.reference.worst_case import worst_case
 
 SAFE = pytest.mark.parametrize("name", ["kl-ucb-br", "bubble-rank"])
@@ -128,6 +130,33 @@ def test_certificates_that_are_earned_again_keep_the_leader(name: str) -> None:
         ranker.feedback(page, [item for item in page.items if users.random() < APPEAL[str(item)]])
         first.append(ranker.leader[0])
     assert first[1000:].count("y") == 2000
+
+
+@pytest.mark.parametrize("name", ["kl-ucb-br", "bubble-rank", "safe-draw"])
+def test_a_page_breaks_the_constraint_only_while_a_certificate_is_out_of_date(name: str) -> None:
+    """The three best items leave one after the other: nothing is promised of pairs that changed for up to 2D pages.
+
+    On every page that violates the constraint some certificate that holds is false by now, and every false one was
+    true on a page since its epoch began, which was at most 2D pages ago.
+    """
+    attraction, lifetime, pages = [0.3, 0.2, 0.1, 0.9, 0.8, 0.7], 600, 2100
+    changes = departures_every(500).changes(np.array(attraction), 3, pages)
+    ranker = Ranker(name, original=range(3), candidates=range(3, 6), rule="anytime:1e-3", lifetime=lifetime, seed=1)
+    users, violations = np.random.default_rng(1), 0
+    for now in range(1, pages + 1):
+        worlds = [change.attraction.tolist() for change in changes if change.first <= now]
+        ends = [change.first for change in changes[1 : len(worlds)]] + [now + 1]
+        page = ranker.rank()
+        if violates(list(page.items), [0, 1, 2], worlds[-1]):
+            violations += 1
+            held = ranker._learner.valid_certificates()
+            wrong = [(i, j, last - 2 * lifetime) for i, j, last in held if worlds[-1][i] <= worlds[-1][j]]
+            assert wrong
+            for i, j, began in wrong:
+                assert now <= began + 2 * lifetime
+                assert any(a[i] > a[j] and end > began + 1 for a, end in zip(worlds, ends, strict=True)), (now, i, j)
+        ranker.feedback(page, [item for item in page.items if users.random() < worlds[-1][item]])
+    assert violations > 0
 
 
 @SAFE

@@ -22,8 +22,8 @@ from saferank.service.json_logs import sign_lines
 from saferank.service.knowledge.warm_up import warm_up
 from saferank.service.protocol.server import Server
 from saferank.service.settings import Settings, is_shared
-from saferank.service.wire.calls import ForgetCall, SettingsCall, TrafficCall
-from saferank.service.wire.views import ContextView, ForgetView, TrafficView
+from saferank.service.wire.calls import ForgetCall
+from saferank.service.wire.views import ForgetView
 from saferank.statistics.effect import Interval
 from saferank.store.contract import EVERYBODY, Store
 from saferank.store.opening import open_store
@@ -45,20 +45,22 @@ class Engine:
 
     def __init__(self, settings: Settings, store: Store, clock: Clock, name: str | None = None) -> None:
         self.server = server = Server(settings, store, clock, name)
-        self._operations, self._overview = Operations(server), Overview(server)
-        effects, audit = EffectQueries(server), Audit(server)
-        self.stop, self.now = server.stop, server.now
+        looking, effects, audit = Overview(server), EffectQueries(server), Audit(server)
+        acting = Operations(server, looking)
+        self.stop, self.now, self.counters = server.stop, server.now, partial(_counters, server)
         # the loops, one step each
         self.beat, self.follow, self.flush = server.heart.attempt, server.follower.follow, server.writer.flush
         self.close_due = partial(server.closer.close_due, everything=True)
         # the two calls
         self.rank, self.feedback = Ranking(server).rank, Feedback(server).feedback
         # operators
-        self.kill, self.kill_all_tenants = self._operations.kill, partial(self._operations.kill, EVERYBODY, None)
+        self.kill, self.kill_all_tenants = acting.kill, partial(acting.kill, EVERYBODY, None)
+        self.rollback, self.reset = acting.rollback, acting.reset
+        self.set_context, self.set_traffic = acting.set_context, acting.set_traffic
         self.forgetting = Forgetting(store, clock, server.heart)
         # readers
         self.overview = Summary(server, effects).overview
-        self.contexts, self.context = self._overview.contexts, self._overview.context
+        self.contexts, self.context = looking.contexts, looking.context
         self.effect, self.shadow = effects.effect, effects.shadow
         self.leader_at, self.changes = audit.leader_at, audit.changes
         self.impression, self.export, self.export_bounds = audit.impression, audit.export, audit.export_bounds
@@ -77,35 +79,9 @@ class Engine:
             return "the store does not take writes; the log of this server says why"
         return None if self.server.heart.is_fresh() else "the store was not heard from lately"
 
-    async def rollback(self, tenant: str, context: str, version: int, why: str) -> ContextView:
-        """Back to an earlier leader."""
-        await self._operations.rollback(tenant, context, version, why)
-        return await self.context(tenant, context)
-
-    async def reset(
-        self, tenant: str, context: str, why: str, certificate_days: float | None = None, trust: float | None = None
-    ) -> ContextView:
-        """Forget everything that was learnt in a context; it takes the present terms of the settings."""
-        await self._operations.reset(tenant, context, why, certificate_days, trust)
-        return await self.context(tenant, context)
-
-    async def set_context(self, tenant: str, context: str, call: SettingsCall) -> ContextView:
-        """Give a context a mode and a holdout share of its own, or take them away."""
-        await self._operations.set_context(tenant, context, call)
-        return await self.context(tenant, context)
-
     async def forget(self, tenant: str, call: ForgetCall) -> ForgetView:
         """Have the pages of a session or a source deleted."""
         return await self.forgetting.ask(tenant, call, self.server.session_key)
-
-    async def set_traffic(self, tenant: str, call: TrafficCall) -> TrafficView:
-        """Set the share of a tenant's visitors whose pages the policy may choose."""
-        await self._operations.set_traffic(tenant, call)
-        return self.server.traffic(tenant)
-
-    def counters(self) -> Mapping[str, float | Mapping[str, float]]:
-        """What the metrics page shows."""
-        return _counters(self.server)
 
 
 _COUNTED = (

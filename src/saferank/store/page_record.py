@@ -120,7 +120,7 @@ class PageRecord(NamedTuple):
     @property
     def chosen(self) -> tuple[str, ...]:
         """The page that the policy chose, pinned items included."""
-        return woven(self.row[: self.positions], self.production, self.pins)
+        return woven(self.row[: self.positions], self.production, self.pins) if self.pins else self.row[: self.k]
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -135,32 +135,24 @@ class PageRecord(NamedTuple):
     @property
     def closes_at(self) -> int:
         """Until when its clicks count."""
-        return self.issued_at + self.window_ms
+        return int.from_bytes(self.impression[:TIME_BYTES], "big") + self.window_ms
 
     def packed(self) -> bytes:
         """The bytes of the record."""
         law, places = self.law, len(self.row)
-        flags = VISITOR * bool(self.visitor) | DRAWN * law.drawn | BASE * bool(self.base)
+        flags = VISITOR * bool(self.visitor) | DRAWN * bool(law.draw) | BASE * bool(self.base)
         flags |= SOURCE * bool(self.source) | LEADER * self.is_leader | PINNED * bool(self.pins)
         head = _HEAD.pack(
             FORMAT, self.arm, flags, self.impression, self.knowledge, self.round, self.window_ms, self.k, places,
             NOBODY if self.challenger is None else self.challenger, self.server, self.number, self.share, self.used,
             self.visitor, self.catalogue, self.coins,
         )  # fmt: skip
-        at, absent = _places_of(self.base, self.row)
-        names = (*self.row, *absent, *self.instead)
-        texts = (self.tenant, self.context, self.policy, self.request_id or "", *names)
+        place = dict(zip(self.row, range(places), strict=True))
+        at = bytes([place.setdefault(item, len(place)) for item in self.base])  # those that are not in the row follow
+        texts = (self.tenant, self.context, self.policy, self.request_id or "", *place, *self.instead)
         pins = self.pins.to_bytes(PINS_SIZE, "little") if self.pins else b""
         body = b"".join((head, self.source, pins, law.start, law.end, law.draw, at, "\0".join(texts).encode("utf-8")))
         return body + _CHECKSUM.pack(zlib.crc32(body))
-
-
-def _places_of(base: tuple[str, ...], row: tuple[str, ...]) -> tuple[bytes, list[str]]:
-    """By item of the base: its place in the row, or where it comes among those behind the row; and the latter."""
-    place = {item: number for number, item in enumerate(row)}
-    absent = [item for item in base if item not in place]
-    place |= {item: len(row) + number for number, item in enumerate(absent)}
-    return bytes([place[item] for item in base]), absent
 
 
 def free_positions(k: int, pins: int) -> list[int]:

@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 from saferank.service.calls.feedback import Feedback
 from saferank.service.calls.operate import Operations
+from saferank.service.calls.overview import Overview
 from saferank.service.calls.rank import Ranking
 from saferank.service.identifiers import impression_id
 from saferank.service.knowledge.catalogues import unpack_catalogue
@@ -79,7 +80,7 @@ class RealServer:
         self.host, self.monitor, self.store = host, monitor, store
         self.server = Server(settings, store, HostClock(host))  # type: ignore[arg-type]
         self.ranking, self.reports = Ranking(self.server), Feedback(self.server)
-        self.operations = Operations(self.server)
+        self.operations = Operations(self.server, Overview(self.server))
         self.ready = False
 
     def start(self) -> None:

@@ -12,10 +12,12 @@ import pytest
 
 from saferank.service.calls.export import Bounds
 from saferank.service.http.app import SWITCHES_A_SECOND, SWITCHES_AT_ONCE
+from saferank.service.http.endpoints import LARGEST_BROWSER_BODY
 from saferank.service.http.limits import TenantLimits
 from saferank.service.keys import hashed
 from saferank.service.wire.calls import RankAnswer, RankCall
 from tests.service.http.service_in_process import BANK, RANK, SHOP, Service
+from tests.service.http.test_connections import Guarded
 
 KEYS: dict[str, Any] = {"tenants": {"shop": SHOP, "bank": BANK}}
 FEEDBACK = {"token": "token:a,b", "clicks": ["a"]}
@@ -163,6 +165,14 @@ def test_content_type_must_be_json() -> None:
 def test_a_body_that_is_declared_too_large_is_refused_unread() -> None:
     refused(post(Service(max_body_bytes=1000), "/v1/rank", b"x" * 1001), 413, None, "1000 bytes")
     assert post(Service(max_body_bytes=1000), "/v1/rank", json.dumps(RANK).ljust(1000).encode()).status_code == 200
+
+
+def test_a_key_that_stands_in_web_pages_sends_less() -> None:
+    service = Service(**KEYS)
+    body = json.dumps(FEEDBACK).ljust(LARGEST_BROWSER_BODY + 1).encode()
+    for path in ("/v1/feedback", "/ubi_events"):
+        refused(post(service, path, body, {"x-api-key": "shop-feedback"}), 413, None, f"{LARGEST_BROWSER_BODY} bytes")
+    assert post(service, "/v1/feedback", body, {"x-api-key": "shop-rank"}).status_code == 200
 
 
 def test_unknown_paths_and_methods() -> None:
@@ -572,6 +582,18 @@ def test_kill_calls_have_a_limit_of_their_own() -> None:
     assert [post(service, "/v1/kill", switch).status_code for _ in range(4)] == [200, 200, 200, 429]
     refused(post(service, "/v1/contexts/home/kill", switch), 429, saying="tenant default may send")
     assert post(service, "/v1/operator/kill", switch).status_code == 200  # who cares for all tenants waits for none
+
+
+def test_no_page_is_made_for_a_client_that_does_not_read_the_ones_before() -> None:
+    """A page would wait here until the client reads, however long after a kill switch has returned."""
+    service = Service()
+    connection = Guarded(service.app.connections, ("127.0.0.1", 1))
+    query = {"user_query": "lamp", "query_response_hit_ids": ["a", "b"]}
+    for unread, status in ((0, 200), (1, 503), (0, 200)):
+        connection.transport.unread = unread
+        assert post(service, "/v1/rank", RANK).status_code == status
+        assert post(service, "/ubi_rank", query).status_code == status
+        assert post(service, "/v1/kill", {"on": True, "why": "it is stuck"}).status_code == 200
 
 
 def test_the_limit_of_items_holds_for_every_rank_call() -> None:

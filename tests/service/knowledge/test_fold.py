@@ -35,10 +35,7 @@ def page(fold: Fold, dice: random.Random, at: int, k: int, items: list[str], arm
         row=(), instead=tuple(items[:k]),
     )  # fmt: skip
     if arm == EXPLORE:
-        made = View(fold.knowledge, items, [], k).page(dice.randbytes(32))
-        record = record._replace(
-            round=made.round, row=made.row, law=made.law, challenger=made.challenger, instead=(), base=tuple(items[:k])
-        )
+        record = View(fold.knowledge, items, [], k).page(dice.randbytes(32), record)._replace(coins=bytes(32))
     clicks = sum((dice.random() < int(item[1:]) / 8) << place for place, item in enumerate(record.shown))
     return PageRow(impression, 1, at + WINDOW, record.packed(), clicks)
 

@@ -129,7 +129,6 @@ def test_pages_of_all_sizes_are_evidence_for_all(policy: str) -> None:
     before = world.knowledge.learner.evidence.learned[0]
     world.learn([world.lesson(world.view(k=k)) for k in (1, 2, 3, 4, 5, 6, 7) for _ in range(20)])
     assert world.knowledge.learner.evidence.learned[0] == before + 140
-    assert world.faults == []
 
 
 def test_parity_is_drawn_from_the_coins() -> None:
@@ -186,7 +185,7 @@ def test_any_number_of_items_may_come_and_certificates_stay() -> None:
     knowledge.learner.know(f"n{number}" for number in range(300))
     knowledge.changed_certificates()
     assert {pair[:2] for pair in knowledge.named(knowledge.certified.pairs)} == held
-    assert View(knowledge, [f"n{number}" for number in range(300)], (), 3).page(bytes(range(32))).fault is None
+    View(knowledge, [f"n{number}" for number in range(300)], (), 3).page(bytes(range(32)))  # or it raises
 
 
 @pytest.mark.parametrize(("policy", "lifetime"), [("safe-draw", 0), ("safe-draw", 1000)])

@@ -43,7 +43,6 @@ def test_the_same_words_and_clicks_give_the_same_pages_evidence_and_certificates
         served = views.view(1, knowledge, b"", (names[:k], names[k:]), k).page(words.tobytes())
         places = int(page.places[0])
         assert served.row == tuple(names[item] for item in page.ranking[:places]), number
-        assert served.fault is None
         assert np.frombuffer(served.law.start, np.uint8).tolist() == page.start[:places].tolist()
         bits = sum(int(click) << place for place, click in enumerate(clicks.tolist()))
         list(knowledge.learn(as_lessons([(recorded(knowledge, served), bits)])))

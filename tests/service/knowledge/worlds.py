@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.lessons import Lessons
-from saferank.service.knowledge.view import Proposal, View
+from saferank.service.knowledge.view import View
 from saferank.store.page_record import PageRecord
 
 TERMS = Terms("kl-ucb-br", "anytime:0.1", window_ms=1000, lifetime_ms=0, opened_at=0)
@@ -15,11 +15,10 @@ Lesson = tuple[PageRecord, int]
 """A page, and a bit for each clicked place."""
 
 
-def recorded(knowledge: Knowledge, page: Proposal, number: int = 0) -> PageRecord:
-    return PageRecord(
-        impression=number.to_bytes(16, "big"), tenant="t", context="c", policy=knowledge.terms.policy,
-        arm=0, knowledge=1, round=page.round, window_ms=1000, k=len(page.shown), visitor=b"", catalogue=bytes(16),
-        coins=bytes(32), row=page.row, law=page.law, challenger=page.challenger,
+def recorded(knowledge: Knowledge, page: PageRecord, number: int = 0) -> PageRecord:
+    return page._replace(
+        impression=number.to_bytes(16, "big"), tenant="t", context="c", policy=knowledge.terms.policy, knowledge=1,
+        window_ms=1000,
     )  # fmt: skip
 
 
@@ -39,7 +38,6 @@ class World:
         self.dice.shuffle(self.items)
         self.base, self.k = list(self.items), k
         self.knowledge = Knowledge(TERMS._replace(policy=policy, rule=rule, lifetime_ms=lifetime_ms), k, self.base)
-        self.faults: list[str] = []
         self.shown: set[tuple[str, ...]] = set()
 
     def visit(self, pages: int, views_of: int = 10) -> None:
@@ -53,9 +51,7 @@ class World:
         return View(self.knowledge, self.base if base is None else base, (), k or self.k)
 
     def lesson(self, view: View) -> Lesson:
-        page = view.page(self.dice.randbytes(32))
-        if page.fault is not None:
-            self.faults.append(page.fault)
+        page = view.page(self.dice.randbytes(32))  # raises when it is illegal
         self.shown.add(page.shown)
         clicks = sum((self.dice.random() < self.appeal[item]) << place for place, item in enumerate(page.shown))
         return recorded(self.knowledge, page), clicks

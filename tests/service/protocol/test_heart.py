@@ -10,7 +10,7 @@ from saferank.service.engine import Engine
 from saferank.service.protocol.heartbeat import LONGEST_JUMP, MARGIN, Heart
 from saferank.service.protocol.switches import Switches
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
-from saferank.store.contract import OperationKind, StoreUnavailableError
+from saferank.store.contract import OperationKind, StoreError, StoreUnavailableError
 from tests.service.engine_harness import BASE, House, T, run
 from tests.service.protocol.test_guard import written
 from tests.store.memory import MemoryStore
@@ -22,7 +22,7 @@ class Machine:
     """The clocks of a server, and of its store; all of them are turned by the test."""
 
     def __init__(self) -> None:
-        self.store_ms, self.seconds, self.wall_seconds = 1_700_000_000_000, 100.0, 1_600_000_000.0
+        self.store_ms, self.seconds, self.wall_seconds = 1_700_000_000_000, 100.0, 1_700_000_000.0
         self.store = MemoryStore(lambda: self.store_ms)
         self.heart = Heart("me", self.store, self, Switches(), LEASE, self.read_keys)
         self.unread = 0.0  # passes before the next reading of the wall clock
@@ -206,6 +206,13 @@ def test_time_does_not_go_back_because_an_answer_came_late() -> None:
     run(story())
 
 
+async def click(engine: Engine, page: RankAnswer) -> FeedbackAnswer:
+    calls = [FeedbackCall(token=page.token, clicks=page.ranking[:1])]
+    (answer,), _ = await asyncio.gather(engine.feedback(T, calls), written(engine))
+    assert isinstance(answer, FeedbackAnswer)
+    return answer
+
+
 def test_a_leap_of_the_stores_clock_is_not_followed(tmp_path: Path) -> None:
     """PostgreSQL's clock is ten minutes ahead for some seconds. No window of the future is closed: afterwards reports
     are accepted as before, and nothing that was acknowledged is lost."""
@@ -215,15 +222,8 @@ def test_a_leap_of_the_stores_clock_is_not_followed(tmp_path: Path) -> None:
         store = MemoryStore(lambda: h.now + leap)
         engine = Engine(h.settings, store, h, "one")
         await engine.start(loops=False)
-
-        async def click(page: RankAnswer) -> FeedbackAnswer:
-            calls = [FeedbackCall(token=page.token, clicks=page.ranking[:1])]
-            (answer,), _ = await asyncio.gather(engine.feedback(T, calls), written(engine))
-            assert isinstance(answer, FeedbackAnswer)
-            return answer
-
         pages = [await engine.rank(T, RankCall(context="c", base_ranking=BASE, k=3)) for _ in range(4)]
-        assert (await click(pages[0])).accepted
+        assert (await click(engine, pages[0])).accepted
         leap = 600_000
         for _ in range(8):
             h.now += 1000
@@ -238,14 +238,39 @@ def test_a_leap_of_the_stores_clock_is_not_followed(tmp_path: Path) -> None:
         await engine.beat()
         assert engine.not_ready() is None
         for page in pages[1:]:
-            assert (await click(page)).accepted
+            assert (await click(engine, page)).accepted
         later = await engine.rank(T, RankCall(context="c", base_ranking=BASE, k=3))
-        assert (later.mode, (await click(later)).accepted) == ("live", True)
+        assert (later.mode, (await click(engine, later)).accepted) == ("live", True)
         h.now += 61_000
         await engine.beat()
         await engine.close_due()
         fold = engine.server.contexts.loaded(T, "c").fold  # type: ignore[union-attr]
         assert sum(tally[2] for tally in fold.tallies) == 5
         await engine.stop()
+
+    run(test())
+
+
+def test_a_server_does_not_start_by_a_clock_that_is_ahead(tmp_path: Path) -> None:
+    """PostgreSQL's clock is ten minutes ahead while a server starts, which has never heard it before. Its own clock
+    tells it: nothing is closed, it leaves no trace that others would wait for, and starts when the clock is right."""
+
+    async def test() -> None:
+        h, leap = House(tmp_path, window_seconds=60, freshness_seconds=5), 0
+        store = MemoryStore(lambda: h.now + leap)
+        one = Engine(h.settings, store, h, "one")
+        await one.start(loops=False)
+        page = await one.rank(T, RankCall(context="c", base_ranking=BASE, k=3))
+        await one.stop()
+        leap = 600_000
+        with pytest.raises(StoreError, match="its clock has leapt ahead by 600 s"):
+            await Engine(h.settings, store, h, "two").start(loops=False)
+        leap = 0
+        h.now += 1000
+        assert not await store.servers()
+        three = Engine(h.settings, store, h, "three")
+        await three.start(loops=False)
+        assert (await click(three, page)).accepted
+        await three.stop()
 
     run(test())

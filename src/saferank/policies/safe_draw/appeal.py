@@ -5,12 +5,14 @@ r"""The appeal of an item: its clicks relative to what is usual at its places. F
     rate(k) = (clicks at place k + .1) / (pages + 1)
 
 so th is about 1 for an item that is as good as those of production's ranking. mu(x) = 1 for items of that ranking.
-For the others it falls along the call's candidate order, with c the number of x among the n candidates, from 1:
+For the others it falls along the call's candidate order, with c the number of x among the candidates, from 1:
 
-    mu(x) = pooled * .75 (c/n)^-.25,     pooled = (clicks of candidates + 2) / (exposure of candidates + 2)
+    guess(x) = c^-.25
+    mu(x) = pooled * guess(x),     pooled = (clicks of candidates + 2) / (sum of their exposure * guess + 2)
 
-(.75 (c/n)^-.25 is about 1 on average over the candidates.) As a law, th(x) is Gamma with shape clicks + 2 mu and rate
-exposure + 2; its standard error is sqrt(shape) / rate.
+So an untried item is guessed to be what clicks say of those that were tried, less what the order says: the same for 100
+candidates as for 100,000. As a law, th(x) is Gamma with shape clicks + 2 mu and rate exposure + 2; its standard error
+is sqrt(shape) / rate.
 """
 
 import math
@@ -19,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saferank._kernel import kernel
-from saferank.policies.safe_draw.constants import FIRST_CLICKS, GUESS, GUESS_CLICKS, GUESS_FALL
+from saferank.policies.safe_draw.constants import FIRST_CLICKS, GUESS_CLICKS, GUESS_FALL
 from saferank.verbs import Floats, Impression, Ints, Items
 
 _NOT_A_CANDIDATE = 0.0
@@ -39,8 +41,8 @@ class Appeal(NamedTuple):
 class Guesses(NamedTuple):
     """What a call makes of it."""
 
-    guess: Floats  # by item: .75 (c/n)^-.25; 0 for items of production's ranking and absent ones
-    pool: Floats  # [2] clicks and exposure of candidates
+    guess: Floats  # by item: c^-.25; 0 for items of production's ranking and absent ones
+    pool: Floats  # [2] clicks of candidates, and the sum of their exposure times guess
 
 
 def new_appeal(n_items: int, n_positions: int) -> Appeal:
@@ -70,22 +72,21 @@ def new_guesses(n_items: int) -> Guesses:
 @kernel
 def guess_by_order(guesses: Guesses, candidates: Items) -> None:
     """Fill in the guesses that an order of the candidates makes."""
-    n = len(candidates)
     for item in range(len(guesses.guess)):
         guesses.guess[item] = _NOT_A_CANDIDATE
-    for c in range(n):
-        guesses.guess[candidates[c]] = GUESS * ((c + 1.0) / n) ** -GUESS_FALL
+    for c in range(len(candidates)):
+        guesses.guess[candidates[c]] = (c + 1.0) ** -GUESS_FALL
 
 
 @kernel
 def pool_candidates(guesses: Guesses, appeal: Appeal) -> None:
-    """Sum the clicks and the exposure of candidates, in the order in which they were tried."""
+    """Sum the clicks of candidates, and their exposure times guess, in the order in which they were tried."""
     clicks, exposure = 0.0, 0.0
     for entry in range(appeal.n_tried[0]):
         item = appeal.tried[entry]
         if guesses.guess[item] != _NOT_A_CANDIDATE:
             clicks += appeal.clicks[item]
-            exposure += appeal.exposure[item]
+            exposure += appeal.exposure[item] * guesses.guess[item]
     guesses.pool[0], guesses.pool[1] = clicks, exposure
 
 

@@ -47,8 +47,8 @@ PLACE_PAGES = 1000.0
 
 # --- large catalogues ---
 
-GUESS, GUESS_FALL, GUESS_CLICKS = 0.75, 0.25, 2.0
-"""What is guessed of candidate c of n is GUESS (c/n)^-GUESS_FALL, about 1 on average, worth so many expected clicks."""
+GUESS_FALL, GUESS_CLICKS = 0.25, 2.0
+"""The guess of candidate c falls as c^-GUESS_FALL: production's order says something. Worth so many expected clicks."""
 
 FIRST_CLICKS = 0.1
 """A place begins with so many clicks on one page."""

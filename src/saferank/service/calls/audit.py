@@ -6,11 +6,11 @@ from typing import Literal
 
 from saferank.service import identifiers
 from saferank.service.calls.export import EVERYTHING, Bounds, export_lines, items_of_bits, time_of
+from saferank.service.calls.rank import reversed_pairs
 from saferank.service.clock import milliseconds, moment
 from saferank.service.knowledge.arms import ARMS, EXPLORE, SHADOW, takes_part
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import Certified, exchanged
-from saferank.service.knowledge.evidence import reversed_pairs
 from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.protocol.server import Server, unavailable, while_available
 from saferank.service.wire.problems import Problem

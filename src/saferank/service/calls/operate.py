@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import structs
 
+from saferank.service.calls.overview import Overview
 from saferank.service.knowledge.fold import to_json
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.protocol.contexts import Context, oldest_version, other_terms, terms_by_settings
@@ -12,7 +13,7 @@ from saferank.service.protocol.server import Server, unavailable, while_availabl
 from saferank.service.protocol.switches import Switch, switch_view
 from saferank.service.wire.calls import SettingsCall, TrafficCall
 from saferank.service.wire.problems import Problem
-from saferank.service.wire.views import SwitchView
+from saferank.service.wire.views import ContextView, SwitchView, TrafficView
 from saferank.store.contract import DamagedStoreError, OperationKind, OperationRow, StoreUnavailableError
 
 POLL_SECONDS = 0.05
@@ -21,8 +22,8 @@ POLL_SECONDS = 0.05
 class Operations:
     """Carries out what an operator asks for, on all servers."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, server: Server, overview: Overview) -> None:
+        self._server, self._overview = server, overview
 
     async def kill(self, tenant: str, name: str | None, on: bool, why: str) -> SwitchView:
         """Turn a switch of a context, of a tenant or of EVERYBODY; one that is on already keeps its time and reason.
@@ -44,7 +45,7 @@ class Operations:
         return switch_view(switches.switch(tenant, number)) if number else switches.everywhere(tenant)
 
     @while_available
-    async def rollback(self, tenant: str, name: str, version: int, why: str) -> None:
+    async def rollback(self, tenant: str, name: str, version: int, why: str) -> ContextView:
         """Make the leader of an earlier version the leader again; what was learnt after it is forgotten."""
         context = await self._server.known_context(tenant, name)
         await self._close_and_follow()
@@ -55,11 +56,12 @@ class Operations:
         await self._check_kept(context, version)
         body = to_json({"version": version, "why": why})
         await self._carried_out(await self._add(tenant, context.number, OperationKind.ROLLBACK, body))
+        return await self._overview.context(tenant, name)
 
     @while_available
     async def reset(
         self, tenant: str, name: str, why: str, certificate_days: float | None = None, trust: float | None = None
-    ) -> None:
+    ) -> ContextView:
         """Forget what was learnt in a context; learning begins again from production's ranking.
 
         The context takes policy, rule and source_daily_pages of the settings, certificate_days and trust of the call or
@@ -71,9 +73,10 @@ class Operations:
         _check_servable(context, terms)
         body = to_json({"why": why, "terms": terms})
         await self._carried_out(await self._add(tenant, context.number, OperationKind.RESET, body))
+        return await self._overview.context(tenant, name)
 
     @while_available
-    async def set_context(self, tenant: str, name: str, call: SettingsCall) -> None:
+    async def set_context(self, tenant: str, name: str, call: SettingsCall) -> ContextView:
         """Give a context settings of its own; what the call leaves out is as the service is set."""
         context, settings = await self._server.known_context(tenant, name), self._server.settings
         share = settings.holdout_share if call.holdout_share is None else call.holdout_share
@@ -86,12 +89,14 @@ class Operations:
             raise Problem(422, "No holdout", detail, "holdout_share")
         body = to_json(structs.asdict(call))
         await self._obeyed_everywhere(await self._add(tenant, context.number, OperationKind.SETTINGS, body))
+        return await self._overview.context(tenant, name)
 
     @while_available
-    async def set_traffic(self, tenant: str, call: TrafficCall) -> None:
+    async def set_traffic(self, tenant: str, call: TrafficCall) -> TrafficView:
         """Let the policy choose the pages of a share of a tenant's visitors."""
         body = to_json(structs.asdict(call))
         await self._obeyed_everywhere(await self._add(tenant, 0, OperationKind.TRAFFIC, body))
+        return self._server.traffic(tenant)
 
     async def _close_and_follow(self) -> None:
         """Have what is due in the knowledge before something of it is taken away."""

@@ -1,9 +1,9 @@
 """The rank call: which page to show. For a context that is in memory nothing has to be waited for."""
 
+import functools
 import json
 import logging
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from msgspec import UNSET
 
@@ -11,34 +11,21 @@ from saferank.policies import policy_kind
 from saferank.service import identifiers
 from saferank.service.calls.propensities import first_place_chances
 from saferank.service.clock import moment
-from saferank.service.identifiers import Draws, Visitor, draws_of, visitor
+from saferank.service.identifiers import Visitor, draws_of, visitor
 from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import ARMS, DAY_MS, EXPLORE, HOLDOUT, OFF, REPEAT, SHADOW
 from saferank.service.knowledge.catalogues import Catalogue, digest_of, pack_catalogue
-from saferank.service.knowledge.evidence import reversed_pairs
-from saferank.service.knowledge.view import View
+from saferank.service.knowledge.view import IllegalPageError
 from saferank.service.protocol.contexts import Context, terms_by_settings
 from saferank.service.protocol.server import Server
 from saferank.service.wire.calls import Mode, PageNotes, PositionNote, RankAnswer, RankCall, Safety
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import CatalogueRow, Group, PageRow, StoreError, StoreUnavailableError
-from saferank.store.page_record import NO_LAW, OVER, SERVER_SIZE, PageRecord, free_positions
-
-
-class RankRequest(NamedTuple):
-    """A rank call, and what is worked out from it once."""
-
-    tenant: str
-    call: RankCall
-    now: int
-    who: Visitor
-    lists: Catalogue
-    digest: bytes
-    pins: int
+from saferank.store.page_record import COINS_SIZE, OVER, SERVER_SIZE, PageRecord, free_positions
 
 
 class Ranking:
-    """Answers rank calls."""
+    """Answers rank calls. A page is one record from here on: production's first, then the one that was drawn."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -46,119 +33,91 @@ class Ranking:
     async def rank(self, tenant: str, call: RankCall) -> RankAnswer:
         """The page to show."""
         server, lists = self._server, (call.base_ranking, call.candidates)
-        context = await self._find(tenant, call, lists)
+        context = server.contexts.loaded(tenant, call.context) or await self._find(tenant, call, lists)
+        digest, now = digest_of(lists), server.now()
         who = visitor(server.session_key, tenant, call.session_id, call.request_id, call.source)
-        request = RankRequest(tenant, call, server.now(), who, lists, digest_of(lists), call.pins)
-        if context is None or server.writer.overloaded:
-            return self._unlogged(request, context)
-        return self._issue(context, request)
+        logged = context is not None and not server.writer.overloaded
+        fold = None if context is None else context.fold
+        record = PageRecord(  # of production's page
+            impression=server.ids.next(now),
+            tenant=tenant,
+            context=call.context,
+            policy=server.settings.policy if fold is None else fold.terms.policy,
+            arm=OFF,
+            knowledge=0 if fold is None else fold.version,
+            round=0,
+            window_ms=server.window_ms if fold is None else fold.terms.window_ms,
+            k=call.k,
+            visitor=who.key,
+            catalogue=digest,
+            coins=bytes(COINS_SIZE),
+            row=(),
+            instead=tuple(call.base_ranking[: call.k]),
+            request_id=call.request_id,
+            server=server.run if logged else bytes(SERVER_SIZE),
+            number=server.issued + 1 if logged else 0,
+            source=who.source,
+        )
+        if context is None or not logged:  # its token brings it back if clicks come
+            return answer_of(record, server.tokens.seal(record.impression, record.packed()), (), call)
+        context.newest = (digest, lists, call.k)
+        draws = draws_of(server.session_key, who, tenant, call.context, now // record.window_ms)
+        arm, share = self._arm(context, call, now, who), 0.0
+        if arm == EXPLORE:
+            share = server.holdout_share(context.number)
+            arm = HOLDOUT if draws.arm < share else EXPLORE
+        if arm != OFF:  # in every arm: what is refused must not depend on it
+            _check_positions(record.policy, call.k)
+            record = record._replace(arm=arm, share=share)
+        if arm in (EXPLORE, SHADOW):
+            return self._drawn(context, record, call, now, draws.coins)
+        return self._log(context, record, call)
 
     # --- the page ---
 
-    def _issue(self, context: Context, request: RankRequest) -> RankAnswer:
-        context.newest = (request.digest, request.lists, request.call.k)
-        draws = self._draws(context, request)
-        arm = self._arm(context, request, draws.arm)
-        if arm != OFF:  # in every arm: what is refused must not depend on it
-            _check_positions(context.terms.policy, request.call.k)
-        if arm not in (EXPLORE, SHADOW):
-            return self._log(context, request, self._production(context, request, arm))
-        view = self._view(context, request)
-        proposal = view.page(draws.coins)
-        if proposal.fault is not None:
-            return self._refused(context, request, arm, proposal.fault)
-        base = tuple(request.call.base_ranking[: request.call.k])
-        record = self._production(context, request, arm)._replace(
-            coins=draws.coins,
-            round=proposal.round,
-            row=proposal.row,
-            instead=base if arm == SHADOW else (),
-            law=proposal.law,
-            challenger=proposal.challenger,
-            base=() if arm == SHADOW else base,
-            used=proposal.used,
-            is_leader=proposal.shown == view.leader,
-            pins=request.pins,
-        )
-        if not self._server.heart.is_fresh():  # the last step: somebody may have pulled a switch meanwhile
-            return self._log(context, request, self._production(context, request, arm)._replace(arm=OFF))
-        return self._log(context, request, record, () if arm == SHADOW else view.leader)
+    def _drawn(self, context: Context, record: PageRecord, call: RankCall, now: int, coins: bytes) -> RankAnswer:
+        """The page of the policy, shown or (shadow) only noted. What refuses it leaves production's page its share."""
+        server, lists, terms = self._server, (call.base_ranking, call.candidates), context.fold.terms
+        if terms.lifetime_ms and terms.epoch_at(now - terms.window_ms) > context.fold.epoch:
+            context.stand_in(now)
+        pins = call.pins if call.pinned else 0
+        view = server.views.view(context.number, context.known, record.catalogue, lists, call.k, pins)
+        try:
+            page = view.page(coins, record)
+        except IllegalPageError as fault:
+            server.alarm("illegal_page", context, str(fault))
+            return self._log(context, record._replace(arm=OFF, used=OVER), call)
+        if not server.heart.is_fresh():  # the last step: somebody may have pulled a switch meanwhile
+            return self._log(context, record._replace(arm=OFF), call)
+        if record.arm == SHADOW:
+            return self._log(context, page._replace(instead=page.base, base=()), call)
+        return self._log(context, page, call, view.leader)
 
-    def _refused(self, context: Context, request: RankRequest, arm: int, fault: str) -> RankAnswer:
-        """Production's page instead of one that must not be shown. Its coin put it there: it keeps its share."""
-        self._server.alarm("illegal_page", context, fault)
-        return self._log(context, request, self._production(context, request, arm)._replace(arm=OFF, used=OVER))
-
-    def _arm(self, context: Context, request: RankRequest, draw: float) -> int:
-        server, mode = self._server, request.call.mode or self._server.mode(context.number)
-        stopped = server.switches.is_killed(request.tenant, context.number) or server.contexts.is_set_aside(context)
-        undone = server.switches.undoing(context.number, context.fold.operation)  # and acknowledged, but not read yet
+    def _arm(self, context: Context, call: RankCall, now: int, who: Visitor) -> int:
+        """OFF, SHADOW, or else EXPLORE: then the coin decides about the holdout."""
+        server, tenant, number = self._server, context.row.tenant, context.number
+        mode = call.mode or server.mode(number)
+        stopped = server.switches.is_killed(tenant, number) or number in server.contexts.set_aside
+        undone = server.switches.undoing(number, context.fold.operation)  # and acknowledged, but not read yet
         if mode == "off" or stopped or undone or not server.heart.is_fresh():
             return OFF
         if mode == "shadow":
             return SHADOW
-        if not server.is_chosen_for(request.tenant, request.who) or self._waits(context, request.now):
-            return OFF
-        return HOLDOUT if draw < server.holdout_share(context.number) else EXPLORE
+        return EXPLORE if server.is_chosen_for(tenant, who) and not self._waits(context, now) else OFF
 
     def _waits(self, context: Context, now: int) -> bool:
         if self._server.settings.least_traffic and context.waited[0] != now // DAY_MS:
             context.waited = now // DAY_MS, self._server.waits_for_traffic(context.fold.compared, context.terms)
         return context.waited[1]
 
-    def _draws(self, context: Context, request: RankRequest) -> Draws:
-        window = request.now // context.terms.window_ms
-        return draws_of(self._server.session_key, request.who, request.tenant, request.call.context, window)
-
-    def _view(self, context: Context, request: RankRequest) -> View:
-        call, fold = request.call, context.fold
-        if fold.terms.lifetime_ms and fold.terms.epoch_at(request.now - fold.terms.window_ms) > fold.epoch:
-            context.stand_in(request.now)
-        return self._server.views.view(
-            context.number, context.known, request.digest, request.lists, call.k, request.pins
-        )
-
-    def _production(self, context: Context | None, request: RankRequest, arm: int) -> PageRecord:
-        """The record of production's page."""
-        server, call = self._server, request.call
-        return PageRecord(
-            impression=server.ids.next(request.now),
-            tenant=request.tenant,
-            context=call.context,
-            policy=server.settings.policy if context is None else context.terms.policy,
-            arm=arm,
-            knowledge=0 if context is None else context.fold.version,
-            round=0,
-            window_ms=server.window_ms if context is None else context.terms.window_ms,
-            k=call.k,
-            visitor=request.who.key,
-            catalogue=request.digest,
-            coins=bytes(32),
-            row=(),
-            instead=tuple(call.base_ranking[: call.k]),
-            law=NO_LAW,
-            request_id=call.request_id,
-            server=server.run if context is not None else bytes(SERVER_SIZE),
-            number=0 if context is None else server.issued + 1,
-            share=server.holdout_share(context.number) if context is not None and arm in (EXPLORE, HOLDOUT) else 0.0,
-            source=request.who.source,
-        )
-
-    def _log(
-        self, context: Context, request: RankRequest, record: PageRecord, leader: tuple[str, ...] = ()
-    ) -> RankAnswer:
+    def _log(self, context: Context, record: PageRecord, call: RankCall, leader: tuple[str, ...] = ()) -> RankAnswer:
         server, body = self._server, record.packed()
-        server.writer.add_catalogue(request.digest, request.lists)
+        server.writer.add_catalogue(record.catalogue, (call.base_ranking, call.candidates))
         server.issued += 1
         server.writer.add_page(page_row(record, context.number, body))
         server.counts["pages_total"] += 1
         server.counts["pages_explored_total"] += record.arm == EXPLORE
-        return answer_of(record, server.tokens.seal(record.impression, body), leader, request.call)
-
-    def _unlogged(self, request: RankRequest, context: Context | None) -> RankAnswer:
-        """Production's page while nothing can be written; its token brings it back if clicks come."""
-        record = self._production(context, request, OFF)._replace(server=bytes(SERVER_SIZE), number=0)
-        return answer_of(record, self._server.tokens.seal(record.impression, record.packed()), (), request.call)
+        return answer_of(record, server.tokens.seal(record.impression, body), leader, call)
 
     # --- contexts ---
 
@@ -174,6 +133,7 @@ class Ranking:
             return None
 
 
+@functools.lru_cache(maxsize=256)  # of sizes that are refused nothing is kept
 def _check_positions(policy: str, k: int) -> None:
     try:
         policy_kind(policy).check_positions(k)
@@ -213,25 +173,35 @@ _ALTERNATIVES = 3
 
 def answer_of(record: PageRecord, token: str, leader: Sequence[str], call: RankCall) -> RankAnswer:
     """What the caller is told; ``leader`` is empty for production's page."""
-    explored = [item for item in record.shown if item not in leader] if leader else []
+    shown, swaps, explored = record.shown, 0, None
+    if leader and shown != leader:
+        swaps, explored = reversed_pairs(shown, leader), next((item for item in shown if item not in leader), None)
     return RankAnswer(
         impression_id=identifiers.to_text(record.impression),
         token=token,
-        ranking=list(record.shown),
+        ranking=list(shown),
         leader_version=record.knowledge,
         closes_at=moment(record.closes_at),
-        mode=_mode(record.arm),
-        safety=Safety(
-            swaps=reversed_pairs(record.shown, leader), explored=explored[0] if explored else None, allowance_ok=True
-        ),
+        mode=_MODES[record.arm],
+        safety=Safety(swaps=swaps, explored=explored, allowance_ok=True),
         explanation=notes_of(record, leader) if call.explain else UNSET,
     )
 
 
-def _mode(arm: int) -> Mode:
-    if arm in (EXPLORE, HOLDOUT, REPEAT):
-        return "live"
-    return "shadow" if arm == SHADOW else "off"
+_MODES: dict[int, Mode] = {EXPLORE: "live", HOLDOUT: "live", REPEAT: "live", SHADOW: "shadow", OFF: "off"}
+
+
+def reversed_pairs(shown: Sequence[str], leader: Sequence[str]) -> int:
+    """How many pairs of the leader are shown in the other order."""
+    if tuple(shown) == tuple(leader):
+        return 0
+    place = {item: number for number, item in enumerate(leader)}
+    above, found = 0, 0  # places of the items above, as bits
+    for item in shown:
+        if item in place:
+            found += (above >> place[item]).bit_count()
+            above |= 1 << place[item]
+    return found
 
 
 def notes_of(record: PageRecord, leader: Sequence[str]) -> PageNotes:

@@ -96,7 +96,7 @@ class App:
             from saferank.service.http.adapters import tracing  # imports OpenTelemetry, which is optional
 
             self.engine, self._under_caller = tracing.traced(engine), tracing.under_caller
-        self.keys = Keys(settings.tenants, settings.operator_keys)
+        self.keys, self._is_open = Keys(settings.tenants, settings.operator_keys), not settings.has_keys
         self.limits = TenantLimits(settings.tenant_rate, settings.tenant_burst, time.monotonic)
         self.switch_limits = TenantLimits(SWITCHES_A_SECOND, SWITCHES_AT_ONCE, time.monotonic)
         self.lag, self.metrics = LoopLag(settings.max_lag_seconds), Metrics(engine.counters)
@@ -146,7 +146,7 @@ class App:
                 connection.end()
 
     async def _serve(self, scope: Scope, exchange: "Exchange") -> None:
-        kind, started, busy = exchange.kind, time.perf_counter(), self._is_busy(exchange.kind)
+        kind, started, busy = exchange.kind, time.perf_counter(), self._is_busy(exchange)
         self._in_flight[kind] += 1
         try:
             await self._answer(scope, exchange, busy)
@@ -212,8 +212,8 @@ class App:
     def _check_admission(self, scope: Scope, endpoint: Endpoint | None, busy: bool) -> None:
         if endpoint is not None and endpoint.path in ("/healthz", "/readyz"):
             return
-        if not self.settings.has_keys:
-            _check_host(scope["headers"])
+        if self._is_open:
+            _check_host(scope)
         if busy and not (endpoint is not None and (endpoint.is_switch or endpoint.path == "/metrics")):
             raise too_busy()
 
@@ -260,9 +260,14 @@ class App:
         """Requests being worked on."""
         return sum(self._in_flight.values())
 
-    def _is_busy(self, kind: str) -> bool:
-        """True when one request more of this kind could not be answered in time."""
-        return self.stopping or self.is_full(kind) or self.lag.is_behind()
+    def _is_busy(self, exchange: "Exchange") -> bool:
+        """True when this request could not be answered in time.
+
+        The same holds for a client that sends requests and does not read the answers: a page would wait for it here,
+        and leave after a kill switch has returned.
+        """
+        waits = exchange.connection is not None and exchange.connection.has_unread
+        return self.stopping or waits or self.is_full(exchange.kind) or self.lag.is_behind()
 
     def is_full(self, kind: str) -> bool:
         """True when as many requests of this kind are worked on as may be, or were in this turn of the event loop.
@@ -370,8 +375,10 @@ class Exchange:
         """What every answer has."""
         self.started, self.status = True, status
         kind: RawHeaders = [(b"content-type", content_type)] if content_type else []
-        names = {name for name, _ in headers}
-        added = [header for header in SECURITY if header[0] not in names] if names & _SECURED else SECURITY
+        added = SECURITY
+        if len(headers) > 1:  # more than its length
+            names = {name for name, _ in headers}
+            added = [header for header in SECURITY if header[0] not in names]
         given = [*kind, *headers, *added, *self._own_headers, (b"x-request-id", self.request_id.encode())]
         await self._send({"type": "http.response.start", "status": status, "headers": given})
 
@@ -380,9 +387,6 @@ class Exchange:
         if not self.started:
             given = [*_problem_headers(problem), *(headers or [])]
             await self.respond(problem.status, MEDIA_TYPE.encode(), msgspec.json.encode(problem.as_dict()), given)
-
-
-_SECURED = {name for name, _ in SECURITY}
 
 
 def too_busy() -> Problem:
@@ -418,9 +422,9 @@ def request_id_of(headers: Headers) -> str:
     return _request_ids.take(8).hex()
 
 
-def _check_host(headers: Headers) -> None:
+def _check_host(scope: Scope) -> None:
     """Without keys only this machine may call: a foreign name in Host is a web page that was led here by its DNS."""
-    host = next((value for name, value in headers if name == b"host"), b"localhost").decode("latin-1")
+    host = _header(scope, b"host", b"localhost").decode("latin-1")
     if not _is_here(host):
         detail = f"without keys this service answers to localhost only, not to {host[:100]!r}"
         raise Problem(421, "Foreign host name", detail)
@@ -432,8 +436,11 @@ def _is_here(host: str) -> bool:
     return is_loopback((name if colon and port.isdigit() else host).strip("[]"))
 
 
-def _header(scope: Scope, wanted: bytes) -> bytes:
-    return next((value for name, value in scope["headers"] if name == wanted), b"")
+def _header(scope: Scope, wanted: bytes, missing: bytes = b"") -> bytes:
+    for name, value in scope["headers"]:
+        if name == wanted:
+            return bytes(value)
+    return missing
 
 
 def _decoded(value: str, field: str) -> str:

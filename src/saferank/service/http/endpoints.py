@@ -6,6 +6,8 @@ answered, and the function that answers. Routing, the checks before it and the O
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
@@ -79,16 +81,12 @@ class Reply(NamedTuple):
 class Request:
     """One request, as its endpoint sees it. Who calls is known; the body is read when it is asked for."""
 
-    __slots__ = ("_app", "_receive", "caller", "headers", "name", "scope")
+    __slots__ = ("_app", "_receive", "caller", "headers", "name", "scope", "tenant")
 
     def __init__(self, app: "App", scope: Scope, receive: Receive, caller: Principal, name: str) -> None:
         self._app, self.scope, self._receive, self.caller, self.name = app, scope, receive, caller, name
         self.headers: Headers = scope["headers"]
-
-    @property
-    def tenant(self) -> str:
-        """Whose request it is."""
-        return self.caller.tenant
+        self.tenant = caller.tenant
 
     async def body(self, most: int | None = None, any_type: bool = False) -> bytes:
         """The body, of at most so many bytes; Problem unless it is JSON, by its headers, or of any type."""
@@ -114,7 +112,8 @@ class Request:
 Handler = Callable[["App", Request], Awaitable[object]]
 
 
-class Endpoint(NamedTuple):
+@dataclass(frozen=True)
+class Endpoint:
     """An endpoint. Its function's first line is its description."""
 
     method: str
@@ -128,7 +127,7 @@ class Endpoint(NamedTuple):
     also: tuple[int, ...] = ()  # refusals that do not follow from the rest
     name: str = ""  # of the operation, if it is not that of the function
 
-    @property
+    @cached_property
     def is_switch(self) -> bool:
         """True for a kill switch: who wants to stop something must not wait with everybody else."""
         return self.who in ("switch", "operator")
@@ -138,7 +137,7 @@ class Endpoint(NamedTuple):
         """True when a body may be a list of structures as well as one."""
         return self.path in ("/ubi_events", "/ubi_queries")
 
-    @property
+    @cached_property
     def is_action(self) -> bool:
         """True when it changes something that everybody sees: it is logged with who asked for it."""
         return self.is_switch or self.who == "operate"

@@ -272,7 +272,12 @@ class GuardedProtocol(asyncio.Protocol):
         """The client reads again."""
         self._inner.resume_writing()
 
-    # --- what the application says ---
+    # --- what the application asks and says ---
+
+    @property
+    def has_unread(self) -> bool:
+        """True while the client does not read its answers: what is written now leaves no sooner than they do."""
+        return self._transport is not None and self._transport.get_write_buffer_size() > 0
 
     def begin(self) -> None:
         """The head of a request was understood."""

@@ -16,8 +16,8 @@ _KEPT = 4096
 
 def digest_of(lists: Catalogue) -> bytes:
     """What identifies a catalogue."""
-    text = "\1".join("\0".join(items) for items in lists).encode("utf-8")
-    return hashlib.blake2b(text, digest_size=DIGEST_SIZE).digest()
+    text = "\0".join(lists[0]) + "\1" + "\0".join(lists[1])
+    return hashlib.blake2b(text.encode("utf-8"), digest_size=DIGEST_SIZE).digest()
 
 
 def pack_catalogue(lists: Catalogue) -> bytes:

@@ -1,6 +1,5 @@
-"""The pairs that were compared, and those that a page turns round, for people; whatever evidence the policy keeps."""
+"""The pairs that were compared, for people; whatever evidence the policy keeps."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -61,16 +60,3 @@ def _table(learner: Learner) -> tuple[Ints, Ints, Ints, Ints]:
     order = np.lexsort((high, low))
     wins = wins_by_row(duels)[rows[order]]
     return low[order], high[order], wins[:, 0], wins[:, 1]
-
-
-def reversed_pairs(shown: Sequence[str], leader: Sequence[str]) -> int:
-    """How many pairs of the leader are shown in the other order."""
-    if tuple(shown) == tuple(leader):
-        return 0
-    place = {item: number for number, item in enumerate(leader)}
-    above, found = 0, 0  # places of the items above, as bits
-    for item in shown:
-        if item in place:
-            found += (above >> place[item]).bit_count()
-            above |= 1 << place[item]
-    return found

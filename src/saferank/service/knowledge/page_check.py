@@ -10,7 +10,7 @@ V(base) + floor(L - K/2), whatever the truth is, as long as it agrees with the c
 """
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,19 +46,32 @@ def checked(call: CheckedCall, page: Sequence[int]) -> Checked:
     """Whether a page may be served, and how much of what is allowed it may use."""
     if len(page) != len(call.base) or len(set(page)) != len(page):
         return Checked(f"{len(set(page))} different items on a page of {len(call.base)}")
-    if min(page) < 0 or sum([1 << item for item in page]) & ~call.present:
+    if min(page) < 0 or as_bits(page) & ~call.present:
         return Checked("an item on the page is not in the call")
     if tuple(page) == call.base:
         return Checked()
-    limit = whole_allowance(call.present.bit_count(), len(call.base))
-    excess = []
-    for leader in _proofs(call):
-        excess.append(_added(call.certified.below, leader, page, call.present) - leader.earned)
+    proofs, excess = _proofs(call), []
+    limit = proofs.limit
+    for leader in proofs:
+        excess.append(_added(leader, page, call.present) - leader.earned)
         if excess[-1] <= limit:
             return Checked(used=-(-100 * max(0, excess[-1]) // max(1, limit)))
     if call.present.bit_count() <= MOST_SEATS and exactly_safe(call, page, limit):
         return Checked(used=100)
     return Checked(f"it may have {min(excess)} wrong pairs more than production's page, of which {limit} are allowed")
+
+
+def leader_of(call: CheckedCall) -> tuple[int, ...]:
+    """What certified exchanges make of production's page: the first of the leaders that the check looks at."""
+    return next(iter(_proofs(call))).row
+
+
+def as_bits(items: Iterable[int]) -> int:
+    """A set of items."""
+    bits = 0
+    for item in items:
+        bits |= 1 << item
+    return bits
 
 
 def proven_legal(call: CheckedCall, pages: Ints) -> Flags:
@@ -78,13 +91,13 @@ def proven_legal(call: CheckedCall, pages: Ints) -> Flags:
     left = left[
         _bits_in(np.bitwise_or.reduce(np.uint64(1) << seated[left].astype(np.uint64), axis=1)) == len(call.base)
     ]
-    limit, proofs = whole_allowance(len(present), len(call.base)), _proofs(call)
+    proofs = _proofs(call)
     for number, leader in enumerate(proofs):
         if not len(left):
             break
-        below, same, everyone = proofs.in_words(number)
-        added = _added(below.__getitem__, same, list(seated[left].astype(np.uint64).T), everyone, _bits_in)
-        proven = np.asarray(added <= limit + leader.earned)
+        same, everyone = proofs.in_words(number)
+        added = _added(same, list(seated[left].astype(np.uint64).T), everyone, _bits_in)
+        proven = np.asarray(added <= proofs.limit + leader.earned)
         found[left[proven]] = True
         left = left[~proven]
     return found
@@ -94,44 +107,71 @@ def _bits_in(words: Any) -> Ints:
     return np.asarray(np.bitwise_count(np.asarray(words, np.uint64)), np.int64)
 
 
+class _Sets(dict[int, tuple[int, int, int]]):
+    """What the check asks of an item beside a leader, worked out when it is first asked for, as three sets.
+
+    Those that the leader has above it, or all of them for an item that it does not have; those of them that are
+    certified to be worse; and for an item that it does not have, its likes, unless they are certified to be worse.
+    """
+
+    def __init__(self, leader: Leader, present: int, below: Callable[[int], int]) -> None:
+        super().__init__()
+        self.everyone, self._below, above = as_bits(leader.row), below, 0
+        self._others = present & ~self.everyone
+        for item in leader.row:
+            self[item] = above, above & below(item), 0
+            above |= 1 << item
+
+    def __missing__(self, item: int) -> tuple[int, int, int]:
+        worse = self._below(item)
+        self[item] = found = self.everyone, self.everyone & worse, self._others & ~worse
+        return found
+
+
+class _SetsInWords:
+    """The same for many items at a time, from tables by seat."""
+
+    def __init__(self, tables: Sequence[Words]) -> None:
+        self._tables = tables
+
+    def __getitem__(self, seats: Any) -> list[Words]:
+        return [table[seats] for table in self._tables]
+
+
 class _Seen(NamedTuple):
-    """A leader as sets of items. Sets by item are in a dictionary, or in an array when many pages are checked."""
+    """A leader as sets of items."""
 
     earned: int
     row: tuple[int, ...]
     everyone: int
-    above: Any  # by item: those that the leader has above it; all of them for an item that it does not have
-    unranked: Any  # by item that the leader does not have: all others of those; none for one that it has
+    sets: Any
+    unjust: Sequence[tuple[int, int]]  # items of the leader that are certified over some above them, with those
 
 
-def _seen(leader: Leader, present: int) -> _Seen:
-    everyone = sum(1 << item for item in leader.row)
-    others = [item for item in range(present.bit_length()) if present & ~everyone & 1 << item]
-    above, unranked = dict.fromkeys(others, everyone), dict.fromkeys(others, ~everyone & present)
-    so_far = 0
-    for item in leader.row:
-        above[item], unranked[item] = so_far, 0
-        so_far |= 1 << item
-    return _Seen(leader.earned, leader.row, everyone, above, unranked)
+def _seen(leader: Leader, present: int, below: Callable[[int], int]) -> _Seen:
+    sets = _Sets(leader, present, below)
+    unjust = [(item, sets[item][1]) for item in leader.row if sets[item][1]]
+    return _Seen(leader.earned, leader.row, sets.everyone, sets, unjust)
 
 
 class _Proofs:
     """The leaders of a call, made as far as they are asked for: a base ranking comes with thousands of pages."""
 
     def __init__(self, call: CheckedCall) -> None:
+        self.limit = whole_allowance(call.present.bit_count(), len(call.base))
         self._made: list[_Seen] = []
-        self._words: dict[int, tuple[Words, _Seen, int]] = {}
-        self._present, self._certified = call.present, call.certified
+        self._words: dict[int, tuple[_Seen, int]] = {}
+        self._present, self._below = call.present, call.certified.below
         self._rest = leaders(call.certified, call.base, call.present)
 
     def __iter__(self) -> Iterator[_Seen]:
         yield from self._made
         for leader in self._rest:
-            self._made.append(_seen(leader, self._present))
+            self._made.append(_seen(leader, self._present, self._below))
             yield self._made[-1]
 
-    def in_words(self, number: int) -> tuple[Words, _Seen, int]:
-        """What is certified below each item, a leader, and all items, numbered by seats so that sets are words."""
+    def in_words(self, number: int) -> tuple[_Seen, int]:
+        """A leader, and all items, numbered by seats so that sets are words."""
         if number not in self._words:
             leader = self._made[number]
             present = [item for item in range(self._present.bit_length()) if self._present >> item & 1]
@@ -139,45 +179,36 @@ class _Proofs:
             def moved(bits: int) -> int:
                 return sum(1 << seat for seat, item in enumerate(present) if bits >> item & 1)
 
-            def table(bits: Callable[[int], int]) -> Words:
-                return np.array([moved(bits(item)) for item in present], np.uint64)
-
-            row = tuple(present.index(item) for item in leader.row)
-            above, unranked = table(leader.above.__getitem__), table(leader.unranked.__getitem__)
-            same = _Seen(leader.earned, row, moved(leader.everyone), above, unranked)
-            self._words[number] = table(self._certified.below), same, moved(self._present)
+            sets = [[moved(leader.sets[item][which]) for item in present] for which in range(3)]
+            same = _Seen(
+                earned=leader.earned,
+                row=tuple(present.index(item) for item in leader.row),
+                everyone=moved(leader.everyone),
+                sets=_SetsInWords([np.array(table, np.uint64) for table in sets]),
+                unjust=[(present.index(item), moved(certain)) for item, certain in leader.unjust],
+            )
+            self._words[number] = same, moved(self._present)
         return self._words[number]
 
 
 _proofs = functools.lru_cache(maxsize=1024)(_Proofs)
 
 
-def _added(
-    below: Callable[[Any], Any],
-    leader: _Seen,
-    page: Sequence[Any],
-    present: int,
-    count: Callable[[Any], Any] = int.bit_count,
-) -> Any:
+def _added(leader: _Seen, page: Sequence[Any], present: int, count: Callable[[Any], Any] = int.bit_count) -> Any:
     """Pairs (i, j) with i above j on the page: +1 when the leader has them otherwise, -1 if i is certified as better.
 
     Who is not on the page is below it. Two items that are both not in the leader add 1, unless certified, 0.
 
     For many pages at once ``page`` has an array of items for each place, and sets are arrays of words.
     """
-    shown = 0
-    for item in page:
-        shown = 1 << item | shown
-    hidden, rest, added = leader.everyone & ~shown, present | leader.everyone, 0
+    rest, added = present | leader.everyone, 0
     for item in page:
         rest = rest & ~(1 << item)
-        worse = below(item)
-        turned = rest & leader.above[item]
-        added += count(rest & leader.unranked[item] & ~worse) + count(turned) - 2 * count(turned & worse)
-    for item in leader.row:  # both hidden now: in the certified order they may have been wrong before
-        certain = below(item) & leader.above[item]
-        if certain:
-            added -= count(hidden & certain) * count(hidden >> item & 1)
+        above, certain, likes = leader.sets[item]
+        added += count(rest & above) - 2 * count(rest & certain) + count(rest & likes)
+    hidden = rest & leader.everyone
+    for item, certain in leader.unjust:  # both hidden now: in the certified order they may have been wrong before
+        added -= count(hidden & certain) * count(hidden >> item & 1)
     return added
 
 

@@ -3,7 +3,7 @@
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,10 +12,9 @@ from saferank.live.learner import Learner
 from saferank.live.replay import AGAIN, IF_OUTDATED, KEEP, Desk, drawing, new_desk
 from saferank.safety import whole_allowance
 from saferank.service.knowledge.catalogues import Catalogue
-from saferank.service.knowledge.certified import exchanged
 from saferank.service.knowledge.knowledge import Knowledge, learner_with
-from saferank.service.knowledge.page_check import CheckedCall, checked
-from saferank.store.page_record import Law, free_positions, woven
+from saferank.service.knowledge.page_check import CheckedCall, as_bits, checked, leader_of
+from saferank.store.page_record import COINS_SIZE, DIGEST_SIZE, ID_SIZE, Law, PageRecord, free_positions, woven
 from saferank.verbs import NOBODY, Call, Impression
 
 # --- knowledge as one call sees it: its items, its base ranking. A page is a pure function of a view and of coins ---
@@ -51,16 +50,12 @@ class Slot:
         return True
 
 
-class Proposal(NamedTuple):
-    """A page as the policy wants it, and whether it may be served."""
+class IllegalPageError(ValueError):
+    """A page that must not be served, and why."""
 
-    row: tuple[str, ...]  # by place: the shown items that are not pinned, then those compared without being shown
-    shown: tuple[str, ...]  # the page, pinned items among the others
-    law: Law
-    challenger: int | None  # its place
-    round: int
-    fault: str | None
-    used: int  # see page_check.Checked
+
+_PAGE = PageRecord(bytes(ID_SIZE), "", "", "", 0, 0, 0, 0, 0, b"", bytes(DIGEST_SIZE), bytes(COINS_SIZE), ())
+"""A page that nobody asked for."""
 
 
 class View:
@@ -75,20 +70,19 @@ class View:
         pins: int = 0,
     ) -> None:
         self._knowledge, self._folds, self.certified = knowledge, knowledge.folds, knowledge.certified
-        learner, production = knowledge.learner, base[:k]
-        items = list(dict.fromkeys([*base, *candidates]))
-        if not all(item in learner.index for item in items):
+        learner, items = knowledge.learner, list(dict.fromkeys([*base, *candidates]))
+        numbers: Any = list(map(learner.index.get, items))
+        if None in numbers:
             learner = learner_with(learner, items)
+            numbers = [learner.index[item] for item in items]
         self._learner, self._own = learner, learner is knowledge.learner
-        self._production, self._pins = production, pins
-        index: Any = learner.index
-        ranked = [index[production[position]] for position in free_positions(len(production), pins)]
-        placed = set(production)
-        others = [index[item] for item in items if item not in placed]
+        self._production, self._pins = tuple(base[:k]), pins
+        ranked, others = numbers[: len(self._production)], numbers[len(self._production) :]
+        if pins:
+            ranked = [ranked[position] for position in free_positions(len(ranked), pins)]
         self._call = Call(np.array(ranked, np.uint32), np.array(others, np.uint32))
-        self._checked = CheckedCall(tuple(ranked), sum([1 << number for number in (*ranked, *others)]), self.certified)
-        row = exchanged(self.certified, ranked, self._checked.present).row
-        self.leader = self._woven([str(learner.items[number]) for number in row])
+        self._checked = CheckedCall(tuple(ranked), as_bits([*ranked, *others]), self.certified)
+        self.leader = self._woven([str(learner.items[number]) for number in leader_of(self._checked)])
 
     def is_useful(self, knowledge: Knowledge) -> bool:
         """True when a call may look through it: it was made from the certificates that hold, and sees all evidence."""
@@ -97,20 +91,28 @@ class View:
             return same and self._learner is knowledge.learner
         return same and self._folds == knowledge.folds
 
-    def page(self, coins: bytes) -> Proposal:
-        """The page of these coins."""
-        impression, items = self._drawn(coins), self._learner.items
+    def page(self, coins: bytes, asked: PageRecord = _PAGE) -> PageRecord:
+        """The page of these coins for whom a record says; IllegalPageError when it must not be served."""
+        impression, items = self._drawn(coins), cast(list[str], self._learner.items)
         places, challenger = int(impression.places[0]), int(impression.challenger[0])
         numbers: list[int] = impression.ranking[:places].tolist()
-        row = tuple([str(items[number]) for number in numbers])
-        page = numbers[: len(self._call.base)]
-        return Proposal(
+        shown = numbers[: len(self._call.base)]
+        fault, used = checked(self._checked, shown)
+        if fault is not None:
+            raise IllegalPageError(fault)
+        row = tuple(map(items.__getitem__, numbers))
+        return asked._replace(
+            k=len(self._production),
+            coins=coins,
+            round=int(impression.round[0]),
             row=row,
-            shown=self._woven(row[: len(page)]),
+            instead=(),
             law=_law(impression, places),
             challenger=None if challenger == NOBODY else numbers.index(challenger),
-            round=int(impression.round[0]),
-            **checked(self._checked, page)._asdict(),
+            base=self._production,
+            used=used,
+            is_leader=self._woven(row[: len(shown)]) == self.leader,
+            pins=self._pins,
         )
 
     def _woven(self, row: Sequence[str]) -> tuple[str, ...]:
@@ -154,10 +156,10 @@ class View:
 
 
 def _law(impression: Impression, places: int) -> Law:
-    start, end = impression.start[:places].astype(np.uint8), impression.end[:places].astype(np.uint8)
-    weight = impression.weight[:places]
-    draw = (weight, impression.exchanges[:places]) if weight.any() else ()
-    return Law(start.tobytes(), end.tobytes(), b"".join([column.tobytes() for column in draw]))
+    start, end = bytes(impression.start[:places].tolist()), bytes(impression.end[:places].tolist())
+    weight = impression.weight[:places].tobytes()
+    is_drawn = weight.count(0) < len(weight)
+    return Law(start, end, weight + impression.exchanges[:places].tobytes() if is_drawn else b"")
 
 
 # --- the views that calls look through, kept while they are up to date ---

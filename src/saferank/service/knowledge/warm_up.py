@@ -8,7 +8,6 @@ from saferank.service.knowledge.lessons import Lessons
 from saferank.service.knowledge.page_check import warm_up_check
 from saferank.service.knowledge.view import View
 from saferank.service.knowledge.votes import OrderWatch, Votes, without_repeats
-from saferank.store.page_record import PageRecord
 from saferank.verbs import new_impression
 
 SIZES = (3, 13)
@@ -35,11 +34,7 @@ def warm_up(policy: str, rule: str, sizes: Sequence[int] = SIZES) -> None:
 
 def _go_through(knowledge: Knowledge, terms: Terms, items: list[str]) -> None:
     """A page, its clicks, another base ranking, and the questions that the dashboard asks."""
-    page = View(knowledge, items, (), 2).page(_COINS)
-    record = PageRecord(
-        bytes(16), "", "", terms.policy, 0, 1, page.round, 1000, 2, bytes(8), bytes(16), _COINS, page.row,
-        law=page.law, challenger=page.challenger,
-    )  # fmt: skip
+    record = View(knowledge, items, (), 2).page(_COINS)._replace(policy=terms.policy, window_ms=1000)
     lessons = Lessons.of([record, record], [1, 2])
     laid = knowledge.laid_out(lessons)
     OrderWatch().look_at(laid, lessons, items)

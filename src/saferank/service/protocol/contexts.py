@@ -152,10 +152,6 @@ class Contexts:
             lists = None if body is None else unpack_catalogue(body)
         return lists
 
-    def is_set_aside(self, context: Context) -> bool:
-        """True when a context cannot be closed here: production's ranking is to be served."""
-        return context.number in self.set_aside
-
     def forget(self, context: Context) -> None:
         """Put a context away; it is read again when it is asked for."""
         if self._by_number.get(context.number) is context:

@@ -30,7 +30,8 @@ LONGEST_JUMP = 0.01
 """A clock that has jumped by more than this share of the lease is noticed."""
 LARGEST_LEAP = 10.0
 """Seconds by which the store's clock may run ahead of both clocks of a server between two heartbeats: more than a call
-may take. Beyond, the store's clock was set, and its time is not taken over: windows would be closed that are open."""
+may take. Beyond, the store's clock was set, and its time is not taken over: windows would be closed that are open. A
+server that starts has its wall clock alone to go by."""
 MOST_AHEAD_MS = 1000
 """A server that finds itself ahead of the store's time by more than this goes back; otherwise its time stands still."""
 
@@ -110,15 +111,16 @@ class Heart:
         """StoreUnavailableError when the store's clock has leapt ahead since it was heard last.
 
         The two clocks of this server say how long ago that was. One of them may have been set: the longer time counts.
+        A server that starts expects the time of its wall clock.
         """
         monotonic, wall = self._clock.monotonic(), self._clock.wall()
-        if self._heard is not None:
-            leap = store - self._heard[0] - max(monotonic - self._heard[1], wall - self._heard[2])
-            if leap > LARGEST_LEAP:
-                raise StoreUnavailableError(
-                    f"its clock has leapt ahead by {leap:.0f} s; no window is closed by that time. Set it right, or "
-                    "restart all servers if the new time is the right one"
-                )
+        heard = self._heard or (wall, monotonic, wall)
+        leap = store - heard[0] - max(monotonic - heard[1], wall - heard[2])
+        if leap > LARGEST_LEAP:
+            raise StoreUnavailableError(
+                f"its clock has leapt ahead by {leap:.0f} s; no window is closed by that time. Set it right; if the "
+                "new time is the right one, set the clocks of all servers and restart them"
+            )
         self._heard = store, monotonic, wall
 
     def _measure(self, now: int, sent: float) -> None:

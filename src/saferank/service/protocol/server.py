@@ -75,6 +75,7 @@ class Server:
         self.issued = 0  # pages of this run
         self.simulated: str | None = None  # of a demo: what is, in a sentence
         self.heart = Heart(self.name, store, clock, self.switches, settings.freshness_seconds, self._read_token_keys)
+        self.now = self.heart.now  # the store's time
         self.writer = Writer(store, clock, self.catalogues, limits.MAX_PENDING)
         memory = settings.max_loaded_mb * 1_000_000
         self.views = Views()
@@ -116,10 +117,6 @@ class Server:
         least = self.settings.least_traffic
         return least > 0 and waits_for_traffic(compared.days, self.now() // DAY_MS, terms.lifetime_ms, least)
 
-    def now(self) -> int:
-        """The store's time."""
-        return self.heart.now()
-
     async def start(
         self,
         loops: bool = True,
@@ -137,11 +134,12 @@ class Server:
             await self._begin()
             if not loops:
                 await self.closer.close_due()  # otherwise its loop begins with that, while calls are answered
-        except StoreUnavailableError as problem:
+        except BaseException as problem:
+            with suppress(StoreError, StoreUnavailableError):
+                await self.store.leave(self.name)  # it may have been heard: nobody must wait for it
             await self.store.close()
-            raise StoreError(f"{masked(self.settings.store)}: does not answer: {problem}") from problem
-        except BaseException:
-            await self.store.close()
+            if isinstance(problem, StoreUnavailableError):
+                raise StoreError(f"{masked(self.settings.store)}: cannot be used now: {problem}") from problem
             raise
         if loops:
             parts = (self.heart, self.writer, self.closer, self.follower, self.retention)

@@ -128,7 +128,8 @@ class Switches:
 
     def undoing(self, context: int, after: int) -> list[OperationRow]:
         """Rollbacks and resets of a context with larger numbers, in order."""
-        return [row for row in self._undoing.get(context, ()) if row.number > after]
+        rows = self._undoing.get(context)
+        return [row for row in rows if row.number > after] if rows else []
 
     def restarts(self, row: ContextRow, after: int, whole: bool = False) -> list[OperationRow]:
         """Operations that begin the comparison of a context again, in order; ``whole``: only those of its tenant."""

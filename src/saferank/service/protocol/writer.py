@@ -87,7 +87,7 @@ class Writer:
     @property
     def overloaded(self) -> bool:
         """True when more waits than may."""
-        return self.pending > self._max_pending
+        return len(self.pages) + self._n_reports > self._max_pending
 
     def add_page(self, page: PageRow) -> None:
         """Have an issued page written in the background."""

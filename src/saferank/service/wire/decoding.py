@@ -31,7 +31,7 @@ _KIND = re.compile(r"Expected `([^`]+)`, got ")
 def decoded(body: bytes, kind: type[_Call]) -> _Call:
     """The call in a body; Problem 400 for what is not strict JSON, 422 with the name of a field that is wrong."""
     try:
-        call: _Call = _decoder(kind).decode(body)
+        call: _Call = (_DECODERS.get(kind) or _decoder(kind)).decode(body)
         if body.count(b":") <= _keys(call):
             return call
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -43,9 +43,7 @@ _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    if kind not in _DECODERS:
-        _DECODERS[kind] = msgspec.json.Decoder(kind)
-    return _DECODERS[kind]
+    return _DECODERS.setdefault(kind, msgspec.json.Decoder(kind))
 
 
 def _keys(call: Any) -> int:
