@@ -70,6 +70,7 @@ package: .venv/.ready  ## what a release has in dist/: wheels, sdists, browser s
 lowest:         ## tests with the lowest versions that pyproject.toml allows, in an environment of their own (TESTS=... for some)
 	@$(PYTHON) -m venv .lowest && .lowest/bin/pip install -q --disable-pip-version-check uv
 	@.lowest/bin/uv pip install -q --python .lowest/bin/python --resolution lowest-direct -e '.[$(EXTRAS)]' -e clients/python --group test
+	@.lowest/bin/saferank compile --for service --policies safe-draw,kl-ucb-br
 	@.lowest/bin/pytest -q -n 2 --dist worksteal -W default -m 'not check and not soak' $(TESTS)
 
 coverage: .venv/.ready  ## line coverage with the kernels interpreted

@@ -219,8 +219,6 @@ def real_pages(_: Path) -> Measured:
     """A log of real pages: models, policies and swaps, as tables; draws its two pictures as well."""
     from real_pages import Asked, measured
 
-    if not PAGES.exists():
-        raise SystemExit(f"{PAGES} does not exist; name other measurements")
     out = BUILD / "real-pages"
     found = measured(Asked(PAGES, out, "35,064 real pages", repetitions=10))
     for name in ("real-pages-policies.svg", "real-pages-pairs.svg"):
@@ -438,6 +436,12 @@ def _rounded(value: Any) -> Any:
     return value
 
 
+def _row_by_row(kept: dict[str, Any]) -> str:
+    """JSON with a line for each innermost object or list: the file is read by people, and its changes are reviewed."""
+    text = json.dumps(kept, indent=1)
+    return re.sub(r"[\[{][^\[\]{}]*[\]}]", lambda found: re.sub(r"\n\s*", " ", found[0]), text) + "\n"
+
+
 def main() -> None:
     """Measure what is asked for, one after the other, and keep each as soon as it is there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -447,7 +451,7 @@ def main() -> None:
     unknown = [name for name in options.names if name not in MEASUREMENTS]
     if unknown:
         parser.error(f"unknown measurement {unknown[0]!r}; known ones: {', '.join(MEASUREMENTS)}")
-    chosen = options.names or list(MEASUREMENTS)
+    chosen = options.names or [name for name in MEASUREMENTS if name != "real_pages" or PAGES.exists()]
     if not options.instances.exists():
         parser.error(f"{options.instances} does not exist; give a set of your own with --instances")
     kept = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
@@ -459,7 +463,7 @@ def main() -> None:
         seconds = time.perf_counter() - began
         about_it = {"commit": commit, "machine": where, "seconds": round(seconds), "instances": options.instances.name}
         kept[name] = {"about": about, **about_it, "measured": _rounded(found)}
-        FILE.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n", encoding="utf-8")
+        FILE.write_text(_row_by_row(dict(sorted(kept.items()))), encoding="utf-8")
         print(f"    {seconds:.0f} s", flush=True)
 
 

@@ -160,6 +160,7 @@ def written(path: Path, pages: list[dict[str, Any]]) -> Path:
     [
         ({"pages_a_day": 0}, "pages_a_day: found 0, expected the pages that all queries of the site have in a day"),
         ({"pages_a_day": float("nan")}, "pages_a_day: found nan"),
+        ({"pages_a_day": "300"}, "pages_a_day: found '300'"),
         ({"policies": ("no-such",)}, "policies: unknown policy 'no-such'; known ones:"),
         ({"policies": ("original",)}, "policies: original gives no certificates"),
         ({"policies": ()}, "policies: found .*expected a list of names"),
@@ -190,6 +191,12 @@ def test_logs_that_cannot_be_used(tmp_path: Path) -> None:
         saferank.forecast(written(tmp_path / "empty", []), "sessions", 100, **SMALL)
     with pytest.raises(UsageError, match=r"cannot be read|No such file"):
         saferank.forecast(tmp_path / "missing", "sessions", 100, **SMALL)
+
+
+def test_sessions_are_taken_as_a_list_too() -> None:
+    silent = [{"query": "q", "items": ["a", "b"], "clicked": []}]
+    with pytest.raises(UsageError, match="1 sessions: no page of its most frequent queries has a click"):
+        saferank.forecast(silent, "sessions", 100, **SMALL)
 
 
 def test_certificates_live_as_long_as_in_the_service_unless_said_otherwise(found: saferank.Forecast) -> None:

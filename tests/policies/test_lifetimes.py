@@ -147,7 +147,7 @@ def test_a_page_breaks_the_constraint_only_while_a_certificate_is_out_of_date(na
         worlds = [change.attraction.tolist() for change in changes if change.first <= now]
         ends = [change.first for change in changes[1 : len(worlds)]] + [now + 1]
         page = ranker.rank()
-        if violates(list(page.items), [0, 1, 2], worlds[-1]):
+        if violates([int(item) for item in page.items], [0, 1, 2], worlds[-1]):
             violations += 1
             held = ranker._learner.valid_certificates()
             wrong = [(i, j, last - 2 * lifetime) for i, j, last in held if worlds[-1][i] <= worlds[-1][j]]

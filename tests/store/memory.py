@@ -140,8 +140,8 @@ class MemoryStore:
             if shard.holder == server:
                 shard.holder, shard.until = "", 0
 
-    async def servers(self) -> Sequence[ServerRow]:
-        alive = self._alive(self.clock())
+    async def servers(self, ended_ms: int = 0) -> Sequence[ServerRow]:
+        alive = self._alive(self.clock() - ended_ms)
         return [ServerRow(name, row.lease_until, row.acknowledged) for name, row in sorted(alive.items())]
 
     def _alive(self, now: int) -> dict[str, Server]:

@@ -294,6 +294,7 @@ async def test_a_lease_that_ran_out_is_taken_over_and_does_not_hold_any_more(sto
     stale = next(lease for lease in (await store.heartbeat("a", 0, 1)).leases if lease.shard == context % SHARDS)
     while await store.servers():
         await asyncio.sleep(0.001)
+    assert [row.server for row in await store.servers(600_000)] == ["a"]
     fresh = await lease_of(store, context, "b")
     assert fresh.epoch == stale.epoch + 1
     with pytest.raises(StaleLeaseError):

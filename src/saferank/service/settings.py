@@ -28,8 +28,8 @@ from saferank.service.wire.calls import (
     Mode,
     Trust,
     about,
+    explained,
 )
-from saferank.service.wire.decoding import explained
 
 if TYPE_CHECKING:
     from saferank.policies import PolicyKind

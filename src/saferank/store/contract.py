@@ -246,8 +246,8 @@ class Store(Protocol):
     async def leave(self, server: str) -> None:
         """The server has stopped: its shards are free, and no server waits for its acknowledgement."""
 
-    async def servers(self) -> Sequence[ServerRow]:
-        """All servers whose lease has not run out."""
+    async def servers(self, ended_ms: int = 0) -> Sequence[ServerRow]:
+        """All servers whose lease has not run out, or ended less than so long ago."""
 
     # --- contexts and catalogues ---
 

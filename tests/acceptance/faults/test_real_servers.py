@@ -42,7 +42,7 @@ async def _does_not_wait(*_: Any) -> None:
 @pytest.mark.parametrize(
     ("guard", "name", "mutant", "seed"),
     [
-        (Heart, "is_fresh", lambda _: True, 1),
+        (Heart, "is_fresh", lambda _: True, 46),
         (Heart, "_jumped", lambda *_: False, 361),
         (Operations, "_obeyed_everywhere", _does_not_wait, 14),
         (Closer, "_let_go_of_lost", lambda *_: None, 10),

@@ -65,6 +65,10 @@ class Operator:
         The time in an id is the store's, as its server measured it; the store's clock is this machine's. That
         measure is late by as much as the answer to a heartbeat took, on a busy machine much more than the slack. So a
         page that was asked for after the switch was to be ended again is not looked at, whatever its id says.
+
+        Nor is one that was asked for before the switch returned and answered after it. A server looks at its switches
+        and its lease, and writes the answer in the same turn of its loop, so it cannot acknowledge a switch in between;
+        but it can stand still there until its lease has run out. Only the caller can notice that: by its time limit.
         """
         for page in self.crowd.ledger.pages.values():
             impression = impression_id(page.impression_id)

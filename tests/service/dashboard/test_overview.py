@@ -114,7 +114,10 @@ TILES = [
         ["Safe", "Holds", "280,211 pages checked", "0 over the limit", "at most 57 % of what is allowed"],
     ),
     (answers.overview(4), ["+5.8 %", "+2.1 % to +9.4 %", "28,000 pages, of 28,012 promised by the coins"]),
-    (answers.overview(4), ["clicks so far", "a day;", "22.1 % of its pages changed because proven, 9.3 % to learn"]),
+    (
+        answers.overview(4),
+        ["clicks so far", "valid at every look; about", "22.1 % of its pages changed because proven, 9.3 % to learn"],
+    ),
     (answers.overview(4, effect=answers.effect(0.4, 1.5, 2.6)), ["more than twice", "+40.0 % to more than twice"]),
     (answers.empty(), ["Nothing shown yet", "Cannot be said", "the policy chose no page in the last 7 days"]),
 ]

@@ -274,3 +274,33 @@ def test_a_server_does_not_start_by_a_clock_that_is_ahead(tmp_path: Path) -> Non
         await three.stop()
 
     run(test())
+
+
+class Hurrying(House):
+    """Time passes while somebody waits."""
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += round(1000 * seconds)
+        await asyncio.sleep(0)
+
+
+def test_a_kill_switch_waits_for_a_lease_that_the_store_ends_too_early(tmp_path: Path) -> None:
+    """PostgreSQL's clock leaps by less than is noticed. By it the lease of a server that is cut off has run out, by the
+    server's own clock it has not: no page may be explored there when the switch returns."""
+
+    async def test() -> None:
+        h, leap = Hurrying(tmp_path, freshness_seconds=5), 0
+        store, call = MemoryStore(lambda: h.now + leap), RankCall(context="c", base_ranking=BASE, k=3)
+        one, two = engines = [Engine(h.settings, store, h, name) for name in ("one", "two")]
+        for engine in engines:
+            await engine.start(loops=False)
+            assert (await engine.rank(T, call)).mode == "live"
+        leap = 6000
+        assert (await two.rank(T, call)).mode == "live"
+        assert (await one.kill(T, "c", True, "a test")).on
+        assert [(await engine.rank(T, call)).mode for engine in engines] == ["off", "off"]
+        for engine in engines:
+            await engine.beat()
+            await engine.stop()
+
+    run(test())

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saferank.service.wire.calls import FeedbackBatch, FeedbackCall
-from saferank.service.wire.decoding import decoded
-from saferank.service.wire.decoding import values as loads
+from saferank.service.wire.calls import FeedbackBatch, FeedbackCall, decoded
+from saferank.service.wire.calls import values as loads
 from saferank.service.wire.problems import Problem
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)

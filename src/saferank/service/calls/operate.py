@@ -9,6 +9,7 @@ from saferank.service.calls.overview import Overview
 from saferank.service.knowledge.fold import to_json
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.protocol.contexts import Context, oldest_version, other_terms, terms_by_settings
+from saferank.service.protocol.heartbeat import LARGEST_LEAP
 from saferank.service.protocol.server import Server, unavailable, while_available
 from saferank.service.protocol.switches import Switch, switch_view
 from saferank.service.wire.calls import SettingsCall, TrafficCall
@@ -138,10 +139,15 @@ class Operations:
         raise Problem(503, "Not carried out", "no server carried it out in time; try again", retry_after=5)
 
     async def _obeyed_everywhere(self, operation: OperationRow) -> None:
-        """Return when every other live server has acknowledged an operation, or its lease has run out."""
-        server = self._server
-        for _ in range(self._patience()):
-            others = [row for row in await server.store.servers() if row.server != server.name]
+        """Return when every other live server has acknowledged an operation, or its lease has run out.
+
+        The store's clock may have leapt by less than is noticed, and so have ended leases too early: those that ended
+        lately are waited for as well, for as long as a lease can last.
+        """
+        server, lease = self._server, self._server.settings.freshness_seconds
+        for turn in range(self._patience()):
+            ended = round(1000 * LARGEST_LEAP) if turn * POLL_SECONDS < lease else 0
+            others = [row for row in await server.store.servers(ended) if row.server != server.name]
             if all(row.acknowledged >= operation.number for row in others):
                 return
             await server.clock.sleep(POLL_SECONDS)

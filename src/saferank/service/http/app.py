@@ -50,8 +50,7 @@ from saferank.service.identifiers import RandomBytes
 from saferank.service.json_logs import log
 from saferank.service.keys import Headers, Keys, Principal
 from saferank.service.settings import Settings, is_loopback
-from saferank.service.wire.calls import Id
-from saferank.service.wire.decoding import INVALID, explained
+from saferank.service.wire.calls import INVALID, Id, explained
 from saferank.service.wire.problems import MEDIA_TYPE, Problem
 
 Send = Callable[[Message], Awaitable[None]]

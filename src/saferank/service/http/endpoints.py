@@ -20,6 +20,7 @@ from saferank.service.http.metrics import CONTENT_TYPE
 from saferank.service.keys import Headers, Principal
 from saferank.service.settings import is_loopback
 from saferank.service.wire.calls import (
+    INVALID,
     Answer,
     FeedbackAnswer,
     FeedbackBatch,
@@ -35,8 +36,10 @@ from saferank.service.wire.calls import (
     SettingsCall,
     TrafficCall,
     about,
+    converted,
+    decoded,
+    values,
 )
-from saferank.service.wire.decoding import INVALID, converted, decoded, values
 from saferank.service.wire.exports import Converter, ExportFormat
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import (

@@ -145,8 +145,8 @@ class SqliteStore(SqlStore):
         on.execute(self._sql["leave_shards"], (server,))
         on.execute(self._sql["leave"], (server,))
 
-    async def servers(self) -> Sequence[ServerRow]:
-        return await self._all(ServerRow, "servers", self._clock())
+    async def servers(self, ended_ms: int = 0) -> Sequence[ServerRow]:
+        return await self._all(ServerRow, "servers", self._clock() - ended_ms)
 
     def _fence(self, on: sqlite3.Connection, lease: Lease, context: int) -> None:
         """StaleLeaseError unless the lease is the newest of the shard of a context."""

@@ -45,7 +45,8 @@ WITH freed AS (UPDATE saferank.shard SET holder = '', until = 0 WHERE holder = %
 DELETE FROM saferank.server WHERE server = %(server)s
 
 -- name: servers
-SELECT server, lease_until, acknowledged FROM saferank.server WHERE lease_until > saferank.clock() ORDER BY server
+SELECT server, lease_until, acknowledged FROM saferank.server
+WHERE lease_until > saferank.clock() - %s::bigint ORDER BY server
 
 -- --- contexts and catalogues ---
 

@@ -97,8 +97,8 @@ class PostgresStore(SqlStore):
     async def leave(self, server: str) -> None:
         await self._do("leave", server=server)
 
-    async def servers(self) -> Sequence[ServerRow]:
-        return await self._all(ServerRow, "servers")
+    async def servers(self, ended_ms: int = 0) -> Sequence[ServerRow]:
+        return await self._all(ServerRow, "servers", ended_ms)
 
     async def _fence(self, on: Connection, lease: Lease, context: int) -> None:
         """StaleLeaseError unless the lease is the newest of the shard of a context."""

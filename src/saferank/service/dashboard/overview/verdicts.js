@@ -49,10 +49,10 @@ function worthIt({ effect, bins, now, exploring: { proven, learning } }) {
   const { pages } = effect.served, words = (x) => `${x < 0 ? "−" : "+"}${count(Math.abs(Math.round(x)))}`;
   const interval = { low: found.low * pages, estimate: found.estimate * pages, high: found.high === null ? null : found.high * pages };
   const days = bins.length ? (Date.parse(now) - Date.parse(bins[0].begin)) / DAY : 0;
-  const tone = toneOf(interval), daily = days > SHORTEST ? `about ${words(interval.estimate / days)} a day; ` : "";
+  const tone = toneOf(interval), daily = days > SHORTEST ? `; about ${words(interval.estimate / days)} a day` : "";
   return {
     name: "Worth it", word: { up: "Yes", down: "No", "": "Not known yet" }[tone], tone,
     number: `${words(interval.estimate)} clicks so far`, bar: { interval, words },
-    more: [`${daily}${interval.high === null ? `above ${words(interval.low)}` : `${words(interval.low)} to ${words(interval.high)}`}, valid at every look`, exploring],
+    more: [`${interval.high === null ? `above ${words(interval.low)}` : `${words(interval.low)} to ${words(interval.high)}`}, valid at every look${daily}`, exploring],
   };
 }

@@ -4,8 +4,16 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from saferank.service.http.endpoints import Endpoints, Reply, Request
-from saferank.service.wire.calls import CallBody, FeedbackAnswer, FeedbackCall, Id, PageItems, Token, check_distinct
-from saferank.service.wire.decoding import decoded
+from saferank.service.wire.calls import (
+    CallBody,
+    FeedbackAnswer,
+    FeedbackCall,
+    Id,
+    PageItems,
+    Token,
+    check_distinct,
+    decoded,
+)
 from saferank.service.wire.problems import Problem
 
 if TYPE_CHECKING:

@@ -12,14 +12,16 @@ from msgspec import Meta, Struct
 
 from saferank.service.http.endpoints import Endpoints, Request, check_items, largest_body
 from saferank.service.wire.calls import (
+    INVALID,
     LARGEST_BATCH,
     MOST_POSITIONS,
     FeedbackAnswer,
     FeedbackCall,
     MisuseError,
     RankCall,
+    converted,
+    values,
 )
-from saferank.service.wire.decoding import INVALID, converted, values
 from saferank.service.wire.problems import Problem
 
 if TYPE_CHECKING:
