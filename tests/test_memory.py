@@ -11,7 +11,7 @@ import pytest
 from saferank import memory
 from saferank._kernel import JIT
 from saferank.live.learner import Learner
-from saferank.live.replay import Desk, drawing, new_desk
+from saferank.live.replay import Workspace, drawing, new_workspace
 from saferank.memory import in_one_block
 from saferank.policies import POLICIES, Setup
 from saferank.randomness import Words
@@ -75,40 +75,40 @@ def words() -> Words:
     return np.arange(1, 5, dtype=np.uint64)
 
 
-def drawing_of(learner: Learner) -> tuple[Callable[[], None], Desk]:
-    """A page is drawn onto the desk by each call."""
+def drawing_of(learner: Learner) -> tuple[Callable[[], None], Workspace]:
+    """A page is drawn into the workspace by each call."""
     call = learner.call(learner.items[:2], learner.items[2:])
-    plan, desk = learner.plan(call, 0), new_desk(2, learner.places(call))
-    desk.words[:] = words()
-    return drawing(learner.policy, learner.evidence, plan, desk), desk
+    plan, workspace = learner.plan(call, 0), new_workspace(2, learner.places(call))
+    workspace.words[:] = words()
+    return drawing(learner.policy, learner.evidence, plan, workspace), workspace
 
 
 @pytest.mark.parametrize("policy", OPTIONS)
 @pytest.mark.parametrize("size", [3, 13])
 def test_pages_are_those_of_choose_and_freeze(policy: str, size: int) -> None:
     one, other = learner_of(policy, size), learner_of(policy, size)
-    draw, desk = drawing_of(one)
+    draw, workspace = drawing_of(one)
     call = other.call(other.items[:2], other.items[2:])
     plan, expected, plain_rng = other.plan(call, 0), new_impression(2, other.places(call)), words()
     assert isinstance(draw, functools.partial) != JIT
     for number in range(50):
-        desk.issued[0] = number
+        workspace.issued[0] = number
         draw()
         expected.round[0] = number + 1
         choose(other.policy, other.evidence, plan, plain_rng, expected)
         freeze(other.policy, other.evidence, plan, expected, np.ones(2, np.int64))
         for name in Impression._fields:
-            assert np.array_equal(getattr(desk.impression, name), getattr(expected, name)), name
-        assert np.array_equal(desk.words, plain_rng)
+            assert np.array_equal(getattr(workspace.impression, name), getattr(expected, name)), name
+        assert np.array_equal(workspace.words, plain_rng)
 
 
 def test_arrays_live_as_long_as_what_is_bound() -> None:
-    draw, desk = drawing_of(learner_of("kl-ucb-br", 3))
+    draw, workspace = drawing_of(learner_of("kl-ucb-br", 3))
     gc.collect()
     rubbish = [np.full(size, 255, np.uint8) for size in range(1, 500)]
     for _ in range(20):
         draw()
-        assert sorted(desk.impression.shown) in ([0, 1], [0, 2], [1, 2])
+        assert sorted(workspace.impression.shown) in ([0, 1], [0, 2], [1, 2])
     assert len(rubbish) == 499
 
 
@@ -124,7 +124,7 @@ def test_an_address_is_that_of_the_array_that_lives_now() -> None:
 @pytest.mark.skipif(not JIT, reason="interpreted: anything goes")
 def test_an_unforeseen_argument_is_refused_and_nothing_is_compiled_for_it() -> None:
     learner = learner_of("kl-ucb-br", 3)
-    plan, desk = learner.plan(learner.call(learner.items[:2], learner.items[2:]), 0), new_desk(2, 3)
-    thin = desk.impression._replace(weight=np.zeros(2 * len(desk.impression.weight))[::2])
+    plan, workspace = learner.plan(learner.call(learner.items[:2], learner.items[2:]), 0), new_workspace(2, 3)
+    thin = workspace.impression._replace(weight=np.zeros(2 * len(workspace.impression.weight))[::2])
     with pytest.raises(TypeError, match="C order"):
-        drawing(learner.policy, learner.evidence, plan, desk._replace(impression=thin))
+        drawing(learner.policy, learner.evidence, plan, workspace._replace(impression=thin))

@@ -19,7 +19,7 @@ import numpy as np
 from equal_draws import SURPRISE, table
 
 from saferank.live.learner import Learner
-from saferank.live.replay import Pages, new_desk, new_pages
+from saferank.live.replay import Pages, new_pages, new_workspace
 from saferank.verbs import NOBODY, Flags
 
 INFORMATIVE = 10_000
@@ -80,9 +80,9 @@ def as_pages(visits: Visits) -> Pages:
 def decided(visits: Visits, rule: str) -> bool:
     """True when a learner declares the pair decided at any time, in either direction."""
     learner = Learner("kl-ucb-br", original=["first", "second"], rule=rule, horizon=INFORMATIVE)
-    pages, desk, done = as_pages(visits), new_desk(2, 3), 0
+    pages, workspace, done = as_pages(visits), new_workspace(2, 3), 0
     while done < len(visits.swapped) and not learner.certificates():
-        done = learner.fold(pages, desk, done)
+        done = learner.fold(pages, workspace, done)
     return bool(learner.certificates())
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from saferank.live.learner import Learner
-from saferank.live.replay import IF_OUTDATED, drawing, new_desk
+from saferank.live.replay import IF_OUTDATED, drawing, new_workspace
 from saferank.policies import policy_kind
 from saferank.randomness import stream
 from saferank.saved_state import bytes_in_use
@@ -43,12 +43,12 @@ def _learnt(policy: str, names: list[str], k: int, pages: int, lifetime: int, se
     rule = policy_kind(policy).default_rule("1e-3")
     learner = Learner(policy, original=names[:k], candidates=names[k:], rule=rule, lifetime=lifetime)
     call, users = learner.call(names[:k], names[k:]), np.random.default_rng(seed)
-    plan, desk = learner.plan(call, 0), new_desk(k, learner.places(call))
-    desk.words[:] = stream(seed, "policy")
+    plan, workspace = learner.plan(call, 0), new_workspace(k, learner.places(call))
+    workspace.words[:] = stream(seed, "policy")
     for number in range(pages):
-        desk.issued[:] = number, IF_OUTDATED
-        drawing(learner.policy, learner.evidence, plan, desk)()
-        learner.learn(desk.impression, (users.random(k) < 0.2).astype(np.int64))
+        workspace.issued[:] = number, IF_OUTDATED
+        drawing(learner.policy, learner.evidence, plan, workspace)()
+        learner.learn(workspace.impression, (users.random(k) < 0.2).astype(np.int64))
     return learner
 
 

@@ -11,7 +11,7 @@ Evidence and plans are nested tuples of some sixty small arrays. Two things are 
 
       @kernel
       def _draw_from(kinds, table):
-          policy, evidence, plan, desk = unpacked(kinds, table)
+          policy, evidence, plan, workspace = unpacked(kinds, table)
           ...
 
   Arguments are arrays in C order, numbers, and tuples of those. Only a view of memory is taken: the bound call keeps

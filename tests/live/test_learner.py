@@ -8,7 +8,7 @@ import pytest
 
 from saferank.live.explanation import decided
 from saferank.live.learner import Learner
-from saferank.live.replay import new_desk, new_pages, put_in
+from saferank.live.replay import new_pages, new_workspace, put_in
 from saferank.policies import POLICIES
 from saferank.randomness import stream
 from saferank.verbs import Impression, Ints, choose, freeze, new_impression
@@ -63,9 +63,9 @@ def test_evidence_is_a_fold_of_pages(policy: str) -> None:
         put_in(one, page, clicks)
         for name in one._fields:
             getattr(pages, name)[number] = getattr(one, name)[0]
-    desk = new_desk(3, places)
+    workspace = new_workspace(3, places)
     while done < len(log):
-        done = folded.fold(pages, desk, done)
+        done = folded.fold(pages, workspace, done)
         stops += 1
     assert folded.save() == lived.save()
     assert stops > 2 and len(lived.certificates()) >= stops - 1

@@ -50,7 +50,7 @@ def test_the_stories_are_what_their_names_say() -> None:
     assert reward(recipes.model, [bait, 0, 1, 2, 3]) < 0.7 * reward(recipes.model, production)
 
 
-class Past:
+class PlayedDemo:
     """A past that was played, and what the service that goes on from it says."""
 
     def __init__(self, folder: Path) -> None:
@@ -76,15 +76,15 @@ class Past:
 
 
 @pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
+def played_demo(tmp_path_factory: pytest.TempPathFactory) -> PlayedDemo:
     """25,000 visits: some ten seconds."""
-    return Past(tmp_path_factory.mktemp("demo") / "store")
+    return PlayedDemo(tmp_path_factory.mktemp("demo") / "store")
 
 
-def test_the_past_is_whole_and_by_the_hour(past: Past) -> None:
-    view = past.overview
+def test_the_past_is_whole_and_by_the_hour(played_demo: PlayedDemo) -> None:
+    view = played_demo.overview
     closed = demo.N_VISITS - len(demo.shelves()) * 20  # the newest windows are open
-    assert past.played == demo.N_VISITS and closed <= view.pages <= demo.N_VISITS
+    assert played_demo.played == demo.N_VISITS and closed <= view.pages <= demo.N_VISITS
     begins = [part.begin for part in view.bins]
     assert len(begins) in (demo.PAST_HOURS, demo.PAST_HOURS + 1)
     assert all(len({begin, other}) == 2 and begin < other for begin, other in itertools.pairwise(begins))
@@ -93,32 +93,33 @@ def test_the_past_is_whole_and_by_the_hour(past: Past) -> None:
     assert abs(view.effect.promised - view.effect.holdout.pages) < 5 * view.effect.promised**0.5
 
 
-def test_the_guardrail_stops_the_bait_and_nothing_else(past: Past) -> None:
+def test_the_guardrail_stops_the_bait_and_nothing_else(played_demo: PlayedDemo) -> None:
     """The bait costs a third of the clicks. Its stop is missed, or another shelf is stopped, with p < 0.02 (the error
     of the guardrail is 0.01); the coins are those of a seed."""
-    stopped = {name for name, (view, _) in past.contexts.items() if view.killed.on}
-    assert stopped == {RECIPES} and not past.overview.killed_everywhere.on
-    assert [marker.context for marker in past.overview.markers if marker.kind == "guardrail"] == [RECIPES]
-    interval = past.contexts[RECIPES][1].clicks_relative
+    stopped = {name for name, (view, _) in played_demo.contexts.items() if view.killed.on}
+    assert stopped == {RECIPES} and not played_demo.overview.killed_everywhere.on
+    assert [marker.context for marker in played_demo.overview.markers if marker.kind == "guardrail"] == [RECIPES]
+    interval = played_demo.contexts[RECIPES][1].clicks_relative
     assert interval is not None and interval.high is not None and interval.high < -0.05
 
 
-def test_the_leader_follows_the_season(past: Past) -> None:
+def test_the_leader_follows_the_season(played_demo: PlayedDemo) -> None:
     """By clicks, and for the winter it is better than production's page. (In each of three runs with other coins.)"""
-    garden, view = demo.shelves()[3], past.contexts[GARDEN][0]
+    garden, view = demo.shelves()[3], played_demo.contexts[GARDEN][0]
     numbers = [garden.items.index(item) for item in view.leader]
     assert any(version.cause == "page" and version.evidence for version in view.versions)
     assert garden.later is not None
     assert reward(garden.later, numbers) > reward(garden.later, [0, 1, 2, 3, 4])
 
 
-def test_the_order_that_is_best_already_is_kept(past: Past) -> None:
+def test_the_order_that_is_best_already_is_kept(played_demo: PlayedDemo) -> None:
     """Wrongly changed with p < 0.001: one of 45 pairs at 1e-5."""
-    assert past.contexts[LAMPS][0].leader == list(demo.shelves()[0].items[: demo.N_POSITIONS])
+    assert played_demo.contexts[LAMPS][0].leader == list(demo.shelves()[0].items[: demo.N_POSITIONS])
 
 
-def test_the_store_of_the_past_is_sound(past: Past) -> None:
-    report = asyncio.run(verify(open_store(past.settings.store)))  # DifferenceError names what is not as the log says
+def test_the_store_of_the_past_is_sound(played_demo: PlayedDemo) -> None:
+    store = open_store(played_demo.settings.store)
+    report = asyncio.run(verify(store))  # DifferenceError names what is not as the log says
     assert report.pages == demo.N_VISITS
 
 

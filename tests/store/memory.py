@@ -22,7 +22,7 @@ from saferank.store.contract import (
     ContextRow,
     Deleted,
     Group,
-    Heartbeat,
+    HeartbeatReply,
     Lease,
     OperationKind,
     OperationRow,
@@ -110,7 +110,7 @@ class MemoryStore:
 
     # --- servers, time, leases ---
 
-    async def heartbeat(self, server: str, acknowledged: int, lease_ms: int) -> Heartbeat:
+    async def heartbeat(self, server: str, acknowledged: int, lease_ms: int) -> HeartbeatReply:
         now = self.clock()
         self.live[server] = Server(now + lease_ms, acknowledged)
         alive = self._alive(now)
@@ -121,7 +121,7 @@ class MemoryStore:
             for number, shard in enumerate(self.shards)
             if shard.holder == server and shard.until > now
         )
-        return Heartbeat(now, now + lease_ms, self._newest_operation(), leases, len(alive))
+        return HeartbeatReply(now, now + lease_ms, self._newest_operation(), leases, len(alive))
 
     def _share_out(self, server: str, share: int, now: int, until: int) -> None:
         """Renew what the server holds, let go of what is beyond its share, take free shards up to its share."""

@@ -13,7 +13,7 @@ import numpy as np
 from saferank import saved_state
 from saferank.live.page import Item
 from saferank.live.ranges import check_ranges
-from saferank.live.replay import Desk, Pages, folding, new_desk, new_pages, put_in
+from saferank.live.replay import Pages, Workspace, folding, new_pages, new_workspace, put_in
 from saferank.policies import PolicyKind, Setup, make_room, policy_kind
 from saferank.saved_state import SavedStateError
 from saferank.statistics.certificates import held
@@ -64,7 +64,7 @@ class Learner:
         self.setup = Setup(len(self.items), len(original), chosen, self.horizon, lifetime, known, trust)
         self.policy, self.evidence = self.kind.begin(self.setup)
         self._make_room(self.kind.places(len(self.items), len(original)))
-        self._one_page: tuple[Pages, Desk] | None = None
+        self._one_page: tuple[Pages, Workspace] | None = None
         self.slots: dict[tuple[int, int], Any] = {}  # plans that a service draws from, by the sizes of their calls
 
     # --- items and plans ---
@@ -107,19 +107,19 @@ class Learner:
         """Take the clicks of a page, 0 or 1 for every shown position, into the evidence."""
         n_places = len(impression.ranking)
         if self._one_page is None or self._one_page[0].ranking.shape != (1, n_places):
-            self._one_page = new_pages(1, n_places, n_places), new_desk(n_places, n_places)
+            self._one_page = new_pages(1, n_places, n_places), new_workspace(n_places, n_places)
         put_in(self._one_page[0], impression, clicks)
         self.fold(*self._one_page)
 
-    def fold(self, pages: Pages, desk: Desk, first: int = 0) -> int:
+    def fold(self, pages: Pages, workspace: Workspace, first: int = 0) -> int:
         """Learn pages from ``first`` on, in order; returns the number of the next one to learn.
 
         It stops early after a page that gave or dropped a certificate: call it again with what it returns.
         """
-        desk.done[0] = first
+        workspace.done[0] = first
         while True:
-            folding(self.policy, self.evidence, pages, desk)()
-            first, room = desk.done.tolist()
+            folding(self.policy, self.evidence, pages, workspace)()
+            first, room = workspace.done.tolist()
             if room:
                 return int(first)
             self._make_room(int(pages.places[first]))  # by page: it must not matter which pages are learnt together

@@ -26,7 +26,7 @@ from saferank.live.explanation import Explanation, explain
 from saferank.live.learner import Learner
 from saferank.live.page import Item, Page, Risk
 from saferank.live.ranges import MOST, check_ranges
-from saferank.live.replay import Desk, copy_page, drawing, following, new_desk
+from saferank.live.replay import Workspace, copy_page, drawing, following, new_workspace
 from saferank.policies import TooManyItemsError, make_room_in_plan, policy_kind
 from saferank.randomness import stream
 from saferank.safety import whole_allowance
@@ -47,7 +47,7 @@ class Bound(NamedTuple):
 
     policy: Any = None
     evidence: Any = None
-    desk: Desk = new_desk(0, 0)
+    workspace: Workspace = new_workspace(0, 0)
     draw: Callable[[], None] = _nothing
     follow: Callable[[], None] = _nothing
 
@@ -429,24 +429,24 @@ class Ranker:
         self._plan, self._bound = plan, Bound()
 
     def _at_work(self) -> "Bound":
-        """The desk, and the kernels for the present policy, evidence and plan."""
+        """The workspace, and the kernels for the present policy, evidence and plan."""
         learner, bound = self._learner, self._bound
         if bound.policy is not learner.policy or bound.evidence is not learner.evidence:
-            desk = new_desk(*self._page_size)
-            parts = learner.policy, learner.evidence, self._plan, desk
-            self._bound = Bound(learner.policy, learner.evidence, desk, drawing(*parts), following(*parts))
+            workspace = new_workspace(*self._page_size)
+            parts = learner.policy, learner.evidence, self._plan, workspace
+            self._bound = Bound(learner.policy, learner.evidence, workspace, drawing(*parts), following(*parts))
         return self._bound
 
     def _draw(self) -> Impression:
         """Issue the next page."""
         work, page = self._at_work(), new_impression(*self._page_size)
-        desk = work.desk
-        desk.words[:], desk.issued[0] = self._rng, self._issued
-        copy_page(page, desk.impression)
+        workspace = work.workspace
+        workspace.words[:], workspace.issued[0] = self._rng, self._issued
+        copy_page(page, workspace.impression)
         work.draw()
-        self._rng[:] = desk.words
+        self._rng[:] = workspace.words
         self._issued += 1
-        copy_page(desk.impression, page)
+        copy_page(workspace.impression, page)
         return page
 
     def _learn(self, impression: Impression, clicks: Ints) -> None:
@@ -460,8 +460,8 @@ class Ranker:
         if (len(clicks), len(impression.ranking)) != self._page_size:
             renew(learner.policy, learner.evidence, self._plan, self._issued)
             return
-        copy_page(impression, work.desk.impression)
-        work.desk.clicks[:], work.desk.issued[0] = clicks, self._issued
+        copy_page(impression, work.workspace.impression)
+        work.workspace.clicks[:], work.workspace.issued[0] = clicks, self._issued
         work.follow()
 
     def _leader(self) -> tuple[Item, ...]:

@@ -71,7 +71,7 @@ def new_pages(size: int, n_positions: int, n_places: int) -> Pages:
     )
 
 
-class Desk(NamedTuple):
+class Workspace(NamedTuple):
     """Where one page at a time is laid out, and how far the work is."""
 
     impression: Impression
@@ -82,11 +82,11 @@ class Desk(NamedTuple):
     issued: Ints  # [2] pages issued before the next one; whether the plan is to be derived again before it is drawn
 
 
-def new_desk(n_positions: int, n_places: int) -> Desk:
-    """A desk with nothing on it."""
+def new_workspace(n_positions: int, n_places: int) -> Workspace:
+    """An empty workspace."""
     clicks, every = np.zeros(n_positions, np.int64), np.ones(n_positions, np.int64)
     done, issued = np.zeros((2, 2), np.int64)
-    return Desk(new_impression(n_positions, n_places), clicks, np.zeros(4, np.uint64), every, done, issued)
+    return Workspace(new_impression(n_positions, n_places), clicks, np.zeros(4, np.uint64), every, done, issued)
 
 
 @kernel
@@ -101,34 +101,34 @@ def _lay_out(pages: Pages, number: int, impression: Impression) -> None:
 
 
 @kernel
-def _fold(policy: Any, evidence: Any, given: Ints, alarms: Ints, pages: Pages, desk: Desk) -> None:
-    desk.done[1] = 1
-    for number in range(desk.done[0], len(pages.round)):
+def _fold(policy: Any, evidence: Any, given: Ints, alarms: Ints, pages: Pages, workspace: Workspace) -> None:
+    workspace.done[1] = 1
+    for number in range(workspace.done[0], len(pages.round)):
         if not has_room(policy, evidence, pages.places[number]):
-            desk.done[1] = 0
+            workspace.done[1] = 0
             break
-        desk.done[0] = number + 1
+        workspace.done[0] = number + 1
         certified, dropped = given[0], alarms[0]
-        _lay_out(pages, number, desk.impression)
-        learn(policy, evidence, desk.impression, pages.clicks[number, : pages.positions[number]])
+        _lay_out(pages, number, workspace.impression)
+        learn(policy, evidence, workspace.impression, pages.clicks[number, : pages.positions[number]])
         if given[0] != certified or alarms[0] != dropped:
             break
 
 
 @kernel
 def _fold_from(kinds: Any, table: Ints) -> None:
-    policy, evidence, given, alarms, pages, desk = unpacked(kinds, table)
-    _fold(policy, evidence, given, alarms, pages, desk)
+    policy, evidence, given, alarms, pages, workspace = unpacked(kinds, table)
+    _fold(policy, evidence, given, alarms, pages, workspace)
 
 
 _NO_CERTIFICATES = new_certificates(0)
 
 
-def folding(policy: Any, evidence: Any, pages: Pages, desk: Desk) -> Callable[[], None]:
+def folding(policy: Any, evidence: Any, pages: Pages, workspace: Workspace) -> Callable[[], None]:
     """A function that learns the pages that are not learnt, whenever it is called."""
     certificates = getattr(getattr(evidence, "duels", None), "certificates", _NO_CERTIFICATES)
     plain = specialised(_fold, type(policy), type(evidence))
-    return bound(_fold_from, plain, policy, evidence, certificates.given, certificates.alarms, pages, desk)
+    return bound(_fold_from, plain, policy, evidence, certificates.given, certificates.alarms, pages, workspace)
 
 
 # --- pages are drawn ---
@@ -139,47 +139,47 @@ KEEP, IF_OUTDATED, AGAIN = 0, 1, 2
 
 
 @kernel
-def _draw(policy: Any, evidence: Any, plan: Any, desk: Desk) -> None:
-    issued, impression, asked = desk.issued[0], desk.impression, desk.issued[1]
+def _draw(policy: Any, evidence: Any, plan: Any, workspace: Workspace) -> None:
+    issued, impression, asked = workspace.issued[0], workspace.impression, workspace.issued[1]
     again = asked == AGAIN or (asked == IF_OUTDATED and is_outdated(policy, evidence, plan))
     if advance(policy, evidence, issued) or again:
         renew(policy, evidence, plan, issued)
-    desk.issued[1] = KEEP
+    workspace.issued[1] = KEEP
     impression.round[0] = issued + 1
-    choose(policy, evidence, plan, desk.words, impression)
-    freeze(policy, evidence, plan, impression, desk.every)
+    choose(policy, evidence, plan, workspace.words, impression)
+    freeze(policy, evidence, plan, impression, workspace.every)
 
 
 @kernel
 def _draw_from(kinds: Any, table: Ints) -> None:
-    policy, evidence, plan, desk = unpacked(kinds, table)
-    _draw(policy, evidence, plan, desk)
+    policy, evidence, plan, workspace = unpacked(kinds, table)
+    _draw(policy, evidence, plan, workspace)
 
 
-def drawing(policy: Any, evidence: Any, plan: Any, desk: Desk) -> Callable[[], None]:
-    """A function that draws the page after ``desk.issued[0]`` others onto the desk, whenever it is called."""
+def drawing(policy: Any, evidence: Any, plan: Any, workspace: Workspace) -> Callable[[], None]:
+    """A function that draws the page after ``workspace.issued[0]`` others into the workspace, whenever it is called."""
     plain = specialised(_draw, type(policy), type(evidence), type(plan))
-    return bound(_draw_from, plain, policy, evidence, plan, desk)
+    return bound(_draw_from, plain, policy, evidence, plan, workspace)
 
 
 # --- a plan follows ---
 
 
 @kernel
-def _follow(policy: Any, evidence: Any, plan: Any, desk: Desk) -> None:
-    follow(policy, evidence, plan, desk.impression, desk.clicks, desk.issued[0])
+def _follow(policy: Any, evidence: Any, plan: Any, workspace: Workspace) -> None:
+    follow(policy, evidence, plan, workspace.impression, workspace.clicks, workspace.issued[0])
 
 
 @kernel
 def _follow_from(kinds: Any, table: Ints) -> None:
-    policy, evidence, plan, desk = unpacked(kinds, table)
-    _follow(policy, evidence, plan, desk)
+    policy, evidence, plan, workspace = unpacked(kinds, table)
+    _follow(policy, evidence, plan, workspace)
 
 
-def following(policy: Any, evidence: Any, plan: Any, desk: Desk) -> Callable[[], None]:
-    """A function by which a plan follows the page on the desk, which was learnt."""
+def following(policy: Any, evidence: Any, plan: Any, workspace: Workspace) -> Callable[[], None]:
+    """A function by which a plan follows the page in the workspace, which was learnt."""
     plain = specialised(_follow, type(policy), type(evidence), type(plan))
-    return bound(_follow_from, plain, policy, evidence, plan, desk)
+    return bound(_follow_from, plain, policy, evidence, plan, workspace)
 
 
 def copy_page(source: Sequence[NDArray[Any]], target: Sequence[NDArray[Any]]) -> None:

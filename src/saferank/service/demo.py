@@ -123,10 +123,10 @@ def rank_call(shelf: Shelf, visit: int) -> dict[str, Any]:
 
 def play_past(settings: Settings, played: Callable[[int], None], seed: int = 0) -> None:
     """Play the visits of the last days into the settings' store, which must be new; ``played`` is told of visits."""
-    asyncio.run(_Past(settings, seed).play(played))
+    asyncio.run(_PastPlayer(settings, seed).play(played))
 
 
-class _Past:
+class _PastPlayer:
     """The engine on a clock that stands still while it works."""
 
     def __init__(self, settings: Settings, seed: int) -> None:

@@ -49,7 +49,7 @@ class Engine:
         acting = Operations(server, looking)
         self.stop, self.now, self.counters = server.stop, server.now, partial(_counters, server)
         # the loops, one step each
-        self.beat, self.follow, self.flush = server.heart.attempt, server.follower.follow, server.writer.flush
+        self.beat, self.follow, self.flush = server.heartbeat.attempt, server.follower.follow, server.writer.flush
         self.close_due = partial(server.closer.close_due, everything=True)
         # the two calls
         self.rank, self.feedback = Ranking(server).rank, Feedback(server).feedback
@@ -57,7 +57,7 @@ class Engine:
         self.kill, self.kill_all_tenants = acting.kill, partial(acting.kill, EVERYBODY, None)
         self.rollback, self.reset = acting.rollback, acting.reset
         self.set_context, self.set_traffic = acting.set_context, acting.set_traffic
-        self.forgetting = Forgetting(store, clock, server.heart)
+        self.forgetting = Forgetting(store, clock, server.heartbeat)
         # readers
         self.overview = Summary(server, effects).overview
         self.contexts, self.context = looking.contexts, looking.context
@@ -73,11 +73,11 @@ class Engine:
 
     def not_ready(self) -> str | None:
         """Why promises cannot be kept at present, or None."""
-        if "leapt ahead" in (self.server.heart.failing or ""):
+        if "leapt ahead" in (self.server.heartbeat.failing or ""):
             return "the store's clock has leapt ahead; the log of this server says what to do"
-        if self.server.writer.failing is not None or self.server.heart.failing is not None:
+        if self.server.writer.failing is not None or self.server.heartbeat.failing is not None:
             return "the store does not take writes; the log of this server says why"
-        return None if self.server.heart.is_fresh() else "the store was not heard from lately"
+        return None if self.server.heartbeat.is_fresh() else "the store was not heard from lately"
 
     async def forget(self, tenant: str, call: ForgetCall) -> ForgetView:
         """Have the pages of a session or a source deleted."""
@@ -108,9 +108,9 @@ def _counters(server: Server) -> Mapping[str, float | Mapping[str, float]]:
         "effect_clicks_high": effect.high,
         "contexts": len(server.contexts),
         "kill_switches_on": server.switches.count,
-        "servers": server.heart.servers,
-        "shards_held": len(server.heart.leases),
-        "fresh": server.heart.is_fresh(),
+        "servers": server.heartbeat.servers,
+        "shards_held": len(server.heartbeat.leases),
+        "fresh": server.heartbeat.is_fresh(),
         "pending_writes": server.writer.pending,
         "commits_total": commits.commits,
         "commit_failures_total": commits.failures,

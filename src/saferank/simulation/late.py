@@ -48,7 +48,7 @@ class Awaited(NamedTuple):
     first: Ints  # [round mod n] the first slot of the chain, or NOWHERE
     last: Ints  # [round mod n]
     arriving: Ints  # [1] 1 while what is due after the newest page has not all been learnt
-    desk: Impression  # where a page lies while it is learnt
+    page: Impression  # where a page lies while it is learnt
     every: Ints  # [position] 1: all places are frozen
     screen: Items  # [place of the screen] what users see
     seen: Ints  # [place of the screen] where they click
@@ -57,8 +57,8 @@ class Awaited(NamedTuple):
 
 def new_awaited(n_slots: int, n_positions: int, n_places: int, rng: Words) -> Awaited:
     """Nothing on its way; a delay of up to ``n_slots`` - 1 has room."""
-    desk = new_impression(n_positions, n_places)
-    size = (n_slots, len(desk.ranking))
+    page = new_impression(n_positions, n_places)
+    size = (n_slots, len(page.ranking))
     return Awaited(
         numbers=np.zeros((n_slots, 3), np.int64),
         ranking=np.zeros(size, np.uint32),
@@ -71,7 +71,7 @@ def new_awaited(n_slots: int, n_positions: int, n_places: int, rng: Words) -> Aw
         first=np.full(n_slots, NOWHERE),
         last=np.full(n_slots, NOWHERE),
         arriving=np.zeros(1, np.int64),
-        desk=desk,
+        page=page,
         every=np.ones(n_positions, np.int64),
         screen=np.zeros(n_positions, np.uint32),
         seen=np.zeros(n_positions, np.int64),
@@ -106,8 +106,8 @@ def _store(awaited: Awaited, slot: int, page: Impression, clicks: Ints) -> None:
 
 @kernel
 def _fetch(awaited: Awaited, slot: int, clicks: Ints) -> None:
-    """Lay the page of a slot on the desk."""
-    page = awaited.desk
+    """Copy the page of a slot to ``awaited.page``."""
+    page = awaited.page
     page.round[0], page.places[0] = awaited.numbers[slot, 0], awaited.numbers[slot, 1]
     page.challenger[0] = awaited.numbers[slot, 2]
     for place in range(len(page.ranking)):
@@ -144,12 +144,12 @@ def _receive(policy: Any, evidence: Any, plan: Any, awaited: Awaited, rounds: in
     """Learn what is due after this round; False when there is no room for all of it."""
     due = rounds % len(awaited.first)
     while awaited.first[due] != NOWHERE:
-        if not (has_room(policy, evidence, len(awaited.desk.ranking)) and plan_has_room(policy, plan)):
+        if not (has_room(policy, evidence, len(awaited.page.ranking)) and plan_has_room(policy, plan)):
             return False
         slot = awaited.first[due]
         _fetch(awaited, slot, clicks)
-        learn(policy, evidence, awaited.desk, clicks)
-        follow(policy, evidence, plan, awaited.desk, clicks, rounds)
+        learn(policy, evidence, awaited.page, clicks)
+        follow(policy, evidence, plan, awaited.page, clicks, rounds)
         awaited.first[due] = awaited.following[slot]
     return True
 

@@ -212,7 +212,7 @@ class AlarmRow(NamedTuple):
     detail: str
 
 
-class Heartbeat(NamedTuple):
+class HeartbeatReply(NamedTuple):
     """What a server learns from a heartbeat."""
 
     now: int  # the store's clock
@@ -236,7 +236,7 @@ class Store(Protocol):
 
     # --- servers, time, leases ---
 
-    async def heartbeat(self, server: str, acknowledged: int, lease_ms: int) -> Heartbeat:
+    async def heartbeat(self, server: str, acknowledged: int, lease_ms: int) -> HeartbeatReply:
         """Say that a server is alive and obeys operations up to ``acknowledged``.
 
         It keeps its shards, takes free ones up to its fair share (SHARDS over live servers, rounded up), and lets go of

@@ -95,7 +95,7 @@ class RealServer:
                 await asyncio.sleep(0.1)
 
     def may_explore(self, context: int) -> bool:
-        return self.ready and not self.server.switches.is_killed(TENANT, context) and self.server.heart.is_fresh()
+        return self.ready and not self.server.switches.is_killed(TENANT, context) and self.server.heartbeat.is_fresh()
 
     async def rank(self, context: int) -> PageRow:
         self._check_ready()

@@ -12,7 +12,7 @@ import pytest
 
 from saferank.service.calls.operate import Operations
 from saferank.service.protocol.closer import Closer
-from saferank.service.protocol.heartbeat import Heart
+from saferank.service.protocol.heartbeat import Heartbeat
 from tests.acceptance.faults.mutants import NoEventDigest, NoFence, NoLockWhileWriting
 from tests.acceptance.faults.network import SharedStore
 from tests.acceptance.faults.real_server import run_real
@@ -42,8 +42,8 @@ async def _does_not_wait(*_: Any) -> None:
 @pytest.mark.parametrize(
     ("guard", "name", "mutant", "seed"),
     [
-        (Heart, "is_fresh", lambda _: True, 46),
-        (Heart, "_jumped", lambda *_: False, 361),
+        (Heartbeat, "is_fresh", lambda _: True, 46),
+        (Heartbeat, "_jumped", lambda *_: False, 361),
         (Operations, "_obeyed_everywhere", _does_not_wait, 14),
         (Closer, "_let_go_of_lost", lambda *_: None, 10),
     ],

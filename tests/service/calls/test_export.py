@@ -12,7 +12,7 @@ from saferank.store.contract import ContextRow, Store
 EVIDENCE = json.dumps({"gained": [], "lost": []})
 
 
-class _Past:
+class _ThreeVersions:
     """A store with one context whose leader changed three times in one millisecond."""
 
     async def catalogue(self, digest: bytes) -> None:
@@ -37,7 +37,7 @@ def test_versions_of_one_millisecond_keep_their_order() -> None:
     row = cast("ContextRow", SimpleNamespace(id=1, name="c", opened_at=5, terms=json.dumps({"catalogue": "", "k": 1})))
 
     async def lines() -> list[Any]:
-        return [json.loads(line) async for line in export_lines(cast("Store", _Past()), {1: row}, None)]
+        return [json.loads(line) async for line in export_lines(cast("Store", _ThreeVersions()), {1: row}, None)]
 
     found = asyncio.run(lines())
     assert [line["kind"] for line in found] == ["opened", "version", "version", "version"]

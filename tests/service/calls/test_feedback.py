@@ -9,7 +9,7 @@ import pytest
 from saferank.service.calls.audit import groups_of
 from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.knowledge import Knowledge
-from saferank.service.knowledge.lessons import Laid, Lessons
+from saferank.service.knowledge.lessons import Lessons, NumberedPages
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer
 from saferank.service.wire.problems import Problem
 from tests.reference.service_fold import ModelPage, ServiceFold
@@ -108,9 +108,9 @@ def test_clicks_count_in_display_order_however_they_arrive(tmp_path: Path, monke
         learnt: list[bytes] = []
         learn = Knowledge.learn
 
-        def noting(knowledge: Knowledge, lessons: Lessons, laid: Laid) -> Iterator[int]:
+        def noting(knowledge: Knowledge, lessons: Lessons, numbered: NumberedPages) -> Iterator[int]:
             learnt.extend(one.tobytes() for one in lessons.records.field("impression"))
-            return learn(knowledge, lessons, laid)
+            return learn(knowledge, lessons, numbered)
 
         async with house(tmp_path) as h:
             pages = []

@@ -292,7 +292,7 @@ def test_a_rollback_that_a_reset_overtakes_is_left_out(tmp_path: Path) -> None:
             leader = (await h.engine.context(T, "c")).leader_version
             body = json.dumps({"version": 2, "why": "late"})
             await h.store.add_operation(T, h.fold().context, OperationKind.ROLLBACK, body)
-            await h.server.heart.hear()
+            await h.server.heartbeat.hear()
             await h.engine.close_due()
             assert (await h.engine.context(T, "c")).leader_version == leader
             alarms = await h.store.alarms(h.fold().context)

@@ -310,7 +310,7 @@ def test_a_context_of_another_server_by_now_is_no_longer_set_aside(tmp_path: Pat
         change(h, "UPDATE page SET record = CAST(record || x'00' AS BLOB)")
         await h.close()
         assert h.server.contexts.set_aside
-        h.server.heart.leases = {}
+        h.server.heartbeat.leases = {}
         await h.server.closer.close_due()
         assert not h.server.contexts.set_aside
         await h.stop()

@@ -107,7 +107,7 @@ def test_who_acknowledges_that_something_was_undone_does_not_serve_by_it_any_mor
         for engine in engines:
             await engine.close_due()
             await engine.follow()
-        holder, other = sorted(engines, key=lambda engine: 1 % SHARDS not in engine.server.heart.leases)
+        holder, other = sorted(engines, key=lambda engine: 1 % SHARDS not in engine.server.heartbeat.leases)
         assert (await other.rank(T, call)).mode == "live"
         terms = terms_by_settings(h.settings)
         body = {"why": "a test"} | ({"version": 1} if kind == OperationKind.ROLLBACK else {"terms": terms})

@@ -57,8 +57,8 @@ def test_a_context_may_have_a_guardrail_of_its_own(tmp_path: Path) -> None:
             assert (json.loads(stop.body)["drop"], json.loads(stop.body)["error"]) == (0.05, 0.0025)
             effect, other = await h.engine.effect(T, "c"), await h.engine.effect(T, "unguarded")
             assert effect.guardrail is not None and effect.guardrail.stopped and other.guardrail is None
-            await h.server.standings.look()  # the stopped one weighs no more in the guardrail of all together
-            guarded = guarded_whole(h.server.standings.known(T), h.server.switches).clicks
+            await h.server.all_contexts.look()  # the stopped one weighs no more in the guardrail of all together
+            guarded = guarded_whole(h.server.all_contexts.known(T), h.server.switches).clicks
             assert guarded == h.server.contexts.loaded(T, "unguarded").fold.compared.now[0]  # type: ignore[union-attr]
             assert guarded.served.pages > 0
 

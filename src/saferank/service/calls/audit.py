@@ -251,7 +251,7 @@ class Audit:
         except ValueError as problem:
             raise Problem(422, "Not a cursor", str(problem), "cursor") from problem
         store, set_aside = self._server.store, self._server.contexts.set_aside
-        now = await self._server.heart.measured()
+        now = await self._server.heartbeat.measured()
         mine = {row.id: row for row in await store.contexts() if row.tenant == tenant}
         unfolded = set(await store.due(range(SHARDS), 0, now)) & (mine.keys() - set_aside)
         folded = {found.context: found.through for found in await store.publications(sorted(unfolded))}

@@ -13,9 +13,9 @@ from saferank.service.knowledge.arms import (
     tenant_guardrail,
     total,
 )
+from saferank.service.protocol.all_contexts import Compared
 from saferank.service.protocol.guard import EFFECT_ERROR, Whole, guarded_whole, whole_of
 from saferank.service.protocol.server import Server, while_available
-from saferank.service.protocol.standings import Compared
 from saferank.service.protocol.switches import Switch
 from saferank.service.wire.views import ArmView, ClickBoundsView, EffectView, GuardrailView, IntervalView, ShadowView
 from saferank.statistics.effect import ArmComparison, Guardrail, Interval, difference, relative_difference
@@ -35,7 +35,7 @@ class EffectQueries:
         """
         server = self._server
         if name is None:
-            return self.over(tenant, await server.standings.of_tenant(tenant))
+            return self.over(tenant, await server.all_contexts.of_tenant(tenant))
         context = await server.known_context(tenant, name)
         compared, drop = (
             context.fold.compared,
@@ -52,7 +52,7 @@ class EffectQueries:
         """What closed shadow pages counted: of a context, or (None) of all of a tenant."""
         if name is not None:
             return shadow_view((await self._server.known_context(tenant, name)).fold.shadow)
-        return shadow_view(total(one.shadow for _, one in await self._server.standings.of_tenant(tenant)))
+        return shadow_view(total(one.shadow for _, one in await self._server.all_contexts.of_tenant(tenant)))
 
     def over(self, tenant: str, contexts: Compared) -> EffectView:
         """These contexts of a tenant together."""

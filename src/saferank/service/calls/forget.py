@@ -23,7 +23,7 @@ from saferank.service.json_logs import log
 from saferank.service.knowledge.fold import to_json
 from saferank.service.knowledge.lessons import issue_time
 from saferank.service.protocol.contexts import terms_of
-from saferank.service.protocol.heartbeat import Heart
+from saferank.service.protocol.heartbeat import Heartbeat
 from saferank.service.protocol.server import while_available
 from saferank.service.protocol.switches import Switches
 from saferank.service.wire.calls import ForgetCall
@@ -119,9 +119,9 @@ async def forget(store: Store, tenant: str, session: str | None = None, source: 
 
 async def _forget(store: Store, tenant: str, who: Visitor) -> Forgotten:
     """Delete as the holder of all shards; nothing unless everything can go."""
-    heart = Heart(_NAME, store, SystemClock(), Switches(), _LEASE_SECONDS, _no_keys)
-    await heart.beat()
-    forgetting, total = Forgetting(store, SystemClock(), heart), Forgotten()
+    heartbeat = Heartbeat(_NAME, store, SystemClock(), Switches(), _LEASE_SECONDS, _no_keys)
+    await heartbeat.beat()
+    forgetting, total = Forgetting(store, SystemClock(), heartbeat), Forgotten()
     for found in [_checked(await forgetting.find(row, who)) for row in await _contexts_of(store, tenant)]:
         await forgetting.delete(found, total)
     return total
@@ -147,8 +147,8 @@ class Forgetting:
     far a shard has come is a fact of the store, so whoever takes it over goes on.
     """
 
-    def __init__(self, store: Store, clock: Clock, heart: Heart) -> None:
-        self._store, self._clock, self._heart = store, clock, heart
+    def __init__(self, store: Store, clock: Clock, heartbeat: Heartbeat) -> None:
+        self._store, self._clock, self._heartbeat = store, clock, heartbeat
         self._next: dict[tuple[int, int], int] = {}  # by shard and request: when to look again
         self._done: dict[int, tuple[int, int]] = {}  # by shard: epoch of the lease, and the newest request that is done
         self.pages = 0
@@ -159,7 +159,7 @@ class Forgetting:
         who = visitor(key, tenant, call.session_id, None, call.source)
         body = to_json({"visitor": who.key.hex(), "source": who.source.hex(), "why": call.why})
         row = await self._store.add_operation(tenant, 0, OperationKind.FORGET, body)
-        await self._heart.hear()
+        await self._heartbeat.hear()
         windows = [terms_of(row).window_ms for row in await self._store.contexts() if row.tenant == tenant]
         return ForgetView(done_by=moment(row.at + max(windows, default=0) + WRITTEN_MS + 2 * LOOK_MS))
 
@@ -172,10 +172,10 @@ class Forgetting:
 
     async def carry_out(self) -> None:
         """Delete what can be deleted now."""
-        if not self._heart.switches.forgets:
+        if not self._heartbeat.switches.forgets:
             return
-        now = await self._heart.measured()
-        for shard, lease in list(self._heart.leases.items()):
+        now = await self._heartbeat.measured()
+        for shard, lease in list(self._heartbeat.leases.items()):
             with suppress(StaleLeaseError):  # another server has the shard by now
                 await self._carry_out(shard, lease, now)
 
@@ -183,7 +183,7 @@ class Forgetting:
         store, name = self._store, f"forgotten/{shard}"
         if self._done.get(shard, (-1, 0))[0] != lease.epoch:
             self._done[shard] = lease.epoch, int(await store.meta(name) or 0)
-        for row in self._heart.switches.forgets:
+        for row in self._heartbeat.switches.forgets:
             if row.number <= self._done[shard][1]:
                 continue
             again = self._next.get((shard, row.number), 0)
@@ -223,7 +223,7 @@ class Forgetting:
         snapshot = Snapshot(0, 0, 0) if newest is None else Snapshot(newest.number, newest.through, newest.operation)
         learnt = [page for page in theirs if issue_time(page) <= snapshot.through]
         left = [page for page in theirs if issue_time(page) > snapshot.through]
-        return _Found(row, snapshot, learnt, left, bool(self._heart.switches.rollbacks(row.id, snapshot.operation)))
+        return _Found(row, snapshot, learnt, left, bool(self._heartbeat.switches.rollbacks(row.id, snapshot.operation)))
 
     async def delete(self, found: _Found, total: Forgotten) -> None:
         """Delete the pages that were learnt from, and their event ids, behind a snapshot that is kept; count them."""
@@ -240,8 +240,8 @@ class Forgetting:
 
     async def _lease(self, context: int) -> Lease:
         """The lease of the shard of a context; StaleLeaseError when another server has it."""
-        await self._heart.measured()
-        lease = self._heart.leases.get(context % SHARDS)
+        await self._heartbeat.measured()
+        lease = self._heartbeat.leases.get(context % SHARDS)
         if lease is None:
             raise StaleLeaseError(f"another server holds the shard of context {context}")
         return lease

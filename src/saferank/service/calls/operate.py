@@ -123,7 +123,7 @@ class Operations:
 
     async def _add(self, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:
         operation = await self._server.store.add_operation(tenant, context, kind, body)
-        await self._server.heart.hear()
+        await self._server.heartbeat.hear()
         return operation
 
     async def _published(self, context: int, operation: OperationRow) -> None:

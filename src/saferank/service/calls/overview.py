@@ -11,9 +11,9 @@ from saferank.service.knowledge.catalogues import Catalogue
 from saferank.service.knowledge.evidence import compared
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.knowledge.view import View
+from saferank.service.protocol.all_contexts import ContextFigures
 from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.protocol.server import Server, while_available
-from saferank.service.protocol.standings import Standing
 from saferank.service.protocol.switches import switch_view
 from saferank.service.wire.calls import Mode
 from saferank.service.wire.views import (
@@ -40,34 +40,34 @@ class Overview:
     @while_available
     async def contexts(self, tenant: str) -> ContextList:
         """All contexts of a tenant, by name."""
-        found = await self._server.standings.of_tenant(tenant)
+        found = await self._server.all_contexts.of_tenant(tenant)
         summaries = []
-        for place, (row, standing) in enumerate(sorted(found, key=lambda entry: entry[0].name)):
+        for place, (row, figures) in enumerate(sorted(found, key=lambda entry: entry[0].name)):
             if place % _AT_ONCE == _AT_ONCE - 1:
                 await self._server.clock.sleep(0)  # rank calls go first
-            summaries.append(self._summary(row, standing))
+            summaries.append(self._summary(row, figures))
         return ContextList(contexts=summaries, killed_everywhere=self._server.switches.everywhere(tenant))
 
-    def _summary(self, row: ContextRow, standing: Standing) -> ContextSummary:
+    def _summary(self, row: ContextRow, figures: ContextFigures) -> ContextSummary:
         switch = self._server.switches.switch(row.tenant, row.id)
-        waiting = self._server.waits_for_traffic(standing.compared, standing.terms or terms_of(row))
-        arms = dict(zip(ARMS, standing.tallies, strict=True))
+        waiting = self._server.waits_for_traffic(figures.compared, figures.terms or terms_of(row))
+        arms = dict(zip(ARMS, figures.tallies, strict=True))
         return ContextSummary(
             name=row.name,
-            k=standing.k,
-            policy=(standing.terms or terms_of(row)).policy,
+            k=figures.k,
+            policy=(figures.terms or terms_of(row)).policy,
             mode=self._mode(row),
-            leader_version=standing.version,
-            leader=list(standing.leader),
-            moved=standing.moved,
-            pages=standing.pages,
+            leader_version=figures.version,
+            leader=list(figures.leader),
+            moved=figures.moved,
+            pages=figures.pages,
             served=arm_view(arms["explore"]),
             holdout=arm_view(arms["holdout"]),
-            alarms=sum(standing.alarms.values()),
+            alarms=sum(figures.alarms.values()),
             killed=switch is not None,
             waiting=waiting,
             why=switch.why if switch is not None else "waiting for traffic" if waiting else None,
-            last_change=moment(standing.changed_at),
+            last_change=moment(figures.changed_at),
         )
 
     def _mode(self, row: ContextRow) -> Mode:

@@ -87,7 +87,7 @@ class Ranking:
         except IllegalPageError as fault:
             server.alarm("illegal_page", context, str(fault))
             return self._log(context, record._replace(arm=OFF, used=OVER), call)
-        if not server.heart.is_fresh():  # the last step: somebody may have pulled a switch meanwhile
+        if not server.heartbeat.is_fresh():  # the last step: somebody may have pulled a switch meanwhile
             return self._log(context, record._replace(arm=OFF), call)
         if record.arm == SHADOW:
             return self._log(context, page._replace(instead=page.base, base=()), call)
@@ -99,7 +99,7 @@ class Ranking:
         mode = call.mode or server.mode(number)
         stopped = server.switches.is_killed(tenant, number) or number in server.contexts.set_aside
         undone = server.switches.undoing(number, context.fold.operation)  # and acknowledged, but not read yet
-        if mode == "off" or stopped or undone or not server.heart.is_fresh():
+        if mode == "off" or stopped or undone or not server.heartbeat.is_fresh():
             return OFF
         if mode == "shadow":
             return SHADOW

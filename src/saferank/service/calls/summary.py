@@ -13,10 +13,10 @@ from saferank.service.calls.audit import leader_change
 from saferank.service.calls.effect import EffectQueries
 from saferank.service.clock import moment
 from saferank.service.knowledge.arms import ARMS, DAY_HOURS, FINE_HOURS, HOUR_MS, Bin, by_day
+from saferank.service.protocol.all_contexts import Compared, ContextFigures
 from saferank.service.protocol.contexts import terms_of
 from saferank.service.protocol.guard import comparable
 from saferank.service.protocol.server import Server, while_available
-from saferank.service.protocol.standings import Compared, Standing
 from saferank.service.wire.views import (
     AlarmView,
     ArmView,
@@ -67,12 +67,12 @@ class NewestChanges:
         """
         found: list[tuple[VersionRow, str]] = []
         asked = 0
-        for row, standing in sorted(contexts, key=lambda entry: -entry[1].changed_at):
-            if len(found) >= most and found[most - 1][0].at >= standing.changed_at:
+        for row, figures in sorted(contexts, key=lambda entry: -entry[1].changed_at):
+            if len(found) >= most and found[most - 1][0].at >= figures.changed_at:
                 break
-            if standing.version <= 1:
+            if figures.version <= 1:
                 continue
-            if self._read.get(row.id, (0, []))[0] != standing.version and asked < _MOST_ASKED:
+            if self._read.get(row.id, (0, []))[0] != figures.version and asked < _MOST_ASKED:
                 asked += 1
                 await self._ask(row.id, most)
             found += [(version, row.name) for version in self._read.get(row.id, (0, []))[1]]
@@ -105,12 +105,12 @@ _STEPS = 60
 """Times until the horizon at which a decision is looked for, each a little later than the one before."""
 
 
-def days_to_decide(row: ContextRow, standing: Standing, now: int) -> float | None:
+def days_to_decide(row: ContextRow, figures: ContextFigures, now: int) -> float | None:
     """Days until the context decides something; infinite: not within the horizon; None: no telling, or it has."""
-    terms, race = standing.terms or terms_of(row), standing.race
+    terms, race = figures.terms or terms_of(row), figures.race
     lifetime = terms.lifetime_ms
-    days = (now - terms.begin_of(standing.epoch)) / DAY_MS
-    if race.decided or days < 1 / DAY_HOURS or standing.pages < FEWEST_PAGES:
+    days = (now - terms.begin_of(figures.epoch)) / DAY_MS
+    if race.decided or days < 1 / DAY_HOURS or figures.pages < FEWEST_PAGES:
         return None
     horizon = max(days, min(HORIZON_DAYS, 2 * lifetime / DAY_MS) if lifetime else HORIZON_DAYS)
     for step in range(_STEPS + 1):
@@ -244,7 +244,7 @@ _MARKED = frozenset(get_args(get_type_hints(MarkerView)["kind"]))
 
 
 class Summary:
-    """Reads standings, and what happened lately."""
+    """Reads the figures of all contexts, and recent changes."""
 
     def __init__(self, server: Server, effect: EffectQueries) -> None:
         self._server, self._effect = server, effect
@@ -255,14 +255,14 @@ class Summary:
     @while_available
     async def overview(self, tenant: str) -> OverviewView:
         """How all contexts of a tenant stand; Problem 503 when the store does not answer."""
-        await self._server.standings.look()
-        moment_of = (self._server.standings.looks, self._server.switches.acknowledged)
+        await self._server.all_contexts.look()
+        moment_of = (self._server.all_contexts.looks, self._server.switches.acknowledged)
         if tenant not in self._told or self._told[tenant][0] != moment_of:
             self._told[tenant] = (moment_of, await self._seen(tenant))
         return self._told[tenant][1]
 
     async def _seen(self, tenant: str) -> OverviewView:
-        contexts = await self._server.standings.of_tenant(tenant)
+        contexts = await self._server.all_contexts.of_tenant(tenant)
         names = {row.id: row.name for row, _ in contexts}
         alarms = await self._alarms(names)
         server, now = self._server, self._server.now()
@@ -298,15 +298,15 @@ class Summary:
         killed = self._server.switches.is_killed
         judged = [days_to_decide(*one, now) for one in contexts if not killed(one[0].tenant, one[0].id)]
         soonest = min((days for days in judged if days is not None), default=math.inf)
-        decided = any(standing.race.decided for _, standing in contexts)
+        decided = any(figures.race.decided for _, figures in contexts)
         return FunnelView(
             contexts=len(contexts),
-            with_evidence=sum(standing.race.compared > 0 or standing.race.decided > 0 for _, standing in contexts),
-            changed_by_clicks=sum(standing.moved > 0 for _, standing in contexts),
+            with_evidence=sum(figures.race.compared > 0 or figures.race.decided > 0 for _, figures in contexts),
+            changed_by_clicks=sum(figures.moved > 0 for _, figures in contexts),
             stopped=sum(killed(row.tenant, row.id) for row, _ in contexts),
             waiting=sum(
-                self._server.waits_for_traffic(standing.compared, standing.terms or terms_of(row))
-                for row, standing in contexts
+                self._server.waits_for_traffic(figures.compared, figures.terms or terms_of(row))
+                for row, figures in contexts
             ),
             undecided_for_long=sum(days == math.inf for days in judged),
             first_decision_days=None if decided or soonest == math.inf else soonest,
@@ -364,7 +364,7 @@ def _bin_views(contexts: Compared, withheld: bool) -> list[BinView]:
 
 def _bins(contexts: Compared) -> dict[int, Bin]:
     """The sums of all contexts by the hour in which a bin begins: hours until there are two days, then days."""
-    found = [one for _, standing in contexts for one in standing.compared.bins.items()]
+    found = [one for _, figures in contexts for one in figures.compared.bins.items()]
     hours = [hour for hour, _ in found]
     if found and max(hours) - min(hours) >= FINE_HOURS:
         return {DAY_HOURS * day: part for day, part in by_day(found).items()}
@@ -376,7 +376,7 @@ def _bins(contexts: Compared) -> dict[int, Bin]:
 
 def _exploring(contexts: Compared, now: int) -> ExploringView:
     since = now // DAY_MS - RECENT_DAYS
-    days = by_day(one for _, standing in contexts for one in standing.compared.bins.items())
+    days = by_day(one for _, figures in contexts for one in figures.compared.bins.items())
     recent = [day.chosen for number, day in days.items() if number > since]
     unchanged, proven, learning = map(sum, zip([0, 0, 0], *recent, strict=True))
     pages = unchanged + proven + learning
@@ -384,17 +384,17 @@ def _exploring(contexts: Compared, now: int) -> ExploringView:
 
 
 def _safety(contexts: Compared) -> SafetyView:
-    shown = sum(standing.checked for _, standing in contexts)
-    over = sum(standing.alarms.get("illegal_page", 0) for _, standing in contexts)
-    worst = max((standing.worst for _, standing in contexts), default=0)
+    shown = sum(figures.checked for _, figures in contexts)
+    over = sum(figures.alarms.get("illegal_page", 0) for _, figures in contexts)
+    worst = max((figures.worst for _, figures in contexts), default=0)
     return SafetyView(checked=shown + over, over_limit=over, worst_page=worst / 100 if shown else None)
 
 
 def _arms(contexts: Compared) -> dict[str, ArmView]:
     """Closed pages of all contexts, by arm."""
     sums = {arm: [0, 0, 0] for arm in ARMS}
-    for _, standing in contexts:
-        for total, tally in zip(sums.values(), standing.tallies, strict=True):
+    for _, figures in contexts:
+        for total, tally in zip(sums.values(), figures.tallies, strict=True):
             for place in range(3):
                 total[place] += tally[place]
     return {arm: arm_view(total) for arm, total in sums.items()}

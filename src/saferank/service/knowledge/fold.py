@@ -32,7 +32,7 @@ from saferank.service.knowledge.arms import (
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import exchanged
 from saferank.service.knowledge.knowledge import Changed, Knowledge, Terms
-from saferank.service.knowledge.lessons import ClosedPages, Laid, Lessons, NewestPage, look_of
+from saferank.service.knowledge.lessons import ClosedPages, Lessons, NewestPage, NumberedPages, look_of
 from saferank.service.knowledge.votes import OrderWatch, SourceCounts, Votes, without_repeats
 from saferank.store.contract import AlarmRow, PageRow, VersionRow
 from saferank.store.page_record import OVER
@@ -262,15 +262,15 @@ class Fold:
                 self._sound(1, moment)
             alarms = knowledge.alarms
 
-    def _left_to_learn(self, lessons: Lessons, run: ClosedPages) -> Laid:
+    def _left_to_learn(self, lessons: Lessons, run: ClosedPages) -> NumberedPages:
         """Lessons laid out, without comparisons that do not count; an alarm if their orders are not as drawn."""
-        laid, items = self.knowledge.laid_out(lessons), self.knowledge.learner.items
-        for number, item in self.watch.look_at(laid, lessons, items):
+        numbered, items = self.knowledge.laid_out(lessons), self.knowledge.learner.items
+        for number, item in self.watch.look_at(numbered, lessons, items):
             self.alarms["exchange_share"] += 1
             detail = f"on clicked pages {item!r} does not stand where it was drawn to: reports are chosen by order"
             self.alarm_rows.append(AlarmRow(int(run.issued_at[number]), self.context, "exchange_share", detail))
         self.votes.turn_to(self.epoch)
-        return without_repeats(self.votes, laid, lessons, items)
+        return without_repeats(self.votes, numbered, lessons, items)
 
     def _sound(self, new: int, moment: Moment) -> None:
         if new > 0:

@@ -13,11 +13,11 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from saferank.live.learner import Learner
-from saferank.live.replay import new_desk
+from saferank.live.replay import new_workspace
 from saferank.policies import policy_kind
 from saferank.policies.safe_draw.constants import TRUST
 from saferank.service.knowledge.certified import Certified, Pair
-from saferank.service.knowledge.lessons import Laid, Lessons, as_pages
+from saferank.service.knowledge.lessons import Lessons, NumberedPages, as_pages
 from saferank.statistics.bets import Bets, set_levels
 from saferank.statistics.certificates import ENDLESS, held
 
@@ -143,21 +143,21 @@ class Knowledge:
         strange = np.flatnonzero((used & (rows < 0)).any(axis=1))
         return int(strange[0]) if len(strange) else lessons.size
 
-    def laid_out(self, lessons: Lessons) -> Laid:
+    def laid_out(self, lessons: Lessons) -> NumberedPages:
         """Closed pages of this epoch, to be learnt."""
         return as_pages(lessons, self.index)
 
-    def learn(self, lessons: Lessons, laid: Laid | None = None) -> Iterator[int]:
+    def learn(self, lessons: Lessons, numbered: NumberedPages | None = None) -> Iterator[int]:
         """Learn from closed pages of this epoch; stops after each that changed the certificates, giving its number.
 
-        ``laid`` is what is left of them when comparisons that do not count were taken out.
+        ``numbered`` is what is left of them when comparisons that do not count were taken out.
         """
-        pages, numbers = self.laid_out(lessons) if laid is None else laid
+        pages, numbers = self.laid_out(lessons) if numbered is None else numbered
         done, first, self.folds = 0, self.pages, self.folds + 1
-        desk = new_desk(pages.clicks.shape[1], pages.ranking.shape[1])
+        workspace = new_workspace(pages.clicks.shape[1], pages.ranking.shape[1])
         while done < len(numbers):
             before = (self.learner.certificates_given(), self.alarms)
-            done = self.learner.fold(pages, desk, done)
+            done = self.learner.fold(pages, workspace, done)
             self.pages = first + numbers[done - 1] + 1
             if (self.learner.certificates_given(), self.alarms) != before:
                 yield numbers[done - 1]

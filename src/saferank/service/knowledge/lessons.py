@@ -140,11 +140,11 @@ class Lessons:
         return self.records.rows(index, int(self.records.column("places").max(initial=0)))
 
 
-Laid = tuple[Pages, list[int]]
+NumberedPages = tuple[Pages, list[int]]
 """Pages to be learnt, and for every one the number of its lesson."""
 
 
-def as_pages(lessons: Lessons, index: Mapping[str, int]) -> Laid:
+def as_pages(lessons: Lessons, index: Mapping[str, int]) -> NumberedPages:
     """The pages of lessons that can be learnt, range-checked, laid out all at once: a replay lays out a million."""
     records, rows = lessons.records, lessons.rows(index)
     taught = np.flatnonzero(_teaching(lessons, rows))

@@ -9,7 +9,7 @@ import numpy as np
 
 from saferank.live.explanation import Explanation, explain
 from saferank.live.learner import Learner
-from saferank.live.replay import AGAIN, IF_OUTDATED, KEEP, Desk, drawing, new_desk
+from saferank.live.replay import AGAIN, IF_OUTDATED, KEEP, Workspace, drawing, new_workspace
 from saferank.safety import whole_allowance
 from saferank.service.knowledge.catalogues import Catalogue
 from saferank.service.knowledge.knowledge import Knowledge, learner_with
@@ -32,14 +32,14 @@ class Slot:
         self._n_items = len(learner.items)
         own = Call(call.base.copy(), call.candidates.copy())
         self.plan: Any = learner.kind.empty_plan(learner.policy, learner.evidence, own)
-        self.desk: Desk = new_desk(len(call.base), learner.places(call))
+        self.workspace: Workspace = new_workspace(len(call.base), learner.places(call))
         self.holds: View | None = None  # whose plan it is
         self.folds = -1  # what was known when its age was looked at last
         self._bind(learner)
 
     def _bind(self, learner: Learner) -> None:
         self._policy, self._evidence = learner.policy, learner.evidence
-        self.draw: Callable[[], None] = drawing(learner.policy, learner.evidence, self.plan, self.desk)
+        self.draw: Callable[[], None] = drawing(learner.policy, learner.evidence, self.plan, self.workspace)
 
     def fits(self, learner: Learner) -> bool:
         """True unless items have come. When tables have grown it is bound to them, and its plan stays."""
@@ -122,15 +122,15 @@ class View:
     def _drawn(self, coins: bytes) -> Impression:
         """The page as the policy gives it; it holds until the next one is drawn."""
         slot, folds = self._slot(), self._knowledge.folds
-        desk = slot.desk
-        desk.issued[0] = self._round_before(coins)
-        desk.issued[1] = AGAIN if slot.holds is not self else KEEP if slot.folds == folds else IF_OUTDATED
+        workspace = slot.workspace
+        workspace.issued[0] = self._round_before(coins)
+        workspace.issued[1] = AGAIN if slot.holds is not self else KEEP if slot.folds == folds else IF_OUTDATED
         if slot.holds is not self:
             slot.plan.base[:], slot.plan.candidates[:], slot.holds = *self._call, self
         slot.folds = folds
-        desk.words[:] = np.frombuffer(coins, np.uint64)
+        workspace.words[:] = np.frombuffer(coins, np.uint64)
         slot.draw()
-        return desk.impression
+        return workspace.impression
 
     def _slot(self) -> Slot:
         key, slots = (len(self._call.base), len(self._call.candidates)), self._learner.slots

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from saferank._kernel import kernel
 from saferank.live.replay import Pages
 from saferank.policies.safe_draw.draw import has_target, odds_of_exchange
-from saferank.service.knowledge.lessons import Laid, Lessons
+from saferank.service.knowledge.lessons import Lessons, NumberedPages
 from saferank.store.page_record import SOURCE_SIZE
 from saferank.verbs import Flags, Floats, Impression, Ints, new_impression
 
@@ -124,16 +124,16 @@ class Votes:
 # it holds a comparison that is known depends on which of its items was clicked, and so on the sign of the others.
 
 
-def without_repeats(votes: Votes, laid: Laid, lessons: Lessons, items: Sequence[object]) -> Laid:
+def without_repeats(votes: Votes, numbered: NumberedPages, lessons: Lessons, items: Sequence[object]) -> NumberedPages:
     """The pages without comparisons by visitors who have decided the pair before in this epoch."""
-    pages, numbers = laid
+    pages, numbers = numbered
     rows, visitors = _visits(pages, numbers, lessons)
     if not len(rows):
-        return laid
+        return numbered
     hashes = np.array([item_hash(str(item)) for item in items], np.uint64)
     compared = _compared(pages, rows, visitors, hashes)
     repeated = votes.repeated(compared)
-    return _masked(laid, compared, repeated) if repeated.any() else laid
+    return _masked(numbered, compared, repeated) if repeated.any() else numbered
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -182,9 +182,9 @@ def _note_compared(pages: Pages, rows: Ints, at: Ints, clicked: Ints, other: Int
     return found
 
 
-def _masked(laid: Laid, compared: VisitorComparisons, repeated: Flags) -> Laid:
+def _masked(numbered: NumberedPages, compared: VisitorComparisons, repeated: Flags) -> NumberedPages:
     """A copy of the pages, without some comparisons."""
-    pages, numbers = _chosen(laid[0], list(range(len(laid[1])))), laid[1]
+    pages, numbers = _chosen(numbered[0], list(range(len(numbered[1])))), numbered[1]
     split: dict[int, dict[int, list[int]]] = {}  # by row and clicked place: what it is still compared with
     for row in np.unique(compared.row[repeated]).tolist():
         mine = slice(*np.searchsorted(compared.row, [row, row + 1]))
@@ -218,7 +218,7 @@ def _trim(pages: Pages, row: int, triples: list[tuple[int, int, bool]], split: d
             split[row] = {winner: rest for winner, rest in left.items() if rest}
 
 
-def _split(pages: Pages, numbers: list[int], split: dict[int, dict[int, list[int]]]) -> Laid:
+def _split(pages: Pages, numbers: list[int], split: dict[int, dict[int, list[int]]]) -> NumberedPages:
     """Lessons of which a part is left become one lesson for each clicked item."""
     take = [row for row in range(len(numbers)) for _ in range(len(split.get(row, (0,))))]
     pages = _chosen(pages, take)
@@ -344,9 +344,9 @@ class OrderWatch:
         """By item, those that came first first."""
         return {item: self._bets[slot].tolist() for item, slot in self._slots.items()}
 
-    def look_at(self, laid: Laid, lessons: Lessons, items: Sequence[object]) -> list[tuple[int, str]]:
+    def look_at(self, numbered: NumberedPages, lessons: Lessons, items: Sequence[object]) -> list[tuple[int, str]]:
         """Take in pages in display order; returns lessons and items that do not stand where they were drawn to."""
-        (pages, numbers), found, done = laid, [], 0
+        (pages, numbers), found, done = numbered, [], 0
         rows, upper, lower = chosen_pairs(pages, numbers, lessons)
         chances = chances_of_orders(pages, rows, upper, lower)
         clear = (chances > _CLEAR) & (chances < 1.0 - _CLEAR)

@@ -36,9 +36,9 @@ def _go_through(knowledge: Knowledge, terms: Terms, items: list[str]) -> None:
     """A page, its clicks, another base ranking, and the questions that the dashboard asks."""
     record = View(knowledge, items, (), 2).page(_COINS)._replace(policy=terms.policy, window_ms=1000)
     lessons = Lessons.of([record, record], [1, 2])
-    laid = knowledge.laid_out(lessons)
-    OrderWatch().look_at(laid, lessons, items)
-    without_repeats(Votes(), laid, lessons, items)
+    numbered = knowledge.laid_out(lessons)
+    OrderWatch().look_at(numbered, lessons, items)
+    without_repeats(Votes(), numbered, lessons, items)
     explained = new_impression(2, 3)
     odds_of_exchange(explained, 2, (0, 1), has_target(explained))
     for _ in knowledge.learn(lessons):

@@ -22,7 +22,7 @@ from saferank.service.knowledge.lessons import issue_time
 from saferank.service.knowledge.publications import pack
 from saferank.service.protocol.contexts import Context, Contexts, DeletedVersionError, fold_at_version
 from saferank.service.protocol.guard import Guard
-from saferank.service.protocol.heartbeat import Heart
+from saferank.service.protocol.heartbeat import Heartbeat
 from saferank.service.protocol.switches import UNDOING
 from saferank.service.protocol.writer import Writer
 from saferank.store.contract import (
@@ -69,12 +69,12 @@ class Closer:
         self,
         store: Store,
         clock: Clock,
-        heart: Heart,
+        heartbeat: Heartbeat,
         contexts: Contexts,
         writer: Writer,
         guard: Guard,
     ) -> None:
-        self._store, self._clock, self._heart, self._contexts = store, clock, heart, contexts
+        self._store, self._clock, self._heartbeat, self._contexts = store, clock, heartbeat, contexts
         self._writer, self._guard = writer, guard
         self._looked_at: dict[int, tuple[int, int]] = {}  # by shard: epoch of the lease, and the time of the last look
         self._searched_at = 0
@@ -110,8 +110,8 @@ class Closer:
     async def _close_due(self, everything: bool) -> None:
         if self._writer.pages:
             await self._writer.write_once(with_pages=True)
-        now = await self._heart.measured()
-        leases = dict(self._heart.leases)
+        now = await self._heartbeat.measured()
+        leases = dict(self._heartbeat.leases)
         self._let_go_of_lost(leases)
         found = self._postponed | await self._due(leases, now)
         due = found if everything else {number for number in found if self._is_time(number, now)}
@@ -129,7 +129,7 @@ class Closer:
             self._looked_at, self._searched_at = {}, now
         new = [shard for shard, lease in leases.items() if self._looked_at.get(shard, (-1, 0))[0] != lease.epoch]
         old = [shard for shard in leases if shard not in new]
-        late = GRACE_MS if self._heart.servers > 1 else 0
+        late = GRACE_MS if self._heartbeat.servers > 1 else 0
         due: set[int] = set()
         if new:
             due.update(await self._store.due(new, 0, now - late))
@@ -145,7 +145,7 @@ class Closer:
         return context is None or now - context.closed_at >= PATIENCE * context.terms.window_ms
 
     def _to_undo(self, leases: dict[int, Lease]) -> list[int]:
-        contexts, switches = self._contexts, self._heart.switches
+        contexts, switches = self._contexts, self._heartbeat.switches
         found = []
         for number in switches.contexts_undone():
             context = contexts.numbered(number)
@@ -242,7 +242,7 @@ class Closer:
             await self._take_over(context, lease)
         context.closed_at = now
         await self._compare_again(context, lease, now)
-        late = GRACE_MS if self._heart.servers > 1 else 0
+        late = GRACE_MS if self._heartbeat.servers > 1 else 0
         closed = await self._store.close_through(lease, context.number, now - late - context.terms.window_ms)
         pages = await self._store.pages_between(context.number, context.fold.through, closed)
         before = [tally[:] for tally in context.fold.tallies]
@@ -255,7 +255,7 @@ class Closer:
         self.closed += len(pages)
         self._count(before, context.fold)
         context.dirty = context.dirty or bool(pages) or bool(context.fold.versions)
-        operations = self._heart.switches.to_carry_out(context.row, context.fold.operation)
+        operations = self._heartbeat.switches.to_carry_out(context.row, context.fold.operation)
         for operation in operations:
             await self._carry_out(context, operation)
         news = context.fold.versions or context.fold.alarm_rows or operations
@@ -265,7 +265,7 @@ class Closer:
 
     async def _compare_again(self, context: Context, lease: Lease, now: int) -> None:
         """Begin comparisons again before pages are folded that belong to the new ones."""
-        operations = self._heart.switches.to_carry_out(context.row, context.fold.operation)
+        operations = self._heartbeat.switches.to_carry_out(context.row, context.fold.operation)
         restarts = list(itertools.takewhile(lambda row: row.kind not in UNDOING, operations))
         for operation in restarts:
             await self._carry_out(context, operation)

@@ -47,8 +47,8 @@ class Context:
     @property
     def known(self) -> Knowledge:
         """What pages are made from."""
-        fold, standing = self.fold, self._stands_for
-        if self._known is not None and standing is not None and standing[0] is fold and standing[1] > fold.epoch:
+        fold, replaced = self.fold, self._stands_for
+        if self._known is not None and replaced is not None and replaced[0] is fold and replaced[1] > fold.epoch:
             return self._known
         return fold.knowledge
 

@@ -14,9 +14,9 @@ from saferank.service.knowledge.arms import (
     tenant_guardrail,
 )
 from saferank.service.knowledge.fold import to_json
+from saferank.service.protocol.all_contexts import AllContexts, Compared
 from saferank.service.protocol.contexts import Context
-from saferank.service.protocol.heartbeat import Heart
-from saferank.service.protocol.standings import Compared, Standings
+from saferank.service.protocol.heartbeat import Heartbeat
 from saferank.service.protocol.switches import Switches
 from saferank.service.settings import Settings
 from saferank.statistics.effect import ArmComparison, Guardrail, Interval, difference, merged
@@ -91,9 +91,9 @@ READ_MS = 5000
 class Guard:
     """Looks at comparisons and stops what loses too much."""
 
-    def __init__(self, settings: Settings, store: Store, heart: Heart, standings: Standings) -> None:
+    def __init__(self, settings: Settings, store: Store, heartbeat: Heartbeat, all_contexts: AllContexts) -> None:
         self._drop = settings.guardrail_drop
-        self._store, self._heart, self._standings = store, heart, standings
+        self._store, self._heartbeat, self._all_contexts = store, heartbeat, all_contexts
         self._changed: dict[str, ContextRow] = {}  # by tenant: the context that changed last since the last look
         self._looked_at: dict[str, int] = {}  # by tenant
         self._unbalanced: set[str] = set()  # tenants of which an alarm has told
@@ -104,7 +104,7 @@ class Guard:
     async def look(self, context: Context) -> None:
         """Look at a context whose pages were folded here."""
         self._changed[context.row.tenant] = context.row
-        drop = self._heart.switches.guardrail(context.number, self._drop)
+        drop = self._heartbeat.switches.guardrail(context.number, self._drop)
         if not drop:
             return
         compared = context.fold.compared
@@ -114,15 +114,15 @@ class Guard:
 
     async def look_at_tenants(self) -> None:
         """Look at all contexts together, of tenants of which some were folded here."""
-        now = self._heart.now()
+        now = self._heartbeat.now()
         due = [tenant for tenant in self._changed if now - self._looked_at.get(tenant, 0) >= LOOK_MS]
         if due or now - self._read_at >= READ_MS:
             self._read_at = now
-            await self._standings.look()
+            await self._all_contexts.look()
         for tenant in due:
-            contexts = self._standings.known(tenant)
+            contexts = self._all_contexts.known(tenant)
             row, self._looked_at[tenant] = self._changed.pop(tenant), now + len(contexts)
-            whole = guarded_whole(contexts, self._heart.switches)
+            whole = guarded_whole(contexts, self._heartbeat.switches)
             await self._weigh(row, whole)
             if not self._drop:
                 continue
@@ -137,7 +137,7 @@ class Guard:
             holdout = whole.clicks.holdout.pages
             why = f"all contexts together: {whole.balance.sentence(holdout, holdout + whole.clicks.served.pages)}"
             log(logging.ERROR, "alarm", kind="unbalanced_arms", tenant=row.tenant, detail=why)
-            await self._store.add_alarm(AlarmRow(self._heart.now(), row.id, "unbalanced_arms", why))
+            await self._store.add_alarm(AlarmRow(self._heartbeat.now(), row.id, "unbalanced_arms", why))
 
     def interval(self, now: int) -> Interval | None:
         """Clicks a page, served minus holdout, over all tenants as of the last look, for the metrics; None: no pages.
@@ -145,22 +145,22 @@ class Guard:
         It is computed again at most once a second, and less often when there are thousands of contexts.
         """
         if now >= self._shown[0]:
-            contexts = self._standings.known()
-            whole = whole_of(contexts, self._heart.switches)
+            contexts = self._all_contexts.known()
+            whole = whole_of(contexts, self._heartbeat.switches)
             found = difference(whole.clicks, EFFECT_ERROR, whole.most) if whole.clicks.weight else None
             self._shown = (now + max(LOOK_MS, len(contexts)), found)
         return self._shown[1]
 
     async def _stop(self, row: ContextRow, number: int, rule: Guardrail, state: ArmComparison) -> None:
         """Switch a context, or (number 0) everything of its tenant, to production's ranking."""
-        await self._heart.hear()  # somebody else may have done it
-        switch = self._heart.switches.switch(row.tenant, number)
+        await self._heartbeat.hear()  # somebody else may have done it
+        switch = self._heartbeat.switches.switch(row.tenant, number)
         if switch is not None and switch.guardrail_at:
             return
         why = _sentence(row, number, rule, state)
         body = to_json({"why": why, **_evidence(rule, state)})
         operation = await self._store.add_operation(row.tenant, number, OperationKind.GUARDRAIL, body)
-        await self._heart.hear()
+        await self._heartbeat.hear()
         self.stops += 1
         log(logging.ERROR, "alarm", kind="guardrail", tenant=row.tenant, context=_scope(row, number), detail=why)
         await self._store.add_alarm(AlarmRow(operation.at, row.id, "guardrail", why))

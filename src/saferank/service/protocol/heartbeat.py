@@ -36,8 +36,8 @@ MOST_AHEAD_MS = 1000
 """A server that finds itself ahead of the store's time by more than this goes back; otherwise its time stands still."""
 
 
-class Heart:
-    """The life of a server as its store sees it."""
+class Heartbeat:
+    """Keeps the lease of a server's freshness, the leases of its shards and the store's time."""
 
     def __init__(
         self,
@@ -173,8 +173,8 @@ WAIT_SECONDS = 1.0
 class Follower:
     """Keeps the contexts that are in use up to date."""
 
-    def __init__(self, store: Store, clock: Clock, heart: Heart, contexts: Contexts) -> None:
-        self._store, self._clock, self._heart, self._contexts = store, clock, heart, contexts
+    def __init__(self, store: Store, clock: Clock, heartbeat: Heartbeat, contexts: Contexts) -> None:
+        self._store, self._clock, self._heartbeat, self._contexts = store, clock, heartbeat, contexts
         self._since = 0
 
     async def run(self) -> None:
@@ -188,8 +188,8 @@ class Follower:
 
     async def follow(self) -> None:
         """Obey new operations, and read what was published of contexts that are in use and not held here."""
-        await self._heart.hear()
-        now = self._heart.now()
+        await self._heartbeat.hear()
+        now = self._heartbeat.now()
         for number, newest in (await self._store.published(self._since)).items():
             context = self._contexts.numbered(number)
             if context is not None and context.held_in < 0 and context.published < newest:

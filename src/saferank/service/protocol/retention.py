@@ -14,7 +14,7 @@ from saferank.service.clock import Clock
 from saferank.service.json_logs import log
 from saferank.service.knowledge.publications import read_head
 from saferank.service.protocol.contexts import terms_of
-from saferank.service.protocol.heartbeat import Heart
+from saferank.service.protocol.heartbeat import Heartbeat
 from saferank.store.contract import (
     CATALOGUE_MS,
     SHARDS,
@@ -42,8 +42,8 @@ _EVENTS_SHARD = 0
 class Retention:
     """Deletes what is old enough, of the contexts of the shards that this server holds."""
 
-    def __init__(self, store: Store, clock: Clock, heart: Heart, keep_days: float) -> None:
-        self._store, self._clock, self._heart = store, clock, heart
+    def __init__(self, store: Store, clock: Clock, heartbeat: Heartbeat, keep_days: float) -> None:
+        self._store, self._clock, self._heartbeat = store, clock, heartbeat
         self._keep_ms = round(keep_days * _DAY_MS)
         self.deleted = 0  # pages
         self.events = 0
@@ -61,8 +61,8 @@ class Retention:
         """Delete everything that is old enough now."""
         if not self._keep_ms:
             return
-        limit = await self._heart.measured() - self._keep_ms
-        leases = dict(self._heart.leases)
+        limit = await self._heartbeat.measured() - self._keep_ms
+        leases = dict(self._heartbeat.leases)
         ageing = await self._store.contexts_with_pages_before(
             list(leases), limit + self._keep_ms - self._keep_ms // SNAPSHOTS
         )
@@ -88,7 +88,7 @@ class Retention:
         snapshot = await self._old_enough(row.id, limit)
         if snapshot is None:
             return
-        before, switches = await self._needed_from(row, snapshot), self._heart.switches
+        before, switches = await self._needed_from(row, snapshot), self._heartbeat.switches
         deleted = await self._in_slices(
             lambda: self._store.prune(lease, row.id, snapshot, before, switches.acknowledged, SLICE)
         )
@@ -111,7 +111,7 @@ class Retention:
         """The newest snapshot that is old enough, and that no rollback since then went back beyond."""
         kept = [snapshot for snapshot in await self._store.snapshot_heads(context) if snapshot.through <= limit]
         for snapshot in reversed(kept):
-            rollbacks = self._heart.switches.rollbacks(context, snapshot.operation)
+            rollbacks = self._heartbeat.switches.rollbacks(context, snapshot.operation)
             if not rollbacks:
                 return snapshot
             versions = [json.loads(row.body)["version"] for row in rollbacks]

@@ -19,12 +19,12 @@ from saferank.service.knowledge.arms import DAY_MS, ComparedArms, waits_for_traf
 from saferank.service.knowledge.catalogues import Catalogues
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.view import Views
+from saferank.service.protocol.all_contexts import AllContexts
 from saferank.service.protocol.closer import Closer
 from saferank.service.protocol.contexts import Context, Contexts, Limits
 from saferank.service.protocol.guard import Guard
-from saferank.service.protocol.heartbeat import Follower, Heart
+from saferank.service.protocol.heartbeat import Follower, Heartbeat
 from saferank.service.protocol.retention import Retention
-from saferank.service.protocol.standings import Standings
 from saferank.service.protocol.switches import Release, Switches
 from saferank.service.protocol.writer import Writer
 from saferank.service.settings import Settings, masked
@@ -74,18 +74,19 @@ class Server:
         self.refusals: defaultdict[str, Counter[str]] = defaultdict(Counter)  # of reports, by tenant and reason
         self.issued = 0  # pages of this run
         self.simulated: str | None = None  # of a demo: what is, in a sentence
-        self.heart = Heart(self.name, store, clock, self.switches, settings.freshness_seconds, self._read_token_keys)
-        self.now = self.heart.now  # the store's time
+        freshness = settings.freshness_seconds
+        self.heartbeat = Heartbeat(self.name, store, clock, self.switches, freshness, self._read_token_keys)
+        self.now = self.heartbeat.now  # the store's time
         self.writer = Writer(store, clock, self.catalogues, limits.MAX_PENDING)
         memory = settings.max_loaded_mb * 1_000_000
         self.views = Views()
         largest = Limits(limits.MAX_LOADED_CONTEXTS, memory - memory // 4)
         self.contexts = Contexts(store, self.catalogues, largest, self.views.forget)
-        self.standings = Standings(store, clock, self.heart, self.contexts)
-        self.guard = Guard(settings, store, self.heart, self.standings)
-        self.closer = Closer(store, clock, self.heart, self.contexts, self.writer, self.guard)
-        self.follower = Follower(store, clock, self.heart, self.contexts)
-        self.retention = Retention(store, clock, self.heart, settings.keep_days)
+        self.all_contexts = AllContexts(store, clock, self.heartbeat, self.contexts)
+        self.guard = Guard(settings, store, self.heartbeat, self.all_contexts)
+        self.closer = Closer(store, clock, self.heartbeat, self.contexts, self.writer, self.guard)
+        self.follower = Follower(store, clock, self.heartbeat, self.contexts)
+        self.retention = Retention(store, clock, self.heartbeat, settings.keep_days)
         self._alarms: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
 
@@ -142,7 +143,7 @@ class Server:
                 raise StoreError(f"{masked(self.settings.store)}: cannot be used now: {problem}") from problem
             raise
         if loops:
-            parts = (self.heart, self.writer, self.closer, self.follower, self.retention)
+            parts = (self.heartbeat, self.writer, self.closer, self.follower, self.retention)
             self._loops = [asyncio.create_task(self._guarded(run)) for run in (*(part.run for part in parts), *others)]
 
     async def _begin(self) -> None:
@@ -151,7 +152,7 @@ class Server:
             raise StoreError(f"{masked(self.settings.store)}: has no session key; it was not made by a service")
         self.session_key = key
         await self._read_token_keys()
-        await self.heart.beat()
+        await self.heartbeat.beat()
         await self._note_release()
         for sentence in self.settings.unknowable:
             log(logging.WARNING, sentence)
@@ -164,7 +165,7 @@ class Server:
         release = Release(__version__, self.settings.policy, self.settings.rule)
         if self.switches.release != release:
             await self.store.add_operation(EVERYBODY, 0, OperationKind.RELEASE, json.dumps(release._asdict()))
-            await self.heart.hear()
+            await self.heartbeat.hear()
 
     async def _guarded(self, run: Callable[[], Awaitable[None]]) -> None:
         """A loop must not end: whatever went wrong is logged, and it begins again."""

@@ -64,7 +64,7 @@ class Switches:
                 self.forgets.append(row)
             elif row.kind == OperationKind.TRAFFIC:
                 self.traffic[row.tenant] = TrafficView(since=moment(row.at), **json.loads(row.body))
-            elif row.kind != OperationKind.KEYS:  # the heart has read those
+            elif row.kind != OperationKind.KEYS:  # ``Heartbeat`` has read those
                 self._note_restart(row)
                 self.turn(row.tenant, row.context, self._switch(row))
 

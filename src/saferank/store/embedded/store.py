@@ -18,7 +18,7 @@ from saferank.store.contract import (
     ContextRow,
     Deleted,
     Group,
-    Heartbeat,
+    HeartbeatReply,
     Lease,
     OperationKind,
     OperationRow,
@@ -125,7 +125,7 @@ class SqliteStore(SqlStore):
     # --- servers, time, leases ---
 
     @_writing
-    def heartbeat(self, on: sqlite3.Connection, server: str, acknowledged: int, lease_ms: int) -> Heartbeat:
+    def heartbeat(self, on: sqlite3.Connection, server: str, acknowledged: int, lease_ms: int) -> HeartbeatReply:
         """Renew what the server holds, let go of what is beyond its share, take free shards up to its share."""
         sql, now = self._sql, self._clock()
         facts = {"server": server, "acknowledged": acknowledged, "now": now, "until": now + lease_ms}
@@ -138,7 +138,7 @@ class SqliteStore(SqlStore):
         on.execute(sql["take"], {**facts, "free": share - held})
         leases = tuple(Lease(*row) for row in on.execute(sql["leases"], (server, now)))
         (operation,) = on.execute(sql["last_operation"]).fetchone()
-        return Heartbeat(now, now + lease_ms, operation, leases, alive)
+        return HeartbeatReply(now, now + lease_ms, operation, leases, alive)
 
     @_writing
     def leave(self, on: sqlite3.Connection, server: str) -> None:

@@ -12,7 +12,7 @@ from saferank.store.contract import (
     ContextRow,
     Deleted,
     Group,
-    Heartbeat,
+    HeartbeatReply,
     Lease,
     OperationKind,
     OperationRow,
@@ -87,12 +87,12 @@ class PostgresStore(SqlStore):
 
     # --- servers, time, leases ---
 
-    async def heartbeat(self, server: str, acknowledged: int, lease_ms: int) -> Heartbeat:
+    async def heartbeat(self, server: str, acknowledged: int, lease_ms: int) -> HeartbeatReply:
         ((now, until, newest, alive, shards, epochs),) = await self._rows(
             "heartbeat", server, acknowledged, lease_ms, SHARDS
         )
         leases = tuple(Lease(*pair, until) for pair in zip(shards or (), epochs or (), strict=True))
-        return Heartbeat(now, until, newest, leases, alive)
+        return HeartbeatReply(now, until, newest, leases, alive)
 
     async def leave(self, server: str) -> None:
         await self._do("leave", server=server)

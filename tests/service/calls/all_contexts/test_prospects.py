@@ -9,7 +9,7 @@ from saferank.service.calls.summary import DAY_MS, days_to_decide, needed_lead
 from saferank.service.knowledge.arms import ComparedArms
 from saferank.service.knowledge.evidence import PairProgress
 from saferank.service.knowledge.knowledge import Terms
-from saferank.service.protocol.standings import Standing
+from saferank.service.protocol.all_contexts import ContextFigures
 from saferank.statistics.decision import decision_rule
 from saferank.store.contract import ContextRow
 
@@ -24,8 +24,8 @@ def judged(
     row = ContextRow(1, "t", "c", json.dumps(terms), 0)
     epoch = int(days // lifetime_days) if lifetime_days else 0
     tallies = [[pages, 0, 0], *TALLIES[1:]]
-    standing = Standing(1, 0, 3, 2, 0, (), (), tallies, epoch, race, {}, 0, 0, 0, ComparedArms(1))
-    return days_to_decide(row, standing, round(days * DAY_MS)) == math.inf
+    figures = ContextFigures(1, 0, 3, 2, 0, (), (), tallies, epoch, race, {}, 0, 0, 0, ComparedArms(1))
+    return days_to_decide(row, figures, round(days * DAY_MS)) == math.inf
 
 
 @pytest.mark.parametrize(
@@ -51,24 +51,26 @@ def test_new_contexts_and_those_with_few_pages_are_not_judged() -> None:
 
 def test_terms_of_a_reset_are_judged_from_the_reset_on() -> None:
     row = ContextRow(1, "t", "c", json.dumps(TERMS), 0)
-    standing = Standing(1, 0, 3, 2, 0, (), (), TALLIES, 1, PairProgress(), {}, 0, 0, 0, ComparedArms(1))
+    figures = ContextFigures(1, 0, 3, 2, 0, (), (), TALLIES, 1, PairProgress(), {}, 0, 0, 0, ComparedArms(1))
     reset = Terms("safe-draw", "anytime:1e-5", 1000, 14 * DAY_MS, opened_at=100 * DAY_MS, first_epoch=1)
     now = round(100.9 * DAY_MS)
-    assert days_to_decide(row, standing, now) == math.inf
-    assert days_to_decide(row, standing._replace(terms=reset), now) is None
-    assert days_to_decide(row, standing._replace(terms=reset), now + DAY_MS) == math.inf
+    assert days_to_decide(row, figures, now) == math.inf
+    assert days_to_decide(row, figures._replace(terms=reset), now) is None
+    assert days_to_decide(row, figures._replace(terms=reset), now + DAY_MS) == math.inf
 
 
 def test_a_decision_is_expected_when_the_lead_meets_the_rule() -> None:
     """Ten comparisons a day, of which eight lead: a lead of 6 a day."""
     row = ContextRow(1, "t", "c", json.dumps(TERMS), 0)
-    standing = Standing(1, 0, 3, 2, 0, (), (), TALLIES, 0, PairProgress(9, 0, 60, 100), {}, 0, 0, 0, ComparedArms(1))
-    days = days_to_decide(row, standing, 10 * DAY_MS)
+    figures = ContextFigures(
+        1, 0, 3, 2, 0, (), (), TALLIES, 0, PairProgress(9, 0, 60, 100), {}, 0, 0, 0, ComparedArms(1)
+    )
+    days = days_to_decide(row, figures, 10 * DAY_MS)
     assert days is not None
     comparisons = math.floor(10 * (10 + days))
     assert 60 / 102 * comparisons >= needed_lead("paper:1e-5", comparisons)
     assert 60 / 102 * 0.9 * comparisons < needed_lead("paper:1e-5", round(0.9 * comparisons))
-    decided = standing._replace(race=PairProgress(9, 1, 60, 100))
+    decided = figures._replace(race=PairProgress(9, 1, 60, 100))
     assert days_to_decide(row, decided, 10 * DAY_MS) is None
 
 

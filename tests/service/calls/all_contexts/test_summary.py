@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from saferank._version import __version__
-from saferank.service.protocol.standings import LOOK_SECONDS
+from saferank.service.protocol.all_contexts import LOOK_SECONDS
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import OverviewView
 from saferank.store.contract import AlarmRow, StoreUnavailableError
@@ -250,8 +250,8 @@ def test_a_look_asks_the_store_a_few_questions_whatever_the_number_of_contexts(
             for number in range(250):
                 await h.rank(f"c{number}")
             await h.close()
-            h.server.standings._known.clear()  # as on another server, which has not read what was published
-            h.server.standings._since = 0
+            h.server.all_contexts._known.clear()  # as on another server, which has not read what was published
+            h.server.all_contexts._since = 0
             asked: list[str] = []
 
             def counting(name: str, plain: object) -> object:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from saferank.service.knowledge.lessons import Laid, Lessons, as_pages
+from saferank.service.knowledge.lessons import Lessons, NumberedPages, as_pages
 from saferank.service.knowledge.votes import OrderWatch, chances_of_orders
 from saferank.store.page_record import PageRecord
 from tests.store.laws import drawn_law
@@ -52,8 +52,8 @@ def lesson(dice: random.Random, row: tuple[str, ...], clicks: int) -> Lesson:
 
 def looked_at(watch: OrderWatch, lessons: list[Lesson]) -> set[str]:
     taught = Lessons.of([record for record, _ in lessons], [clicks for _, clicks in lessons])
-    laid: Laid = as_pages(taught, {item: number for number, item in enumerate(ITEMS)})
-    return {item for _, item in watch.look_at(laid, taught, ITEMS)}
+    numbered: NumberedPages = as_pages(taught, {item: number for number, item in enumerate(ITEMS)})
+    return {item for _, item in watch.look_at(numbered, taught, ITEMS)}
 
 
 Clicks = Callable[[random.Random, tuple[str, ...]], int]

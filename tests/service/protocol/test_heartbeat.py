@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from saferank.service.engine import Engine
-from saferank.service.protocol.heartbeat import LONGEST_JUMP, MARGIN, Heart
+from saferank.service.protocol.heartbeat import LONGEST_JUMP, MARGIN, Heartbeat
 from saferank.service.protocol.switches import Switches
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
 from saferank.store.contract import OperationKind, StoreError, StoreUnavailableError
@@ -24,7 +24,7 @@ class Machine:
     def __init__(self) -> None:
         self.store_ms, self.seconds, self.wall_seconds = 1_700_000_000_000, 100.0, 1_700_000_000.0
         self.store = MemoryStore(lambda: self.store_ms)
-        self.heart = Heart("me", self.store, self, Switches(), LEASE, self.read_keys)
+        self.heartbeat = Heartbeat("me", self.store, self, Switches(), LEASE, self.read_keys)
         self.unread = 0.0  # passes before the next reading of the wall clock
 
     async def read_keys(self) -> None: ...
@@ -51,13 +51,13 @@ class Machine:
 def test_a_lease_ends_before_that_of_the_store() -> None:
     async def story() -> None:
         machine = Machine()
-        assert not machine.heart.is_fresh()
-        await machine.heart.beat()
+        assert not machine.heartbeat.is_fresh()
+        await machine.heartbeat.beat()
         machine.later((1 - MARGIN) * LEASE - 0.01)
-        assert machine.heart.is_fresh()
+        assert machine.heartbeat.is_fresh()
         machine.later(0.02)
-        assert not machine.heart.is_fresh()
-        assert machine.heart.now() == machine.store_ms
+        assert not machine.heartbeat.is_fresh()
+        assert machine.heartbeat.now() == machine.store_ms
 
     run(story())
 
@@ -71,16 +71,16 @@ def test_a_clock_that_jumps_ends_the_lease_and_stops_the_time_until_the_store_is
 ) -> None:
     async def story() -> None:
         machine = Machine()
-        await machine.heart.beat()
-        before = machine.heart.now()
+        await machine.heartbeat.beat()
+        before = machine.heartbeat.now()
         machine.later(1.0, monotonic, wall)
-        assert not machine.heart.is_fresh()
-        assert machine.heart.now() == before
-        await machine.heart.beat()
-        assert machine.heart.is_fresh()
-        assert machine.heart.now() == machine.store_ms
+        assert not machine.heartbeat.is_fresh()
+        assert machine.heartbeat.now() == before
+        await machine.heartbeat.beat()
+        assert machine.heartbeat.is_fresh()
+        assert machine.heartbeat.now() == machine.store_ms
         machine.later(LEASE)
-        assert not machine.heart.is_fresh()  # also when the clock went back: the old lease counts for nothing
+        assert not machine.heartbeat.is_fresh()  # also when the clock went back: the old lease counts for nothing
 
     run(story())
 
@@ -88,12 +88,12 @@ def test_a_clock_that_jumps_ends_the_lease_and_stops_the_time_until_the_store_is
 def test_a_jump_that_is_not_noticed_is_within_the_margin() -> None:
     async def story() -> None:
         machine = Machine()
-        await machine.heart.beat()
+        await machine.heartbeat.beat()
         nap = 0.9 * LONGEST_JUMP * LEASE
         machine.later(nap, monotonic=0.0)
-        assert machine.heart.is_fresh()
+        assert machine.heartbeat.is_fresh()
         machine.later(LEASE - nap)  # the store's record of the lease ends now
-        assert not machine.heart.is_fresh()
+        assert not machine.heartbeat.is_fresh()
 
     run(story())
 
@@ -101,10 +101,10 @@ def test_a_jump_that_is_not_noticed_is_within_the_margin() -> None:
 def test_a_pause_between_two_readings_is_no_jump() -> None:
     async def story() -> None:
         machine = Machine()
-        await machine.heart.beat()
+        await machine.heartbeat.beat()
         machine.unread = 1.0
-        assert machine.heart.is_fresh()
-        assert machine.heart.now() == machine.store_ms
+        assert machine.heartbeat.is_fresh()
+        assert machine.heartbeat.now() == machine.store_ms
 
     run(story())
 
@@ -120,8 +120,8 @@ def test_a_sleep_while_the_heartbeat_is_under_way_is_noticed() -> None:
             return beat
 
         machine.store.heartbeat = slept  # type: ignore[method-assign,assignment]
-        await machine.heart.beat()
-        assert not machine.heart.is_fresh()
+        await machine.heartbeat.beat()
+        assert not machine.heartbeat.is_fresh()
 
     run(story())
 
@@ -132,8 +132,8 @@ def test_a_clock_that_is_set_while_the_heartbeat_is_under_way_moves_no_time(
 ) -> None:
     async def story() -> None:
         machine = Machine()
-        await machine.heart.beat()
-        before, answer = machine.heart.now(), machine.store.heartbeat
+        await machine.heartbeat.beat()
+        before, answer = machine.heartbeat.now(), machine.store.heartbeat
 
         async def set_meanwhile(*arguments: object) -> object:
             beat = await answer(*arguments)  # type: ignore[arg-type]
@@ -141,9 +141,9 @@ def test_a_clock_that_is_set_while_the_heartbeat_is_under_way_moves_no_time(
             return beat
 
         machine.store.heartbeat = set_meanwhile  # type: ignore[method-assign,assignment]
-        await machine.heart.beat()
-        assert not machine.heart.is_fresh()
-        assert machine.heart.now() == before
+        await machine.heartbeat.beat()
+        assert not machine.heartbeat.is_fresh()
+        assert machine.heartbeat.now() == before
         assert not caplog.records
 
     run(story())
@@ -154,12 +154,12 @@ def test_a_server_that_was_far_ahead_goes_back() -> None:
 
     async def story() -> None:
         machine = Machine()
-        await machine.heart.beat()
+        await machine.heartbeat.beat()
         machine.seconds += 86_400
         machine.wall_seconds += 86_400
-        assert not machine.heart.is_fresh()
-        assert machine.heart.now() > machine.store_ms + 86_000_000
-        assert await machine.heart.measured() == machine.store_ms
+        assert not machine.heartbeat.is_fresh()
+        assert machine.heartbeat.now() > machine.store_ms + 86_000_000
+        assert await machine.heartbeat.measured() == machine.store_ms
 
     run(story())
 
@@ -171,15 +171,15 @@ def test_a_store_that_has_lost_operations_is_not_trusted() -> None:
         machine = Machine()
         for _ in range(3):
             await machine.store.add_operation("t", 0, OperationKind.KILL, '{"why": ""}')
-        await machine.heart.beat()
-        assert machine.heart.switches.acknowledged == 3
+        await machine.heartbeat.beat()
+        assert machine.heartbeat.switches.acknowledged == 3
         machine.store.done.pop()
         machine.later(LEASE)
         with pytest.raises(StoreUnavailableError, match="operation 3 is obeyed here, but the store has only 2"):
-            await machine.heart.beat()
-        assert not machine.heart.is_fresh()
-        await machine.heart.attempt()
-        assert "it lost some" in str(machine.heart.failing)
+            await machine.heartbeat.beat()
+        assert not machine.heartbeat.is_fresh()
+        await machine.heartbeat.attempt()
+        assert "it lost some" in str(machine.heartbeat.failing)
 
     run(story())
 
@@ -187,7 +187,7 @@ def test_a_store_that_has_lost_operations_is_not_trusted() -> None:
 def test_time_does_not_go_back_because_an_answer_came_late() -> None:
     async def story() -> None:
         machine = Machine()
-        await machine.heart.beat()
+        await machine.heartbeat.beat()
         answer = machine.store.heartbeat
 
         async def late(*arguments: object) -> object:
@@ -197,11 +197,11 @@ def test_time_does_not_go_back_because_an_answer_came_late() -> None:
 
         machine.store.heartbeat = late  # type: ignore[method-assign,assignment]
         machine.later(1.0)
-        before = machine.heart.now()
-        await machine.heart.beat()
-        assert machine.heart.now() == before
+        before = machine.heartbeat.now()
+        await machine.heartbeat.beat()
+        assert machine.heartbeat.now() == before
         machine.later(2.5)
-        assert before < machine.heart.now() <= machine.store_ms
+        assert before < machine.heartbeat.now() <= machine.store_ms
 
     run(story())
 

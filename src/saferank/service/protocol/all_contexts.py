@@ -1,4 +1,4 @@
-"""How all contexts stand: what was published of each, read once and kept while it is the newest.
+"""Figures of all contexts: what was published of each, read once and kept while it is the newest.
 
 The guardrail over all contexts, lists, sums and the metrics read this. With 20,000 contexts a look must not ask the
 store about every one of them. It asks which publications are new, reads those, a hundred in one question, and keeps a
@@ -19,7 +19,7 @@ from saferank.service.knowledge.evidence import PairProgress
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.publications import read_head, terms_in
 from saferank.service.protocol.contexts import Contexts
-from saferank.service.protocol.heartbeat import Heart
+from saferank.service.protocol.heartbeat import Heartbeat
 from saferank.store.contract import ContextRow, Publication, Store, StoreError
 
 LOOK_SECONDS = 1.0
@@ -31,8 +31,8 @@ _SPARED = 20
 _AT_ONCE = 100
 
 
-class Standing(NamedTuple):
-    """A context, as much of it as a list needs."""
+class ContextFigures(NamedTuple):
+    """The figures of a context that lists, sums and the guardrail need."""
 
     number: int  # of its newest publication; 0: there is none
     through: int
@@ -63,26 +63,26 @@ class Standing(NamedTuple):
         return sum(item != old for item, old in zip(self.leader, self.base, strict=False))
 
 
-Compared = Sequence[tuple[ContextRow, Standing]]
+Compared = Sequence[tuple[ContextRow, ContextFigures]]
 
 
-class Standings:
-    """Standings by number of the context, and the rows of the contexts."""
+class AllContexts:
+    """The figures of every context, by its number, and the rows of the contexts."""
 
-    def __init__(self, store: Store, clock: Clock, heart: Heart, contexts: Contexts) -> None:
-        self._store, self._clock, self._heart, self._contexts = store, clock, heart, contexts
+    def __init__(self, store: Store, clock: Clock, heartbeat: Heartbeat, contexts: Contexts) -> None:
+        self._store, self._clock, self._heartbeat, self._contexts = store, clock, heartbeat, contexts
         self._looking = asyncio.Lock()
-        self._known: dict[int, Standing] = {}
+        self._known: dict[int, ContextFigures] = {}
         self._rows: Sequence[ContextRow] = ()
         self._since, self._good_until = 0, float("-inf")
         self.looks = 0  # how often the store was asked: what was made from a look holds until the next one
 
-    async def of_tenant(self, tenant: str) -> list[tuple[ContextRow, Standing]]:
+    async def of_tenant(self, tenant: str) -> list[tuple[ContextRow, ContextFigures]]:
         """The contexts of a tenant, by id; StoreUnavailableError when the store does not answer."""
         await self.look()
         return self.known(tenant)
 
-    def known(self, tenant: str | None = None) -> list[tuple[ContextRow, Standing]]:
+    def known(self, tenant: str | None = None) -> list[tuple[ContextRow, ContextFigures]]:
         """The contexts of a tenant, or (None) of all, as of the last look and as they are in memory here."""
         return [(row, self._newest(row.id, self._known[row.id])) for row in self._rows if tenant in (None, row.tenant)]
 
@@ -93,25 +93,25 @@ class Standings:
                 await self._look()
                 self.looks += 1
 
-    def _newest(self, number: int, standing: Standing) -> Standing:
+    def _newest(self, number: int, figures: ContextFigures) -> ContextFigures:
         context = self._contexts.numbered(number)
-        if context is None or context.fold.version < standing.version:
-            return standing
+        if context is None or context.fold.version < figures.version:
+            return figures
         fold = context.fold
-        return standing._replace(
+        return figures._replace(
             tallies=fold.tallies, version=fold.version, changed_at=fold.changed_at, operation=fold.operation,
             compared=fold.compared, shadow=fold.shadow, terms=fold.terms, alarms=fold.alarms,
             checked=fold.checked, worst=fold.worst,
         )  # fmt: skip
 
     async def _look(self) -> None:
-        clock, store, now = self._clock, self._store, self._heart.now()
+        clock, store, now = self._clock, self._store, self._heartbeat.now()
         begin = clock.monotonic()
         rows = await store.contexts()
         for chunk in _chunks(self._changed(await store.published(self._since))):
             for publication in await store.publications(chunk):
                 try:
-                    self._known[publication.context] = standing_of(publication)
+                    self._known[publication.context] = figures_of(publication)
                 except StoreError as problem:  # damage: the others are compared and listed without this one
                     number, detail = publication.context, str(problem)
                     log(logging.ERROR, "a context cannot be compared", context_number=number, detail=detail)
@@ -129,21 +129,21 @@ class Standings:
             context for context, number in published.items() if context not in known or known[context].number != number
         ]
 
-    async def _opened(self, row: ContextRow) -> Standing:
+    async def _opened(self, row: ContextRow) -> ContextFigures:
         """A context of which nothing was published: no page of it was closed."""
         terms = json.loads(row.terms)
         lists = await self._contexts.known_catalogue(bytes.fromhex(terms["catalogue"]))
         base = tuple(lists[0][: terms["k"]]) if lists else ()
         blank = [[0, 0, 0] for _ in ARMS]
         opened, no_arms = row.opened_at, ComparedArms(1)
-        return Standing(0, 0, terms["k"], 1, opened, base, base, blank, 0, PairProgress(), {}, 0, 0, 0, no_arms)
+        return ContextFigures(0, 0, terms["k"], 1, opened, base, base, blank, 0, PairProgress(), {}, 0, 0, 0, no_arms)
 
 
-def standing_of(publication: Publication) -> Standing:
+def figures_of(publication: Publication) -> ContextFigures:
     """What a publication says, without its knowledge."""
     head = read_head(publication.body)
     base = tuple(head["look"][0])
-    return Standing(
+    return ContextFigures(
         number=publication.number,
         through=publication.through,
         k=len(base),
