@@ -15,7 +15,7 @@ Evidence and plans are nested tuples of some sixty small arrays. Two things are 
           ...
 
   Arguments are arrays in C order, numbers, and tuples of those. Only a view of memory is taken: the bound call keeps
-  the arrays alive and sees what is written to them.
+  the arrays alive and sees later writes to them.
 """
 
 import functools

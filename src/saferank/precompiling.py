@@ -29,7 +29,7 @@ def jobs_for(purpose: str, policies: Sequence[str] | None = None) -> list[Compil
         raise ArgumentError("for", f"unknown purpose {purpose!r}; known ones: {', '.join(PURPOSES)}")
     with argument("policies"):
         for name in policies or ():
-            policy_kind(name)  # or it says what is known
+            policy_kind(name)  # or it names the known policies
     served = [CompileJob(policy, size=size) for policy in policies or SERVED for size in _sizes(policy)]
     if purpose == SERVICE:
         return served

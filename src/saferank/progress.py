@@ -36,7 +36,7 @@ UNCOUNTED = {ROUNDS: 1, MEGABYTES: 2, SESSIONS: 2, KERNELS: 1}
 
 
 class Meter:
-    """Counts what is done, on any thread; shows nothing."""
+    """Counts finished work, on any thread; shows nothing."""
 
     def __init__(self, total: int, unit: Unit = ROUNDS) -> None:
         self.total, self.unit = total, unit

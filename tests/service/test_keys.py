@@ -40,4 +40,4 @@ def test_a_tenant_without_keys_cannot_be_entered() -> None:
 
 
 def test_without_tenants_everybody_is_the_default_one() -> None:
-    assert Keys({}).caller([]) == Principal("default", "all", "nobody (no keys)")
+    assert Keys({}).caller([]) == Principal("default", "all", "anonymous (no keys)")

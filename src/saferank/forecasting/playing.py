@@ -1,7 +1,7 @@
 """The runs of a forecast: every policy on every query, on the fitted model and on those of drawn logs.
 
 A query is *changed* on the day on which a certificate first says that an item is better than one which production
-shows above it; what is shown follows certificates. It is *confirmed* while the certificates that hold together say that
+shows above it; pages follow certificates. It is *confirmed* while the certificates that hold together say that
 every item of production's ranking is better than the next one, and its last better than every candidate.
 """
 

@@ -15,7 +15,7 @@ from saferank.verbs import NOBODY
 
 @dataclass(frozen=True)
 class Pair:
-    """Two neighbours of the leader and what is known of them."""
+    """Two neighbours of the leader and the evidence of their order."""
 
     upper: Item
     lower: Item

@@ -70,7 +70,7 @@ class Learner:
     # --- items and plans ---
 
     def know(self, items: Iterable[Item]) -> None:
-        """Number those of these items that are new; what is known of the others stays."""
+        """Number those of these items that are new; the evidence of the others stays."""
         new = [item for item in dict.fromkeys(items) if item not in self.index]
         if not new:
             return

@@ -42,14 +42,14 @@ class BatchRank(NamedTuple):
 
 
 class BatchRankEvidence(NamedTuple):
-    """It only counts: what is known of a batch is known in its stage."""
+    """It only counts: the knowledge of a batch belongs to its stage."""
 
     n_items: Ints  # [1] items known
     learned: Ints  # [1] pages answered
 
 
 class BatchRankPlan(NamedTuple):
-    """The batches, which tile the positions; what is known of a batch is stored at its first position.
+    """The batches, which tile the positions; the counts of a batch are stored at its first position.
 
     Items stand in seats, batch after batch. Only the last batch can have more items than positions: a split gives the
     upper half as many items as positions. Batches and stages are about a fixed set of items: with another call

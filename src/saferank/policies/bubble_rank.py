@@ -52,7 +52,7 @@ class BubbleRankEvidence(NamedTuple):
     n_items: Ints  # [1] items known
     learned: Ints  # [1] pages learnt from
     horizon: Ints  # [1] how many may be learnt from before the rule's table must be longer
-    changes: Ints  # [1] how often what is certain has changed
+    changes: Ints  # [1] how often the certified order has changed
     duels: AnyDuels
 
 
@@ -65,7 +65,7 @@ class BubbleRankPlan(NamedTuple):
     open: Ints  # by place of the row: 1 while its item is not surely better than the next one
     standing: Ints  # by item
     pool: Items  # scratch: all items of the call
-    known: Ints  # [1] the changes of what is certain that the leader has followed
+    known: Ints  # [1] the changes of the certified order that the leader has followed
     unsettled: Ints  # [1] a pair was decided, or the leader moved, since the last pass
     eligible: Items  # unranked items that the bottom item does not beat, in candidate order
     n_eligible: Ints  # [1]

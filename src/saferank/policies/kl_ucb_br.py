@@ -83,7 +83,7 @@ class KlUcbBrEvidence(NamedTuple):
     n_items: Ints  # [1] items known
     learned: Ints  # [1] pages learnt from
     horizon: Ints  # [1] how many may be learnt from before the rule's table must be longer
-    changes: Ints  # [1] how often what is certain has changed
+    changes: Ints  # [1] how often the certified order has changed
     duels: AnyDuels
 
 
@@ -96,7 +96,7 @@ class KlUcbBrPlan(NamedTuple):
     open: Ints  # by place of the row: 1 while its item is not surely better than the next one
     standing: Ints  # by item
     pool: Items  # scratch: all items of the call
-    known: Ints  # [1] the changes of what is certain that the leader has followed
+    known: Ints  # [1] the changes of the certified order that the leader has followed
     unsettled: Ints  # [1] a pair was decided, or the leader moved, since the last pass
     moved_in: Ints  # [1] the newest round in which the leader moved, or the plan was made
     leaders: LeaderCounts
@@ -138,7 +138,7 @@ def _follow(
 
 @implements(renew, KlUcbBr)
 def _renew(policy: KlUcbBr, evidence: KlUcbBrEvidence, plan: KlUcbBrPlan, issued: int) -> None:
-    """Pages before the plan was made count for its leader, whoever it was then: all of this epoch."""
+    """Pages before the plan was made count for its leader, even if another one led then: all of this epoch."""
     renew_leader(policy, evidence, plan)
     forget_leaders(plan.leaders)
     enthrone(plan.leaders, plan.row[:-1], pages_before(evidence.duels))

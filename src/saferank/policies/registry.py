@@ -126,12 +126,12 @@ class PolicyKind:
     compared: Callable[[int, int], int] | None = None  # places that a page of L items and K positions may compare
     largest_catalogue: int | None = None  # more items than this are refused; None: no limit
     most_positions: int | None = None  # larger pages than this are refused; None: no limit
-    with_items: Callable[[Any, int], Any] | None = None  # the evidence with room for so many items; None: none may come
+    with_items: Callable[[Any, int], Any] | None = None  # the evidence with room for n items; None: none may come
     follows_base: bool = False  # its leader follows from the call's base ranking and certificates: it can be served
     tries_in_order: bool = False  # untried items are tried in the order of the call's candidates
-    outlook: Callable[[Any, Any, Any, int], Outlook] | None = None  # for explanations, after so many pages
+    outlook: Callable[[Any, Any, Any, int], Outlook] | None = None  # for explanations; the number is of issued pages
     settled: Callable[[Any, Any, int, int], bool] | None = None  # is the order of two settled? None: ask the rule
-    worst: Callable[[Any, Any, Items], int] | None = None  # of a page: by certificates at most so many more wrong pairs
+    worst: Callable[[Any, Any, Items], int] | None = None  # the most further wrong pairs of a page, by certificates
     grow: Callable[[Any, int], Any] | None = None  # the evidence with room for a page; None: make_room knows
     shown_as: Presentation | None = None  # None: by its name, in a free colour
     lifetimes: bool = False  # its certificates may have a lifetime
@@ -185,7 +185,7 @@ class PolicyKind:
         return plan
 
     def plan_for(self, policy: Any, evidence: Any, call: Call, issued: int = 0) -> Any:
-        """The plan of a call after so many pages."""
+        """The plan of a call after ``issued`` pages."""
         plan = self.empty_plan(policy, evidence, call)
         renew(policy, evidence, plan, issued)
         return plan
@@ -206,14 +206,14 @@ class PolicyKind:
         return missing if self.certifies else [*missing, "certificates"]
 
     def check_size(self, n_items: int) -> None:
-        """TooManyItemsError when the policy cannot take so many."""
+        """TooManyItemsError when the policy cannot take ``n_items`` items."""
         if self.largest_catalogue is not None and n_items > self.largest_catalogue:
             raise TooManyItemsError(
                 f"{n_items} items: {self.name} compares all pairs and takes at most {self.largest_catalogue}"
             )
 
     def check_positions(self, n_positions: int) -> None:
-        """ValueError when the policy cannot make pages of so many positions."""
+        """ValueError when the policy cannot make pages of ``n_positions`` positions."""
         if self.most_positions is not None and n_positions > self.most_positions:
             raise ValueError(
                 f"{n_positions} positions: {self.name} takes at most {self.most_positions}; show fewer, or take a "

@@ -32,7 +32,7 @@ class Variant:
     reversed: bool
 
     def words(self, default: "Variant") -> str:
-        """What is different from the default."""
+        """The differences from the default."""
         if self == default:
             return f"default ({self.rule})" if self.rule else "default"
         changes = [] if self.rule == default.rule else [f"rule {self.rule}"]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 EMBEDDED = "embedded"
 RULE = "paper:1/T"
 PARTS = ("additions", "sensitivity", "study")
-"""What is played besides the paper's own experiment: our own policies beside its five, and two studies."""
+"""Experiments besides the paper's own: our own policies beside its five, and two studies."""
 MOST = 10**6
 """The largest number of queries and of repetitions."""
 
@@ -112,7 +112,7 @@ class Protocol:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What is played besides the paper's experiment."""
+        """Experiments besides the paper's own."""
         return tuple(part for part in PARTS if part not in self.without)
 
     @property

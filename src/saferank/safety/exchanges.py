@@ -3,7 +3,7 @@
 Every click asks this of all items that were not clicked. So what was found for a place of a page is kept as one word
 of bits, until the next certificate. A pair whose order is certain for good is not open: it is not bet on any more.
 
-A record is the page with the version of what is certain, then three words with sixteen bits for each of up to twelve
+A record is the page with the version of the certificates, then three words with sixteen bits for each of up to twelve
 places: the seats with which the item of that place may be exchanged, and whether they have been worked out. One more
 bit of the first place says that the page itself is safe.
 """

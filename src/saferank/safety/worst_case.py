@@ -48,7 +48,7 @@ _SCATTER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Possible(NamedTuple):
-    """What is certain about an original ranking and its candidates, and room to work out what follows."""
+    """The certified order of an original ranking and its candidates, and room to work out what follows."""
 
     better: Ints  # by seat: the seats certified to be better, transitively closed
     worse: Ints  # by seat: the seats certified to be worse
@@ -137,7 +137,7 @@ def certify_seats(possible: Possible, winner: int, loser: int) -> None:
 
 @kernel
 def change_certainty(possible: Possible, fewer: bool) -> None:
-    """Certificates changed, and the caller adds what is certain now; if there are fewer, all that was certain goes.
+    """Certificates changed, and the caller adds those that hold now; if there are fewer, all that was certain goes.
 
     What was remembered of pages under other certificates is not used again, but for upper bounds while there are more.
     """

@@ -1,4 +1,4 @@
-"""The live service: a page is a function of what is known, and what is known is a fold of the log.
+"""The live service: a page is a function of the knowledge, and the knowledge is a fold of the log.
 
     http -> engine -> calls -> protocol -> knowledge -> store
 

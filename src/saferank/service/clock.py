@@ -21,7 +21,7 @@ class Clock(Protocol):
         """Seconds of a clock that may be set; only compared with ``monotonic``, to notice that either has jumped."""
 
     async def sleep(self, seconds: float) -> None:
-        """Return after so many seconds."""
+        """Return after ``seconds``."""
 
 
 class SystemClock:

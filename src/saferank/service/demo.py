@@ -162,7 +162,7 @@ class _PastPlayer:
             self._reports.append(FeedbackCall(token=page.token, clicks=clicks))
 
     async def _tend(self) -> None:
-        """What a running server does all the time: take reports, renew its leases, close what is due."""
+        """What a running server does all the time: take reports, renew its leases, close due windows."""
         reports, self._reports = self._reports, []
         await self._engine.feedback("default", reports)
         await self._engine.flush()

@@ -1,8 +1,8 @@
 """What names a page and who looks at it: ids of impressions, keyed hashes of visitors, and the coins of a page.
 
 An impression id is 16 bytes that begin with the time of issue, so that the log's index grows at its end. The other ten
-bytes are random: nobody guesses an id. Ids that one process gives in the same millisecond grow by a random number of 64
-bits, so the order of ids is the order in which its pages were shown.
+bytes are random: an id cannot be guessed. Ids that one process gives in the same millisecond grow by a random number of
+64 bits, so the order of ids is the order in which its pages were shown.
 """
 
 import base64
@@ -114,7 +114,7 @@ chance = os.urandom
 
 
 class Visitor(NamedTuple):
-    """Whoever looks at a page."""
+    """The visitor who looks at a page."""
 
     key: bytes  # hash of the session, or else of the request; empty: unknown
     source: bytes  # hash of the account or address behind it; empty: unknown

@@ -39,7 +39,7 @@ _MAY: dict[Role, tuple[str, ...]] = {
 
 
 def new_key(purpose: Purpose) -> str:
-    """A new key, to be given to whoever calls."""
+    """A new key, to be given to a caller."""
     return f"saferank_{purpose}_{secrets.token_urlsafe(32)}"
 
 
@@ -64,7 +64,7 @@ class Keys:
                     known[:_PREFIX]: (known, Principal(tenant, role, key_name(role, known)))
                     for known in getattr(keys, role)
                 }
-        self._open = Principal(NO_KEYS_TENANT, "all", "nobody (no keys)") if not tenants else None
+        self._open = Principal(NO_KEYS_TENANT, "all", "anonymous (no keys)") if not tenants else None
 
     def caller(self, headers: Headers) -> Principal:
         """Who sent these headers; Problem 401 when no key, or an unknown one, is among them."""

@@ -1,4 +1,4 @@
-"""Bounds of a server that nobody had a reason to change: constants, each with why it is what it is.
+"""Bounds of a server that are no settings: constants, each with the reason for its value.
 
 They are read where they are used, as ``limits.NAME``, so that a test can make one small.
 """

@@ -33,7 +33,7 @@ class CompileJob(NamedTuple):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The names of what is compiled, one after the other."""
+        """The names of the compiled parts, one after the other."""
         return tuple(f"{self.policy} {what}" for what in self.models or (f"served {self.size}",))
 
 

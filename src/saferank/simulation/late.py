@@ -47,7 +47,7 @@ class Awaited(NamedTuple):
     following: Ints  # [slot] the next slot of its chain, or NOWHERE
     first: Ints  # [round mod n] the first slot of the chain, or NOWHERE
     last: Ints  # [round mod n]
-    arriving: Ints  # [1] 1 while what is due after the newest page has not all been learnt
+    arriving: Ints  # [1] 1 while pages due after the newest page have not all been learnt
     page: Impression  # where a page lies while it is learnt
     every: Ints  # [position] 1: all places are frozen
     screen: Items  # [place of the screen] what users see
@@ -141,7 +141,7 @@ def _send(awaited: Awaited, terms: FeedbackTerms, rounds: int, page: Impression,
 
 @kernel
 def _receive(policy: Any, evidence: Any, plan: Any, awaited: Awaited, rounds: int, clicks: Ints) -> bool:
-    """Learn what is due after this round; False when there is no room for all of it."""
+    """Learn the pages due after this round; False when there is no room for all of them."""
     due = rounds % len(awaited.first)
     while awaited.first[due] != NOWHERE:
         if not (has_room(policy, evidence, len(awaited.page.ranking)) and plan_has_room(policy, plan)):

@@ -176,7 +176,7 @@ def certify_over(closure: Closure, i: int, j: int) -> None:
 
 @seldom
 def certify_further(closure: Closure, pairs: Ints, taken: Flags) -> None:
-    """Certify pairs one after the other, but none that follows already or contradicts what is certain; note which."""
+    """Certify pairs in turn, but none that follows already or contradicts the certified order; note which."""
     for entry in range(len(pairs)):
         better, worse = pairs[entry, 0], pairs[entry, 1]
         taken[entry] = not surely(closure, better, worse) and not surely(closure, worse, better)

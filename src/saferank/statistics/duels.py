@@ -106,7 +106,7 @@ def duels_for(n_items: int, lifetime: int | None) -> AnyDuels:
     return new_duels(n_items) if lifetime is None else new_lifetime_duels(n_items, lifetime)
 
 
-# --- what is certain ---
+# --- the certified order ---
 
 
 @verb
@@ -133,7 +133,7 @@ implements(compared_enough, Duels)(_decided_by_wins)
 
 
 class Decided(NamedTuple):
-    """What the decision rule says of the present wins, for a derivation that asks what is certain."""
+    """What the decision rule says of the present wins, for a derivation that asks for the certified order."""
 
     duels: Duels
     lead_needed: Ints
@@ -177,7 +177,7 @@ def record(policy: Any, evidence: Any, winner: int, loser: int, now: int) -> boo
 def add_win(duels: Any, lead_needed: Ints, winner: int, loser: int, now: int) -> bool:
     """Count a win in round ``now``; when it leaves the pair decided keep the certificate.
 
-    True when it changes what is certain.
+    True when it changes the certified order.
     """
     raise NotImplementedError
 
@@ -215,7 +215,7 @@ def is_certified(duels: Duels, i: int, j: int) -> bool:
 
 @kernel
 def record_and_certify(policy: Any, evidence: Any, winner: int, loser: int, now: int) -> bool:
-    """Count a win by the rule of the policy; True when it changes what is certain."""
+    """Count a win by the rule of the policy; True when it changes the certified order."""
     return add_win(evidence.duels, policy.lead_needed, winner, loser, now)
 
 

@@ -68,7 +68,7 @@ def end_of_fresh(bets: Bets) -> int:
 
 @kernel
 def still_counts(bets: Bets, now: int) -> bool:
-    """True for a page of this epoch or the one before; what is older says nothing any more."""
+    """True for a page of this epoch or the one before; older ones say nothing any more."""
     return bool(now > bets.epoch[0] - bets.epoch[1])
 
 
@@ -92,7 +92,7 @@ def certify(table: BetTable, bets: Bets, i: int, j: int, now: int) -> int:
     """Certify i over j if its bets have won; returns what that changed among the certificates.
 
     This epoch's stream certifies until the end of the next epoch. That of the epoch before certifies until the end of
-    this one, and only what is not certain either way.
+    this one, and only orders that are not certain either way.
     """
     row, side, expires = row_of(bets, i, j), int(i > j), end_of_fresh(bets)
     newest = CURRENT if has_epochs(bets) else SOFT

@@ -133,7 +133,7 @@ class VersionRow(NamedTuple):
 
 
 class Publication(NamedTuple):
-    """What is known of a context: the fold of its pages through ``through``, and of its operations so far."""
+    """The knowledge of a context: the fold of its pages through ``through``, and of its operations so far."""
 
     context: int
     number: int  # grows by one with every publication of the context

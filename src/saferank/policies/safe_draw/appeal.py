@@ -67,7 +67,7 @@ def new_appeal(n_items: int, n_positions: int) -> Appeal:
 
 
 def with_more_appeal(appeal: Appeal, n_items: int) -> Appeal:
-    """The same clicks with room for so many items."""
+    """The same clicks with room for ``n_items`` items."""
     room = np.zeros(n_items - len(appeal.clicks))
     clicks, exposure = np.append(appeal.clicks, room), np.append(appeal.exposure, room)
     return appeal._replace(clicks=clicks, exposure=exposure, tried=np.append(appeal.tried, room.astype(np.int64)))

@@ -4,7 +4,7 @@ Results are flat around most of them: a factor of two either way changes regret 
 """
 
 PAGES_OF_A_PLAN = 16
-"""A plan is made again when so many pages were learnt, or something is certified: plans cost more than pages."""
+"""A plan is made again whenever this number of pages was learnt, or a pair is certified: plans cost more than pages."""
 
 # --- trust: production's ranking is likely right, and clicks outweigh that soon ---
 
@@ -12,12 +12,12 @@ TRUST = 0.977
 """How sure we are, before any click, that production has two items in the right order: two standard errors."""
 
 CLICKED_PAGES_OF_TRUST = 100.0
-"""The prior fades with the clicked pages of a context: to 1/e after so many."""
+"""The prior fades with the clicked pages of a context: to 1/e after this number of them."""
 
 # --- click rates ---
 
 FIRST_CLICKS = 0.1
-"""A place begins with so many clicks on one page."""
+"""The clicks on one page with which a place begins."""
 
 # --- small catalogues ---
 
@@ -28,7 +28,7 @@ LEADS = 1.5
 """An item moves up in the working order when the evidence for it is above this: odds of about 11 to 1."""
 
 RESERVE = 7
-"""Flat pages start from an order whose worst case leaves so many wrong pairs to spend: one item from outside."""
+"""Flat pages start from an order whose worst case leaves this number of wrong pairs to spend: one item from outside."""
 
 STEP, STEP_OUTSIDE = 0.5, 0.8
 """The smallest fall from one item of the working order to the next, and to an item outside: nothing is certain."""
@@ -53,7 +53,7 @@ PLACE_PAGES = 1000
 # --- large catalogues ---
 
 GUESS_FALL, GUESS_CLICKS = 0.25, 2.0
-"""The guess of candidate c falls as c^-GUESS_FALL: production's order says something. Worth so many expected clicks."""
+"""The guess of candidate c falls as c^-GUESS_FALL, by production's order. It is worth GUESS_CLICKS expected clicks."""
 
 RACERS = 3
 """Members of a race at most: with more of them none is compared enough."""
@@ -65,7 +65,7 @@ CLEARLY = 1.5
 """A contender that leads the defender by more standard errors than this is a member before others are drawn."""
 
 CONTENDERS, HOPE = 64, 2.0
-"""Members are drawn from the so many contenders with the largest th and so many standard errors: others seldom win."""
+"""Members are drawn from the CONTENDERS items with the largest th plus HOPE standard errors: others seldom win."""
 
 POOR = 3
 """While certified moves have earned less than this, a page has a race with probability SLOT_SHARE only."""
@@ -86,4 +86,4 @@ LEAD = 0.5
 """A member of the race that leads the defender has a weight of at most exp(LEAD)."""
 
 MOST_DRAWS = 64
-"""So many orders are drawn for a page at most; if none is safe the plan's own order is shown."""
+"""Orders that are drawn for a page at most; if none is safe the plan's own order is shown."""

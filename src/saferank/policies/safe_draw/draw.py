@@ -28,7 +28,7 @@ _FRESH = 1e-3
 
 @kernel
 def sum_of(weights: Floats, size: int) -> float:
-    """The sum of the first so many weights, in their order."""
+    """The sum of the first ``size`` weights, in their order."""
     total = 0.0
     for number in range(size):
         total += weights[number]

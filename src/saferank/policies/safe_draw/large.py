@@ -143,7 +143,7 @@ def _draw_order(plan: SlotPlan, variant: int, slot: int, size: int, rng: Words) 
 
 @kernel
 def _draw_page(state: Any, variant: int, slot: int, size: int, rng: Words) -> bool:
-    """Draw orders until one is safe whoever gets the slot. False: none was, and the plan's order is taken."""
+    """Draw orders until one is safe whichever item gets the slot. False: none was, and the plan's order is taken."""
     plan = state.plan
     for _ in range(MOST_DRAWS):
         _draw_order(plan, variant, slot, size, rng)

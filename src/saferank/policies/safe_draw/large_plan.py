@@ -6,8 +6,8 @@ defender and a list of contenders, without coins; which of them are members is d
 
 A plan has up to three *orders*: R without the defender, all of R for pages without a slot, and that order flat. They
 are sorted by th as far as pages stay safe. The items are drawn one after the other with weights exp(-lambda), lambda
-growing down the order; the slot gets the defender or a member of the race. A page must be safe whoever gets the slot,
-so the two draws are independent, and the odds of an exchange in one of them do not depend on the other.
+growing down the order; the slot gets the defender or a member of the race. A page must be safe whichever item gets the
+slot, so the two draws are independent, and the odds of an exchange in one of them do not depend on the other.
 """
 
 import math
@@ -129,7 +129,7 @@ def _may_race(state: Any, item: int, defender: int) -> bool:
 
 @kernel
 def _add_contender(plan: Any, appeal: Estimates, item: int) -> None:
-    """Put an item where its hope has it among the contenders, of which only so many are kept."""
+    """Put an item where its hope has it among the contenders; the last one is dropped when there is no room."""
     shape, rate = shape_of(appeal, item), rate_of(appeal, item)
     hope, place, size = (shape + HOPE * math.sqrt(shape)) / rate, plan.contenders[0], len(plan.contender)
     while place > 0 and hope > plan.hope[place - 1]:
@@ -279,7 +279,7 @@ def new_slot_plan(n_positions: int) -> SlotPlan:
 
 @kernel
 def slack_of(state: Any, page: Ints, slot: int, defender: int) -> int:
-    """By how much a page is below the largest safe price, whoever gets the slot, if it has one.
+    """By how much a page is below the largest safe price, whichever item gets the slot, if it has one.
 
     That is the defender or an item from outside. Of these one that is certified over nothing is the dearest.
     """

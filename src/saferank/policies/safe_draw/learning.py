@@ -42,7 +42,7 @@ class SafeDrawEvidence(NamedTuple):
 
 
 def new_evidence(n_items: int, lifetime: int | None, n_pairs: int) -> SafeDrawEvidence:
-    """Nothing is known; room for so many pairs at first."""
+    """Nothing is known; room for ``n_pairs`` pairs at first."""
     places = MOST_POSITIONS + RACERS
     return SafeDrawEvidence(
         learned=np.zeros(1, np.int64),
@@ -55,7 +55,7 @@ def new_evidence(n_items: int, lifetime: int | None, n_pairs: int) -> SafeDrawEv
 
 
 def with_items(evidence: SafeDrawEvidence, n_items: int) -> SafeDrawEvidence:
-    """The same evidence with room for so many items."""
+    """The same evidence with room for ``n_items`` items."""
     return evidence._replace(
         appeal=with_more_appeal(evidence.appeal, n_items),
         trust=trust_with_more(evidence.trust, n_items),
@@ -68,7 +68,7 @@ def learn_page(policy: Any, evidence: SafeDrawEvidence, impression: Impression, 
     """Settle the bets of a page, then do what follows. A page that is older than the epoch before says nothing."""
     clicked, moved = 0, False
     for place in range(len(clicks)):
-        clicked |= int(clicks[place] != 0) << place  # no branch, since nobody can predict a click
+        clicked |= int(clicks[place] != 0) << place  # no branch, since a click cannot be predicted
     evidence.learned[0] += 1
     if not still_counts(evidence.duels, impression.round[0]):
         return

@@ -30,7 +30,7 @@ def note_exchanges(plan: Any, evidence: Any, impression: Impression, places: Int
 
 @kernel
 def plan_is_old(plan: Any, evidence: Any) -> bool:
-    """True when certificates have changed since, or so many pages were learnt that weights are to be worked out."""
+    """True when certificates have changed since, or the learnt pages have passed a multiple of PAGES_OF_A_PLAN."""
     changed = evidence.changes[0] != plan.known[0] or evidence.changes[1] != plan.known[1]
     return bool(changed or evidence.learned[0] // PAGES_OF_A_PLAN != plan.known[2] // PAGES_OF_A_PLAN)
 

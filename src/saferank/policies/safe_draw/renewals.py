@@ -28,7 +28,7 @@ class Renewal(NamedTuple):
     item: Ints  # by seat
     direct: Ints  # scratch, by seat: bits of the seats over which it has a certificate
     held: Ints  # scratch, by seat: those of them that are held over
-    certain: Ints  # scratch [2, seat]: what is certain, while something else is supposed
+    certain: Ints  # scratch [2, seat]: the certified order, while something else is supposed
 
 
 def new_renewal(item: Ints) -> Renewal:

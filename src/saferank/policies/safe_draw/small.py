@@ -47,7 +47,7 @@ ABSENT = -1
 
 
 class SmallPlan(NamedTuple):
-    """What follows from the evidence for at most 12 items: what is certain of them, R, and the weights of the draw."""
+    """What follows from the evidence for at most 12 items: their certified order, R, and the weights of the draw."""
 
     base: Items  # production's ranking
     candidates: Items
@@ -93,7 +93,7 @@ def _take_call(plan: SmallPlan, evidence: SafeDrawEvidence) -> None:
     for seat in range(len(plan.item)):
         plan.item[seat] = plan.base[seat] if seat < n_positions else plan.candidates[seat - n_positions]
         plan.seat[plan.item[seat]] = seat
-    if has_epochs(evidence.duels):  # what is certain has to be earned again
+    if has_epochs(evidence.duels):  # certificates have to be earned again
         plan.possible.limit[2] = 0
     _follow_certificates(plan, evidence, True)
 

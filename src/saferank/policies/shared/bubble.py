@@ -4,7 +4,7 @@ They differ in one thing only, who challenges for the last position. Their plans
 leader, and at the hidden place the challenger of the newest page.
 
 A plan that is kept moves its leader after every page, by the paper's pass (``follow``). A plan that is made anew
-derives it from production's ranking and what is certain (``renew``), and so does every plan if certificates have a
+derives it from production's ranking and the certified order (``renew``), and so does every plan if certificates have a
 lifetime.
 """
 
@@ -191,10 +191,10 @@ def _fill_pool(plan: Any) -> None:
 
 @seldom
 def renew_leader(policy: Any, evidence: Any, plan: Any) -> int:
-    """Derive the leader from production's ranking and what is certain; returns what that did to the one before.
+    """Derive the leader from production's ranking and the certified order; returns what that did to the one before.
 
     Distant pairs are exchanged too: of an item that rose through its neighbours only the certificate over its present
-    neighbour is earned again. If what is certain contradicts itself, nothing is, and production's ranking leads.
+    neighbour is earned again. If the certified order contradicts itself, production's ranking leads.
     """
     n_positions, bottom, moved = len(plan.base), plan.row[-2], STANDS
     plan.known[0], plan.unsettled[0] = evidence.changes[0], 0

@@ -1,4 +1,4 @@
-"""How a leader follows from production's ranking and what is certain: by swaps, each of which removes a wrong pair.
+"""How a leader follows from production's ranking and the certified order: by swaps, each of which removes a wrong pair.
 
 A swap puts an item in the place of one over which it is certified. It lowers V, the number of wrong pairs, by one at
 least, under every order of the items that the certificates leave possible. So with m counted from the swaps
@@ -29,7 +29,7 @@ from saferank.statistics.duels import is_sure
 from saferank.verbs import NOBODY, Flags, Ints, Items
 
 CONTRADICTION = -1
-"""No leader follows, because what is certain contradicts itself."""
+"""No leader follows, because the certified order contradicts itself."""
 
 
 @kernel
@@ -43,7 +43,7 @@ def _swapped_if_sure(certain: Any, row: Items, upper: int, lower: int) -> int:
 
 @kernel
 def _swap_neighbours(certain: Any, row: Items, n_positions: int) -> int:
-    """One sweep from the top over the neighbours of the first so many places; returns how many swaps."""
+    """One sweep from the top over the neighbours among the first ``n_positions`` places; returns how many swaps."""
     swaps = 0
     for place in range(n_positions - 1):
         swaps += _swapped_if_sure(certain, row, place, place + 1)
@@ -175,7 +175,7 @@ def _exchange(reference: Reference, closure: Closure, present: Flags) -> int:
 def derive_reference(reference: Reference, closure: Closure, present: Flags) -> None:
     """Make certified moves from production's ranking, all of whose items are present, and count m.
 
-    What is certain must not contradict itself.
+    The certified order must not contradict itself.
     """
     row, n_positions = reference.row, len(reference.row)
     count_below(closure, present, reference.below)

@@ -56,7 +56,7 @@ def _count_blockers(partition: Partition, below: Flags, present: Flags) -> int:
 
 @kernel
 def _place_part(partition: Partition, start: int, most_blockers: int) -> int:
-    """Put the remaining items with at most so many blockers into the row from ``start`` on; returns where they end."""
+    """Put the remaining items with at most ``most_blockers`` blockers into the row from ``start``; returns the end."""
     place = start
     for item in range(len(partition.blockers)):
         if partition.blockers[item] != _PLACED and partition.blockers[item] <= most_blockers:

@@ -30,7 +30,7 @@ def duels_have_room(evidence: Any, new_pairs: int) -> bool:
 
 
 def make_room(kind: PolicyKind, setup: Setup, policy: Any, evidence: Any, places: int) -> tuple[Any, Any]:
-    """Policy and evidence with room for a page with so many places, their contents unchanged."""
+    """Policy and evidence with room for a page with ``places`` places, their contents unchanged."""
     if kind.grow is not None:
         return policy, kind.grow(evidence, places)
     grows = hasattr(evidence, "duels") and isinstance(evidence.duels, Duels | LifetimeDuels)

@@ -168,7 +168,7 @@ def _stands(evidence: Any, plan: Any, n_positions: int) -> bool:
 
     A merged pair stays merged while an item of the lower part may be better, and an extra item that is alone in its
     part is the choice while it may be. Another extra item has the largest index of its part: that only grows until it
-    loses. The budget is that of the choice, since a larger one takes nobody's hope.
+    loses. The budget is that of the choice, since a larger one takes no item's hope.
     """
     parts, extra, last, start = plan.parts, plan.extra[0], plan.extra[1], 0
     while start < min(last, n_positions):

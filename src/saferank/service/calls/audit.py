@@ -45,7 +45,7 @@ def _pairs(row: VersionRow, which: str) -> list[PairView]:
 
 
 async def versions_of(server: Server, context: Context, newest: int | None = None) -> Sequence[VersionRow]:
-    """Versions oldest first, all or so many of the newest; those that are not published yet included."""
+    """Versions oldest first, all or (``newest``) the newest ones; those that are not published yet included."""
     rows = list(await server.store.versions(context.number, newest))
     last = rows[-1].version if rows else 0
     rows += [row for row in context.fold.versions if row.version > last]

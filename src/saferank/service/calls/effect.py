@@ -22,7 +22,7 @@ from saferank.statistics.effect import ArmComparison, Guardrail, Interval, diffe
 
 
 class EffectQueries:
-    """Reads the comparisons of contexts: what is in memory here, and what was published of the rest."""
+    """Reads the comparisons of contexts: contexts in memory here, and publications of the rest."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -124,7 +124,7 @@ def _guardrail(rule: Guardrail, clicks: ArmComparison, switch: Switch | None) ->
     )
 
 
-# --- how far the policy's pages are from production's, and what is known of their clicks, without showing them ---
+# --- how far the policy's pages are from production's, and the known part of their clicks, without showing them ---
 
 
 def shadow_view(counts: ShadowCounts) -> ShadowView:

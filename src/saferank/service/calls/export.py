@@ -57,7 +57,7 @@ START = "start"
 
 
 def time_of(cursor: str) -> int:
-    """Through when the export went that gave a cursor; ValueError for what is none."""
+    """Through when the export went that gave a cursor; ValueError for any other text."""
     if cursor == START:
         return -1
     if not cursor.startswith(_CURSOR) or len(cursor) != len(_CURSOR) + 12:

@@ -128,7 +128,7 @@ async def _forget(store: Store, tenant: str, who: Visitor) -> Forgotten:
 
 
 async def _no_keys() -> None:
-    """Whoever deletes pages reads no tokens."""
+    """The keys of tokens are not read: a deletion needs none."""
 
 
 async def _check_unused(store: Store) -> None:
@@ -144,7 +144,7 @@ class Forgetting:
     """Carries out what operators asked to delete, in the contexts of the shards that this server holds.
 
     Pages issued until the request go: those that were learnt from at once, those in open windows when they were. How
-    far a shard has come is a fact of the store, so whoever takes it over goes on.
+    far a shard has come is a fact of the store, so a server that takes it over goes on.
     """
 
     def __init__(self, store: Store, clock: Clock, heartbeat: Heartbeat) -> None:

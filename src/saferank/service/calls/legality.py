@@ -19,7 +19,7 @@ from saferank.store.record_columns import RecordColumns
 from saferank.verbs import Ints
 
 ALL_UNTIL = 20_000
-"""So many pages are checked one and all, those after them by chance."""
+"""The first pages, up to this number, are all checked; those after them by chance."""
 
 _KEPT = 100_000
 """Verdicts that are remembered."""

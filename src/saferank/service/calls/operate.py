@@ -100,7 +100,7 @@ class Operations:
         return self._server.traffic(tenant)
 
     async def _close_and_follow(self) -> None:
-        """Have what is due in the knowledge before something of it is taken away."""
+        """Fold due windows into the knowledge before something of it is taken away."""
         await self._server.writer.flush()
         await self._server.closer.close_due()
         await self._server.follower.follow()

@@ -32,7 +32,7 @@ _AT_ONCE = 200
 
 
 class Overview:
-    """Reads what is in memory here, and what was published of the rest."""
+    """Reads contexts in memory here, and publications of the rest."""
 
     def __init__(self, server: Server) -> None:
         self._server = server

@@ -168,7 +168,7 @@ async def open_context(server: Server, tenant: str, name: str, k: int, lists: Ca
 
 
 _ALTERNATIVES = 3
-"""So many of the items that could have stood at a place are named."""
+"""At most this number of the items that could have stood at a place are named."""
 
 
 def answer_of(record: PageRecord, token: str, leader: Sequence[str], call: RankCall) -> RankAnswer:

@@ -292,7 +292,7 @@ class _Comparison:
         await self._compare_pages(pages)
 
     async def end(self) -> None:
-        """All pages were taken: compare what is left."""
+        """All pages were taken: compare the rest."""
         while self._to_compare:
             self._fold.fold((), self._to_compare[0][0].through)
             self._compare_next()
@@ -409,7 +409,7 @@ class _Comparison:
     def _roll_back(self, row: OperationRow) -> None:
         facts = _facts(row)
         if facts["version"] <= self._told_from or facts["version"] < self._fold.terms_version:
-            # The version was deleted by then, or of other terms: nobody went back.
+            # The version was deleted by then, or of other terms: no server went back.
             self._fold.operation = row.number
             return
         if facts["version"] not in self._saved:

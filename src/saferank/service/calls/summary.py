@@ -236,7 +236,7 @@ CHANGES = 20
 ALARMS = 20
 MARKERS = 200
 RECENT_DAYS = 7
-"""What exploring costs now is told from the pages of so many days, today included."""
+"""What exploring costs now is told from the pages of this number of days, today included."""
 _ALARMS_READ = 1000
 """Alarms of all tenants that are looked through."""
 

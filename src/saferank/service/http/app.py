@@ -70,7 +70,7 @@ SWITCHES_A_SECOND, SWITCHES_AT_ONCE = 10.0, 100
 _ANYBODY = Principal("", "feedback")
 _OTHER = "other"
 WAITING = 4
-"""So many times more reports than rank calls may be worked on: nearly all of their time they wait for the disk."""
+"""This many times more reports than rank calls may be worked on: nearly all of their time they wait for the disk."""
 LARGEST_UNFINISHED = 64_000_000
 """Bytes of bodies that are still arriving, or four of the largest that one may be."""
 REFUSALS_A_SECOND, REFUSALS_AT_ONCE = 2.0, 50

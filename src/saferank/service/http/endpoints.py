@@ -92,7 +92,7 @@ class Request:
         self.tenant = caller.tenant
 
     async def body(self, most: int | None = None, any_type: bool = False) -> bytes:
-        """The body, of at most so many bytes; Problem unless it is JSON, by its headers, or of any type."""
+        """The body, of at most ``most`` bytes; Problem unless it is JSON, by its headers, or of any type."""
         return await self._app.read_body(self.headers, self._receive, most, any_type)
 
     async def call(self, kind: type[_Call]) -> _Call:
@@ -171,7 +171,7 @@ class Endpoints(list[Endpoint]):
 
 RANK, FEEDBACK = "/v1/rank", "/v1/feedback"
 LARGEST_BROWSER_BODY = 256_000
-"""Feedback keys are in web pages: whoever has one may not send megabytes to be parsed."""
+"""Feedback keys are in web pages: a visitor who has one may not send megabytes to be parsed."""
 
 endpoints = Endpoints()
 
@@ -357,7 +357,7 @@ async def changes(app: "App", request: Request) -> LeaderChanges:
 @endpoints.get("/v1/shadow", "What shadow pages tell, all contexts", ShadowView)
 @endpoints.get("/v1/contexts/{context}/shadow", "What shadow pages tell", ShadowView, name="context_shadow")
 async def shadow(app: "App", request: Request) -> ShadowView:
-    """How often the policy's page differs from production's, and what is known of its clicks."""
+    """How often the policy's page differs from production's, and the known part of its clicks."""
     return await app.engine.shadow(request.tenant, request.name or None)
 
 
@@ -422,7 +422,7 @@ class Health(Answer):
 
 @endpoints.get("/healthz", "Is the process alive", Health, "anybody")
 async def healthz(app: "App", request: Request) -> Health:
-    """Always ok: whoever reads this has been answered."""
+    """Always ok: a process that answers is alive."""
     return Health("ok", __version__)
 
 

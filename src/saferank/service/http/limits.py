@@ -142,7 +142,7 @@ no more than this at a time."""
 
 LONGEST_BLANK = 512
 """Blanks and tabs in a row. h11 tries a line of n blanks and a bad character in n^2 / 2 ways: with 64 KB of them a
-server would be busy for half a minute, with these for a millisecond. Nobody who means well sends more."""
+server would be busy for half a minute, with these for a millisecond. No honest client sends more."""
 
 _BLANK = b" " * (LONGEST_BLANK + 1)
 Address = tuple[str, int]
@@ -198,7 +198,7 @@ class OpenConnections:
             self._bytes -= self._unfinished.pop(connection)
 
     def hold(self, connection: Connection, size: int) -> None:
-        """A piece of a body has arrived, of so many bytes, and is not the last."""
+        """A piece of a body has arrived, of ``size`` bytes, and is not the last."""
         if connection in self._open:
             self._unfinished[connection] = self._unfinished.get(connection, 0) + size
             self._bytes += size

@@ -26,7 +26,7 @@ ENGINE_METRICS = {
     "arm_clicked_pages_total": "Closed pages with a click, by arm.",
     "arm_clicks_total": "Clicks on closed pages, by arm.",
     "pages_deleted_total": "Closed pages that were deleted because they were older than keep_days.",
-    "leader_changes_total": "New versions of what is known.",
+    "leader_changes_total": "New versions of the knowledge of a context.",
     "alarms_total": "Failed page checks, contradictions, reports chosen by order, guardrail stops, damaged stores.",
     "guardrail_stops_total": "Stops that the guardrail of this server brought about.",
     "effect_clicks": "Clicks a page, served minus holdout, over all contexts as published; NaN: no pages.",

@@ -34,7 +34,7 @@ LOOK_SECONDS = 1.0
 
 ACCEPTED_A_TURN = 64
 """uvloop accepts one connection per listening socket in every turn of its loop; turns are long under load. With a
-single socket new connections would wait for half a minute behind 200 busy ones, so it is listened on so many times."""
+single socket new connections would wait for half a minute behind 200 busy ones, so this many sockets listen."""
 
 
 OTHER_FILES = ACCEPTED_A_TURN + 136
@@ -201,7 +201,7 @@ def _signals(app: App, server: uvicorn.Server, company: _Company) -> Callable[[]
 
     def listen() -> None:
         loop = asyncio.get_running_loop()
-        with suppress(RuntimeError, ValueError):  # in a thread other than the main one: whoever runs it stops it
+        with suppress(RuntimeError, ValueError):  # in a thread other than the main one: the caller stops it
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, tell, number)
 

@@ -33,7 +33,7 @@ def takes_part(arm: Any, share: Any) -> Any:
 
 # --- served pages beside the holdout, as the fold of a context keeps them (docs/engineers/effect.md) ---
 # Counted pages are compared when a coin could have put them into the holdout. All of it is sums in the log's order, so
-# a replay and whoever takes over come to the same numbers, bit for bit.
+# a replay and a server that takes over come to the same numbers, bit for bit.
 
 
 MOST_CLICKS = 10
@@ -94,7 +94,7 @@ def summed(balances: Iterable[Balance]) -> Balance:
 
 
 class CountedPages(NamedTuple):
-    """What is compared of counted pages of one day, in order."""
+    """The compared columns of counted pages of one day, in order."""
 
     issued_at: Ints
     served: Flags  # False: it is in the holdout
@@ -302,7 +302,7 @@ def by_day(bins: Iterable[tuple[int, Bin]]) -> dict[int, Bin]:
 
 
 TRAFFIC_DAYS = 28
-"""The count of clicked pages decays over so many days: a week of holidays does not switch a context off."""
+"""The count of clicked pages decays to 1/e in this number of days: a week of holidays does not switch a context off."""
 
 
 def waits_for_traffic(days: Mapping[int, Bin], today: int, lifetime_ms: int, least: float) -> bool:
@@ -330,8 +330,8 @@ def _outcomes(numbers: list[list[float]]) -> Outcomes:
 
 
 GUARDRAIL_ERROR = 0.01
-"""Probability, over all time, contexts and looks, that a guardrail stops without a loss: one service in 100, which
-nobody would trade for finding losses later."""
+"""Probability, over all time, contexts and looks, that a guardrail stops without a loss: one service in 100. A
+smaller one would find losses later."""
 
 
 def context_guardrail(drop: float, number: int, most: int) -> Guardrail:
@@ -349,9 +349,9 @@ def tenant_guardrail(drop: float, most: int) -> Guardrail:
 
 # --- what shadow pages tell: production's page was shown, and the policy's page is in the record beside it ---
 # A shadow page is counted when its window closes. The counts say how far the policy's pages are from production's, and
-# how many clicks are known of them although nobody saw them. The policy's page does not depend on the clicks: its coins
-# are drawn before. So on the pages where the two agree, the clicks are those that the policy's page would have got. On
-# the others they are known only as far as a click model says that they do not depend on what differs.
+# how many clicks are known of them although no visitor saw them. The policy's page does not depend on the clicks: its
+# coins are drawn before. So on the pages where the two agree, the clicks are those of the policy's page as well.
+# On the others they are known only as far as a click model says that they do not depend on what differs.
 #
 # The policy's exact chance of drawing production's page would do better than asking whether it did. It is not in the
 # record: pages that are not safe are drawn again, and by how much that raises the others depends on every page there

@@ -14,7 +14,7 @@ Compared = list[tuple[str, str, int, int]]
 
 
 def compared(learner: Learner, most: int) -> Compared:
-    """Pairs with comparisons, at most so many, the leading item first; in the order of the items' numbers."""
+    """Pairs with comparisons, at most ``most``, the leading item first; in the order of the items' numbers."""
     low, high, first, second = (column[:most].tolist() for column in _table(learner))
     names = [(str(learner.items[i]), str(learner.items[j])) for i, j in zip(low, high, strict=True)]
     return [

@@ -1,8 +1,8 @@
-"""What is known of a context as the fold of its closed pages in display order.
+"""The knowledge of a context as the fold of its closed pages in display order.
 
 ``Fold.fold(pages, through)`` is deterministic, and closings may cut the pages into batches as they like: every
-decision depends on the pages alone and on the times at which they were issued. So a replay, another server, and whoever
-continues after a crash come to the same knowledge, the same versions and the same alarms.
+decision depends on the pages alone and on the times at which they were issued. So a replay, another server, and one
+that continues after a crash come to the same knowledge, the same versions and the same alarms.
 
 A page names everything that the fold needs to know of it. Catalogues are not looked at: they are written in the
 background and may come late or never.
@@ -40,10 +40,10 @@ from saferank.store.record_columns import POLICY
 from saferank.verbs import Flags, Ints
 
 _AHEAD = 16
-"""So many lessons are looked at after one with new items, and twice as many each time that all items are known."""
+"""Lessons that are looked at after one with new items; twice as many each time that all items are known."""
 
 _STEPS = 3
-"""Epochs in a row that are begun one by one; after so many nothing is left that could end."""
+"""Epochs in a row that are begun one by one; after these nothing is left that could end."""
 
 
 class Moment(NamedTuple):

@@ -1,4 +1,4 @@
-"""Knowledge of a context: a fold over closed pages in display order, whatever their size and whoever asked for them.
+"""Knowledge of a context: a fold over closed pages in display order, whatever their size and their caller.
 
 The fold goes through the evidence of a policy, with its certificates. Time comes in by the pages alone: *epochs* of
 ``lifetime_ms`` are counted by issue time, and a policy whose certificates have a lifetime sees them as rounds. Page
@@ -57,7 +57,7 @@ class Terms(NamedTuple):
 
 
 class Knowledge:
-    """What is known of the items of a context; it begins with a first call for pages with ``k`` places."""
+    """The knowledge of the items of a context; it begins with a first call for pages with ``k`` places."""
 
     def __init__(self, terms: Terms, k: int, items: Sequence[str]) -> None:
         self.terms = terms

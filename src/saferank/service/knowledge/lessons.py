@@ -158,8 +158,8 @@ def as_pages(lessons: Lessons, index: Mapping[str, int]) -> NumberedPages:
     pages.start[:], pages.end[:] = laws.start, laws.end
     pages.weight[:], pages.exchanges[:] = laws.weight, laws.exchanges.view(np.int64)
     pages.drawn[:] = chosen.drawn
-    nobody = challenger == NO_CHALLENGER
-    pages.challenger[:] = np.where(nobody, NOBODY, pages.ranking[at, np.where(nobody, 0, challenger)])
+    alone = challenger == NO_CHALLENGER
+    pages.challenger[:] = np.where(alone, NOBODY, pages.ranking[at, np.where(alone, 0, challenger)])
     pages.clicks[:] = _free_clicks(lessons.clicks[taught], chosen, int(chosen.column("k").max(initial=1)))[:, :k]
     return pages, taught.tolist()
 

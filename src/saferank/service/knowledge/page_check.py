@@ -77,7 +77,7 @@ def as_bits(items: Iterable[int]) -> int:
 def proven_legal(call: CheckedCall, pages: Ints) -> Flags:
     """By page, for many at once: True when a leader of the call proves that it is legal.
 
-    ``pages`` are item numbers, a row for each page, or -1 for an item that nobody knows. ``checked`` has the last word
+    ``pages`` are item numbers, a row for each page, or -1 for an unknown item. ``checked`` has the last word
     on the others. A call with more items than a word has bits is left to it altogether.
     """
     found = np.zeros(len(pages), np.bool_)
@@ -85,7 +85,7 @@ def proven_legal(call: CheckedCall, pages: Ints) -> Flags:
     if len(present) > _MOST_SEATS or pages.shape[1] != len(call.base) or not len(pages):
         return found
     seat_of = np.full(max(call.present.bit_length(), int(pages.max()) + 1) + 1, -1, np.int64)
-    seat_of[present] = np.arange(len(present))  # the last entry is for nobody, -1
+    seat_of[present] = np.arange(len(present))  # the last entry is for an unknown item, -1
     seated = seat_of[pages]
     left = np.flatnonzero((seated >= 0).all(axis=1))
     left = left[

@@ -1,4 +1,4 @@
-"""A publication: what is known of a context, as bytes that end with their CRC-32."""
+"""A publication: the knowledge of a context, as bytes that end with their CRC-32."""
 
 import json
 import struct

@@ -55,7 +55,7 @@ class IllegalPageError(ValueError):
 
 
 _PAGE = PageRecord(bytes(ID_SIZE), "", "", "", 0, 0, 0, 0, 0, b"", bytes(DIGEST_SIZE), bytes(COINS_SIZE), ())
-"""A page that nobody asked for."""
+"""The record of a page without a call."""
 
 
 class View:

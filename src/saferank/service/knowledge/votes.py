@@ -2,13 +2,13 @@
 
 Of a visitor's comparisons of a pair only the first informative one of an epoch counts.
 
-A visitor is the source of a page, or else its session. Two clicks of one visitor are not two coins: whoever prefers an
-item prefers it next week. So the fold remembers a *mark* of 32 bits for every visitor and pair that was decided: 12
+A visitor is the source of a page, or else its session. Two clicks of one visitor are not two coins: they prefer the
+same item next week. So the fold remembers a *mark* of 32 bits for every visitor and pair that was decided: 12
 bits of the visitor, and 20 that mix visitor and pair. Two different votes with equal marks (below 1 in 10,000, at any
 time) cost the later one; who wins it plays no part in that.
 
 Memory is bounded by ``MOST_MARKS``. When they are reached, half of the visitors, by a bit of their hash, count no more
-until the epoch ends, and their marks go. So nobody ever votes twice, what goes does not depend on what was clicked, and
+until the epoch ends, and their marks go. So no visitor votes twice, what goes does not depend on what was clicked, and
 learning continues with the others. Everything depends only on the pages in display order, not on how closings cut them.
 """
 
@@ -107,7 +107,7 @@ class Votes:
         while len(self.marks) > self._most and self.level < VISITOR_BITS:
             self.level += 1
             self.marks = self.marks[: np.searchsorted(self.marks, np.uint32(1 << (MARK_BITS - self.level)))].copy()
-        if len(self.marks) > self._most:  # a 4096th of the visitors have so many: nobody counts any more
+        if len(self.marks) > self._most:  # a 4096th of the visitors have too many: no visitor counts any more
             self.level, self.marks = MARK_BITS, np.zeros(0, np.uint32)
 
 
@@ -239,7 +239,7 @@ def _win(pages: Pages, row: int, winner: int, others: list[int]) -> None:
     pages.start[row, begin], pages.end[row, begin] = begin, begin + 1 + len(others)
 
 
-# --- a daily cap: so many pages of one source count in a day, in each context ---
+# --- a daily cap on the pages of one source that count in a day, in each context ---
 
 
 DAY_MS = 86_400_000
@@ -257,7 +257,7 @@ class SourceCounts:
         self._counts = _unpacked(packed)
 
     def limit(self, most_pages: int) -> None:
-        """Let so many pages of a source count in a day from now on; 0: all."""
+        """Let ``most_pages`` pages of a source count in a day from now on; 0: all."""
         self._most_pages = most_pages
 
     def admits(self, source: bytes, issued_at: int) -> bool:
@@ -285,7 +285,7 @@ def _unpacked(packed: bytes) -> dict[bytes, int]:
 
 
 # --- the orders on pages that were clicked: an alarm when an item stands higher more often than it was drawn to ---
-# Whoever calls twice and keeps the page they like, or reports clicks for some pages only, makes the pages that come
+# A caller who asks twice and keeps the page they like, or reports clicks for some pages only, makes the pages that come
 # back differ from those that were drawn. Clicks alone do that, too: a page with the better item on top is clicked more
 # often. So the test looks below the *first click* of a page only. Users look from the top down (position-based, cascade
 # and dependent click models), so a click does not depend on the order of two items further down. Given where the first

@@ -57,7 +57,7 @@ RETRY_MS = 60_000
 ARM_COUNTS = ("arm_pages_total", "arm_clicked_pages_total", "arm_clicks_total")
 """Closed pages by arm: what the three numbers of a fold's tallies are called in the metrics."""
 _MANY = 5000
-"""So many pages that were due at once are worth a line in the logs: a server has been away."""
+"""This number of pages that were due at once is worth a line in the logs: a server has been away."""
 _AT_ONCE = 100
 """Pages that are folded before callers are let in: a few milliseconds. Those of one millisecond stay together."""
 
@@ -88,7 +88,7 @@ class Closer:
         self.alarms = 0
 
     async def run(self) -> None:
-        """Close what is due now, and then until cancelled."""
+        """Close due windows now, and then until cancelled."""
         pause = 0.0
         while True:
             await self._clock.sleep(pause)
@@ -103,7 +103,7 @@ class Closer:
             pause = min(LONGEST_TICK, max(TICK_SECONDS, took * (1 - CLOSING_SHARE) / CLOSING_SHARE))
 
     async def close_due(self, everything: bool = False) -> None:
-        """Close what is due; ``everything`` publishes what is not published as well."""
+        """Close due windows; ``everything`` publishes what is not published as well."""
         async with self._closing:
             await self._close_due(everything)
 
@@ -184,7 +184,7 @@ class Closer:
             context = self._contexts.numbered(number) or await self._load(number)
             if context is not None and context.shard in leases:
                 await self._close(context, leases[context.shard], now, everything)
-        except BaseException as problem:  # a cancelled call as well: nobody knows what the store has taken of it
+        except BaseException as problem:  # a cancelled call as well: the store may have taken some of it
             context = self._contexts.numbered(number)
             if context is not None:
                 self._let_go(context)
@@ -217,7 +217,7 @@ class Closer:
     def _let_go_of_lost(self, leases: dict[int, Lease]) -> None:
         """Let go of contexts whose shard another server has, or had meanwhile.
 
-        As long as they are held here nobody follows what is published of them: this server would serve by what it knew
+        As long as they are held here, this server does not follow their publications: it would serve by what it knew
         then, also after a rollback.
         """
         for context in [context for context in self._contexts if context.held_in >= 0]:
@@ -330,7 +330,7 @@ def _chunks(pages: Sequence[PageRow]) -> Iterator[Sequence[PageRow]]:
     """Pages in runs of about ``_AT_ONCE``, cut only between two times of issue.
 
     A fold stands for a time. Cut within a millisecond it would stand for pages that are not in it, or not for pages
-    that are, and whoever resumes from it would skip some or count some twice.
+    that are, and a server that resumes from it would skip some or count some twice.
     """
     start = 0
     while start < len(pages):

@@ -1,4 +1,4 @@
-"""The contexts that are in use, with what is known of them. Others are put away and read again when they are asked for.
+"""The contexts that are in use, with their knowledge. Others are put away and read again when they are asked for.
 
 A context whose shard this server holds has the fold that its closer carries on; others have what was published last.
 """
@@ -53,7 +53,7 @@ class Context:
         return fold.knowledge
 
     def stand_in(self, now: int) -> None:
-        """Certificates have ended, and nobody has published that yet: make pages from what still holds."""
+        """Certificates have ended, and no server has published that yet: make pages from what still holds."""
         epoch, known = self.terms.epoch_at(now - self.terms.window_ms), self.fold.knowledge
         if self._stands_for is not None and self._stands_for == (self.fold, epoch):
             return
@@ -225,11 +225,11 @@ class _Reached(Exception):  # noqa: N818 (nothing went wrong)
 
 
 class DeletedVersionError(ValueError):
-    """Nobody can go back to a version: the pages that led to it were deleted, or a reset took other terms since."""
+    """A version cannot be restored: the pages that led to it were deleted, or a reset took other terms since."""
 
 
 def other_terms(fold: Fold, version: int) -> str:
-    """Why nobody can go back to a version from before ``Fold.terms_version``."""
+    """Why a version from before ``Fold.terms_version`` cannot be restored."""
     return (
         f"version {version} cannot be restored: a reset gave the context another policy, rule or lifetime of "
         f"certificates since; the oldest version that can be is {fold.terms_version}"

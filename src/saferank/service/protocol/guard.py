@@ -46,7 +46,7 @@ def _added_up(parts: Sequence[tuple[ComparedArms, Outcomes]]) -> Whole:
 
 
 def comparable(contexts: Compared, switches: Switches, whole: bool = True) -> Compared:
-    """Those of a tenant's contexts whose sums are valid: none that is to begin again and that nobody has emptied yet.
+    """Those of a tenant's contexts whose sums are valid: none that is to begin again and was not emptied yet.
 
     ``whole``: in the comparison over all contexts; otherwise also in that of the context itself.
     """

@@ -13,8 +13,8 @@ from saferank.store.contract import Lease, OperationKind, OperationRow, Store, S
 # --- the heartbeat: the store's time, the lease of this server's freshness, its shards, and what operators did ---
 # A server that has not heard from the store for ``freshness_seconds`` serves production's rankings. The lease is
 # counted from before the heartbeat was sent, and begins only when every operation that the heartbeat tells of is
-# obeyed. So the store's record of the lease ends later than the server's own, and whoever waits for it to run out is
-# safe.
+# obeyed. So the store's record of the lease ends later than the server's own, and a server that waits for it to run
+# out is safe.
 #
 # A lease is only as good as the clock that measures it. The monotonic and the wall clock are compared all the time:
 # when one of them has jumped since the last heartbeat, or has stood still, the server is not fresh and its time stands
@@ -105,7 +105,7 @@ class Heartbeat:
             self.servers = beat.servers
             self._apart, self._fresh_until = apart, sent + (1 - MARGIN) * self._freshness
             if self.switches.acknowledged == acknowledged:
-                return  # otherwise whoever waits for the acknowledgement gets it at once
+                return  # otherwise the server acknowledges at once: an operator may wait for it
 
     def _check_leap(self, store: float) -> None:
         """StoreUnavailableError when the store's clock has leapt ahead since it was heard last.

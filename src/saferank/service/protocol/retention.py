@@ -124,9 +124,10 @@ class Retention:
         return int(read_head(kept[snapshot.number].body)["version"])
 
     async def _needed_from(self, row: ContextRow, snapshot: Snapshot) -> int:
-        """Pages issued before this may be deleted. Whoever continues from a snapshot reads the visitors of its window.
+        """Pages issued before this may be deleted.
 
-        Nobody needs them when it is the newest publication and the window, long since over, had no other page.
+        A server that continues from a snapshot reads the visitors of its window. It needs none when the snapshot is the
+        newest publication and the window, long since over, had no other page.
         """
         window = terms_of(row).window_ms
         begin = snapshot.through // window * window

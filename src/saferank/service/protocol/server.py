@@ -109,7 +109,7 @@ class Server:
         return self.switches.traffic.get(tenant) or TrafficView(share=self.settings.traffic_share)
 
     def is_chosen_for(self, tenant: str, who: Visitor) -> bool:
-        """True when the policy may choose the pages of a visitor: whoever is in a share is in every larger one."""
+        """True when the policy may choose the pages of a visitor: one who is in a share is in every larger one."""
         share = self.traffic(tenant).share
         return share >= 1.0 or traffic_draw(self.session_key, who, tenant) < share
 
@@ -137,7 +137,7 @@ class Server:
                 await self.closer.close_due()  # otherwise its loop begins with that, while calls are answered
         except BaseException as problem:
             with suppress(StoreError, StoreUnavailableError):
-                await self.store.leave(self.name)  # it may have been heard: nobody must wait for it
+                await self.store.leave(self.name)  # it may have been heard: no other server must wait for it
             await self.store.close()
             if isinstance(problem, StoreUnavailableError):
                 raise StoreError(f"{masked(self.settings.store)}: cannot be used now: {problem}") from problem
@@ -177,7 +177,7 @@ class Server:
                 await self.clock.sleep(1.0)
 
     async def stop(self) -> None:
-        """Close what is due, write and publish everything, and leave."""
+        """Close due windows, write and publish everything, and leave."""
         for loop in self._loops:
             loop.cancel()
         for loop in self._loops:
@@ -201,7 +201,7 @@ class Server:
         return context
 
     def alarm(self, kind: str, context: Context, detail: str) -> None:
-        """Something that must not happen: counted, told to whoever reads the logs, and written."""
+        """Something that must not happen: counted, logged for the operator, and written."""
         self.counts["alarms_total"] += 1
         log(logging.ERROR, "alarm", kind=kind, tenant=context.row.tenant, context=context.row.name, detail=detail)
         task = asyncio.ensure_future(self._write_alarm(AlarmRow(self.now(), context.number, kind, detail)))

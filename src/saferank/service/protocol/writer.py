@@ -1,4 +1,4 @@
-"""What is written: reports in group commits, issued pages in the background.
+"""Writes to the store: reports in group commits, issued pages in the background.
 
 One group is written at a time. Whatever arrives meanwhile makes up the next one, so under load a group holds many
 reports; it then also waits for a moment, because a commit costs the same for one report as for twenty. Who reports is
@@ -28,10 +28,10 @@ from saferank.store.contract import (
 )
 
 PAGES_AT_ONCE, PAGES_SECONDS = 500, 0.5
-"""Issued pages are written when there are so many, or after so long."""
+"""Issued pages are written when PAGES_AT_ONCE wait, or after PAGES_SECONDS."""
 
 LINGER_SECONDS, LINGER_FROM = 0.003, 4
-"""A group waits so long for more reports when the one before had so many."""
+"""A group waits LINGER_SECONDS for more reports when the one before had at least LINGER_FROM."""
 
 REPORTS_AT_ONCE = 1000
 LONGEST_WAIT = 2.0
@@ -62,7 +62,7 @@ class _Waiting:
 
 
 class Writer:
-    """Collects what is to be written and writes it."""
+    """Collects reports and issued pages, and writes them."""
 
     def __init__(self, store: Store, clock: Clock, catalogues: Catalogues, max_pending: int) -> None:
         self.failing: str | None = None
@@ -77,7 +77,7 @@ class Writer:
         self._work = asyncio.Event()
         self._writing = asyncio.Lock()
 
-    # --- what is to be written ---
+    # --- reports and pages to be written ---
 
     @property
     def pending(self) -> int:
@@ -243,7 +243,7 @@ class Writer:
         for entry in waiting:
             if not entry.answer.done():
                 entry.answer.set_exception(problem)
-                entry.answer.exception()  # nobody may be left to hear it
+                entry.answer.exception()  # marks it as read: its caller may be gone
 
     def not_written(self) -> Problem:
         """What a caller is told whose report could not be written."""

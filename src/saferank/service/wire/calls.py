@@ -96,7 +96,7 @@ class RankCall(CallBody, kw_only=True):
     session_id: Annotated[
         Id | None,
         about(
-            "Whoever looks at the page: sees the same ranking until something is learnt or the window "
+            "The visitor who looks at the page: sees the same ranking until something is learnt or the window "
             "ends, each time under a new impression_id; the first page of a window counts."
         ),
     ] = None
@@ -314,7 +314,7 @@ _KIND = re.compile(r"Expected `([^`]+)`, got ")
 
 
 def decoded(body: bytes, kind: type[_Call]) -> _Call:
-    """The call in a body; Problem 400 for what is not strict JSON, 422 with the name of a field that is wrong."""
+    """The call in a body; Problem 400 unless it is strict JSON, 422 with the name of a field that is wrong."""
     try:
         call: _Call = (_DECODERS.get(kind) or _decoder(kind)).decode(body)
         if body.count(b":") <= _keys(call):
@@ -340,7 +340,7 @@ def _keys(call: Any) -> int:
 
 
 def values(body: bytes) -> Any:
-    """The value of a JSON text; Problem 400 for what is not strict JSON.
+    """The value of a JSON text; Problem 400 unless it is strict JSON.
 
     >>> values(b'{"k": 5.0}')
     {'k': 5}

@@ -11,7 +11,7 @@ Arm = Literal["explore", "holdout", "off", "shadow", "repeat"]
 
 
 class PairView(Answer):
-    """Two items and what is known of their order."""
+    """Two items and the evidence of their order."""
 
     better: Annotated[str, about("The item that leads, or of neighbours in the leader the upper one.")]
     worse: str

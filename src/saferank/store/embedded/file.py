@@ -351,7 +351,7 @@ class WriterThread:
             )
 
     def _rescue(self, path: Path) -> None:
-        """What is in a log that has no name any more is lost at the next crash, unless it is in the file by then."""
+        """A log that has no name any more is lost at the next crash, unless it is in the file by then."""
         if path == self._log:
             self._connection.execute("PRAGMA wal_checkpoint(FULL)")
 

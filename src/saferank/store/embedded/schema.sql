@@ -15,8 +15,8 @@ CREATE TABLE context (
     UNIQUE (tenant, name)
 ) STRICT;
 
--- Base rankings with their candidates, each kept once. used_at: when it was written last, to half a day; those that nobody
--- names any more are deleted in time.
+-- Base rankings with their candidates, each kept once. used_at: when it was written last, to half a day; those that no
+-- context or page names any more are deleted in time.
 CREATE TABLE catalogue (
     digest BLOB PRIMARY KEY,
     body BLOB NOT NULL,

@@ -24,8 +24,8 @@ CREATE TABLE saferank.context (
     UNIQUE (tenant, name)
 ) WITH (fillfactor = 70);
 
--- Base rankings with their candidates, each kept once. used_at: when it was written last, to half a day; those that nobody
--- names any more are deleted in time.
+-- Base rankings with their candidates, each kept once. used_at: when it was written last, to half a day; those that no
+-- context or page names any more are deleted in time.
 CREATE TABLE saferank.catalogue (
     digest bytea PRIMARY KEY,
     body bytea NOT NULL,
@@ -118,7 +118,7 @@ CREATE TABLE saferank.alarm (
 CREATE INDEX alarm_context ON saferank.alarm (context, id);
 
 -- A server is alive: it keeps its shards, lets go of those beyond its share and takes free ones up to its share.
--- Heartbeats come one after the other: with the old numbers of two servers nobody could share fairly.
+-- Heartbeats come one after the other: two servers with old numbers could not share fairly.
 -- Who adds an operation waits until the commit of a heartbeat that has not read it. Otherwise a kill switch could return
 -- between the two: it would not see the server, and the server would not know of the switch.
 CREATE FUNCTION saferank.heartbeat(
