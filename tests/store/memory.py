@@ -85,6 +85,8 @@ def wall_clock() -> int:
 class MemoryStore:
     """A store that several servers of one event loop may share."""
 
+    is_remote = True
+
     def __init__(
         self, clock: Callable[[], int] = wall_clock, meta: Mapping[str, bytes] = META, shards: int = SHARDS
     ) -> None:

@@ -225,6 +225,9 @@ class HeartbeatReply(NamedTuple):
 class Store(Protocol):
     """The contract. All calls raise StoreUnavailableError when the store does not answer; then nothing was promised."""
 
+    is_remote: bool
+    """Its clock is another machine's, which may be wrong where this one's is right."""
+
     async def open(self) -> None:
         """Connect, and make the tables of a new store; StoreError says why it cannot be used.
 

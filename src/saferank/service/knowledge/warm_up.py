@@ -34,7 +34,7 @@ def warm_up(policy: str, rule: str, sizes: Sequence[int] = SIZES) -> None:
 
 def _go_through(knowledge: Knowledge, terms: Terms, items: list[str]) -> None:
     """A page, its clicks, another base ranking, and the questions that the dashboard asks."""
-    record = View(knowledge, items, (), 2).page(_COINS)._replace(policy=terms.policy, window_ms=1000)
+    record = View(knowledge, items, (), 2).page(_COINS)._replace(visitor=bytes(8), policy=terms.policy, window_ms=1000)
     lessons = Lessons.of([record, record], [1, 2])
     numbered = knowledge.laid_out(lessons)
     OrderWatch().look_at(numbered, lessons, items)

@@ -31,7 +31,7 @@ LONGEST_JUMP = 0.01
 LARGEST_LEAP = 10.0
 """Seconds by which the store's clock may run ahead of both clocks of a server between two heartbeats: more than a call
 may take. Beyond, the store's clock was set, and its time is not taken over: windows would be closed that are open. A
-server that starts has its wall clock alone to go by."""
+server that starts on a remote store has its wall clock alone to go by."""
 MOST_AHEAD_MS = 1000
 """A server that finds itself ahead of the store's time by more than this goes back; otherwise its time stands still."""
 
@@ -111,10 +111,11 @@ class Heartbeat:
         """StoreUnavailableError when the store's clock has leapt ahead since it was heard last.
 
         The two clocks of this server say how long ago that was. One of them may have been set: the longer time counts.
-        A server that starts expects the time of its wall clock.
+        A server that starts on a remote store expects the time of its wall clock. The time of an embedded store is this
+        machine's, and continues where it was when that clock is set back.
         """
         monotonic, wall = self._clock.monotonic(), self._clock.wall()
-        heard = self._heard or (wall, monotonic, wall)
+        heard = self._heard or (wall if self._store.is_remote else store, monotonic, wall)
         leap = store - heard[0] - max(monotonic - heard[1], wall - heard[2])
         if leap > LARGEST_LEAP:
             raise StoreUnavailableError(

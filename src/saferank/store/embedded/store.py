@@ -64,6 +64,7 @@ def _writing(
 class SqliteStore(SqlStore):
     """The store in a folder, or a backup. Read-only it needs no lock, and the server of the store may keep writing."""
 
+    is_remote = False
     _sql = statements("embedded")
 
     def __init__(self, address: str | Path, clock: Clock | None = None, *, readonly: bool = False) -> None:

@@ -55,6 +55,7 @@ def _in_transaction(
 class PostgresStore(SqlStore):
     """The store in a database that other servers use as well."""
 
+    is_remote = True
     _sql = statements("postgres")
 
     def __init__(self, address: str) -> None:
