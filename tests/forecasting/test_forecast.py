@@ -11,7 +11,6 @@ import pytest
 
 import saferank
 from saferank.cli import app
-from saferank.cli.commands.data import forecast as forecast_command
 from saferank.cli.terminal.options import learn_options
 from saferank.errors import ArgumentError, UsageError
 from saferank.forecasting.forecast import CERTIFICATE_DAYS, check_policies
@@ -202,7 +201,9 @@ def test_sessions_are_taken_as_a_list_too() -> None:
 def test_certificates_live_as_long_as_in_the_service_unless_said_otherwise(found: saferank.Forecast) -> None:
     assert CERTIFICATE_DAYS == Settings().certificate_days == found.certificate_days
     learn_options(app, ["forecast"])
-    assert inspect.signature(forecast_command).parameters["certificate_days"].default == CERTIFICATE_DAYS
+    (command,) = [each.callback for each in app.registered_commands if each.name == "forecast"]
+    assert command is not None
+    assert inspect.signature(command).parameters["certificate_days"].default == CERTIFICATE_DAYS
 
 
 def test_policies_are_checked_before_anything_is_read() -> None:

@@ -117,7 +117,7 @@ def test_it_has_what_a_screen_reader_needs(chromium: "Browser", report: Path) ->
 def test_links_lead_to_files_and_sections(chromium: "Browser", report: Path) -> None:
     with opened(chromium, report) as (page, _):
         links = page.locator("a").evaluate_all("links => links.map(x => x.getAttribute('href'))")
-        assert len({link for link in links if link.endswith(".svg")}) == 5
+        assert len({link for link in links if link.endswith(".svg")}) == 4
         assert len({link for link in links if link.endswith(".tex")}) == 8
         for link in links:
             if link.startswith("#"):

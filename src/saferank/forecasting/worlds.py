@@ -46,8 +46,10 @@ def traffic_of(log: ClickLog, pages_a_day: float) -> Traffic:
 
 def check_pages_a_day(pages_a_day: float) -> None:
     """An ``ArgumentError`` for traffic that nothing can be learnt from."""
-    if not isinstance(pages_a_day, int | float) or not 1 <= pages_a_day <= 1e12:
-        reason = f"found {pages_a_day!r}, expected the pages that all queries of the site have in a day, at least 1"
+    is_number = isinstance(pages_a_day, int | float)
+    if not is_number or not 1 <= pages_a_day <= 1e12:
+        found = f"{pages_a_day:g}" if is_number else repr(pages_a_day)
+        reason = f"found {found}, expected the pages that all queries of the site have in a day, at least 1"
         raise ArgumentError("pages_a_day", reason)
 
 

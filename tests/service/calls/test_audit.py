@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from saferank.service.calls.audit import leader_of_page
 from saferank.service.calls.export import Bounds
 from saferank.service.clock import moment
 from saferank.service.knowledge.view import View
 from saferank.service.wire.calls import RankAnswer
 from saferank.service.wire.problems import Problem
+from saferank.store.contract import VersionRow
+from saferank.store.page_record import PageRecord
 from tests.service.engine_harness import BASE, CANDIDATES, House, T, house, run
 
 
@@ -175,3 +178,13 @@ def test_an_export_of_many_events_is_read_in_pieces(tmp_path: Path) -> None:
             assert len(lines) == 1235
 
     run(test())
+
+
+def test_of_two_items_that_may_replace_another_the_leader_has_the_one_with_the_smaller_number() -> None:
+    """As its plan had: the call's candidates come in another order than that in which the context met them."""
+    gained = {"gained": [["x", "c", 9, 9], ["y", "c", 9, 9]], "lost": []}
+    versions = [VersionRow(1, 2, 0, "page", "[]", None, json.dumps(gained))]
+    record = PageRecord(bytes(16), "t", "c", "kl-ucb-br", 0, 2, 1, 1000, 3, b"", bytes(16), bytes(32), tuple("abcy"))
+    for first, second in ("xy", "yx"):
+        numbers = {item: number for number, item in enumerate(["a", "b", "c", first, second])}
+        assert leader_of_page(versions, record, (list("abc"), ["y", "x"]), numbers) == ["a", "b", first]

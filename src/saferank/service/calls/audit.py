@@ -1,9 +1,10 @@
 """What happened: versions of leaders, the full story of a page, and the log."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Literal
 
+from saferank.live.page import Item
 from saferank.service import identifiers
 from saferank.service.calls.export import EVERYTHING, Bounds, export_lines, items_of_bits, time_of
 from saferank.service.calls.rank import reversed_pairs
@@ -65,7 +66,7 @@ async def story(server: Server, context: Context, page: PageRow, record: PageRec
     first = record.arm == EXPLORE and await _is_first(server, page, record)
     counted = first and not _rolled_back(versions, record)
     base, candidates = await server.contexts.known_catalogue(record.catalogue) or (list(record.production), [])
-    leader = leader_of_page(versions, record, (base, candidates))
+    leader = leader_of_page(versions, record, (base, candidates), context.known.learner.index)
     clicked = items_of_bits(record.shown, page.clicks)
     state: Literal["open", "closed"] = "closed" if record.issued_at <= context.fold.through else "open"
     return ImpressionView(
@@ -110,10 +111,16 @@ Names = tuple[str, str]
 """Better and worse item."""
 
 
-def leader_of_page(versions: list[VersionRow], record: PageRecord, lists: Catalogue) -> list[str]:
-    """The leader that the certificates of the page's version make of its base ranking."""
+def leader_of_page(
+    versions: list[VersionRow], record: PageRecord, lists: Catalogue, numbers: Mapping[Item, int]
+) -> list[str]:
+    """The leader that the certificates of the page's version make of its base ranking.
+
+    ``numbers`` are those of the context: of two outside items that may replace another, the one with the smaller does.
+    """
     items, held = items_of(lists), _held([made for made in versions if made.version <= record.knowledge])
     names = list(dict.fromkeys([*items, *(item for pair in held for item in pair)]))
+    names.sort(key=lambda item: numbers.get(item, len(numbers)))
     index = {item: number for number, item in enumerate(names)}
     certified = Certified((index[better], index[worse]) for better, worse in held)
     page = [index[item] for item in lists[0][: record.k]]
