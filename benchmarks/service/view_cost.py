@@ -14,9 +14,10 @@ from functools import partial
 
 from machine import machine
 
+from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge, Terms
-from saferank.service.knowledge.lessons import Lessons
 from saferank.service.knowledge.view import View
+from saferank.store.contract import PageRow
 from saferank.store.page_record import PageRecord
 
 K, SIZES = 10, (12, 40)
@@ -26,19 +27,18 @@ CALLS, ROUNDS = 400, 10
 
 def learnt(policy: str, items: list[str], dice: random.Random) -> Knowledge:
     """The knowledge of a context in which every other item is good, the lower the better."""
-    knowledge = Knowledge(Terms(policy, "anytime:1e-5", 1000, 0, 0), K, items)
+    fold = Fold.opened(1, Terms(policy, "anytime:1e-5", 1000, 0, 0), K, bytes(16), (items, []))
     appeal = {item: (0.8 if place % 2 else 0.08) * 0.98**place for place, item in enumerate(reversed(items))}
     for _ in range(PAGES // LEARNT_AT_ONCE):
-        view, records, clicks = View(knowledge, items, (), K), list[PageRecord](), list[int]()
+        view, rows = View(fold.knowledge, items, (), K), list[PageRow]()
         for _ in range(LEARNT_AT_ONCE):
             page = view.page(dice.randbytes(32))
             chances = [appeal[item] * 0.95**place for place, item in enumerate(page.shown)]
-            records.append(page)
-            clicks.append(sum((dice.random() < chance) << place for place, chance in enumerate(chances)))
-        for _ in knowledge.learn(Lessons.of(records, clicks)):
-            knowledge.changed_certificates()
-        knowledge.changed_certificates()
-    return knowledge
+            clicks = sum((dice.random() < chance) << place for place, chance in enumerate(chances))
+            page = page._replace(impression=len(rows).to_bytes(16, "big"), policy=policy, window_ms=1000)
+            rows.append(PageRow(page.impression, 1, 0, page.packed(), clicks))
+        fold.fold(rows, 0)
+    return fold.knowledge
 
 
 def unusual(items: list[str], dice: random.Random) -> list[str]:

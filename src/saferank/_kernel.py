@@ -32,7 +32,7 @@ import sys
 import sysconfig
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -51,14 +51,16 @@ NO_KERNELS = (
     "cli", "client", "errors.py", "experiments", "forecasting", "precompiling.py", "progress.py", "reporting",
     "reproduction", "service", "simulation/cluster", "store",
 )  # fmt: skip
-"""Folders and files that no kernel outside of them calls: an edit there leaves the compiled code valid. Their own few
-kernels call those of their own file and of the core: numba notices edits of the one, the digest those of the other."""
+"""Folders and files that no kernel outside of them calls: an edit there leaves the other compiled code valid."""
 
 CORE = (
     "_inner_code.py", "_kernel.py", "click_models", "live/replay.py", "memory.py", "policies", "randomness.py",
     "safety", "statistics", "verbs.py",
 )  # fmt: skip
 """Folders and files that import nothing from the rest of the package: their compiled code outlives edits elsewhere."""
+
+SERVED = ("service/knowledge", "store")
+"""Folders whose kernels call each other, and those of the core."""
 
 STALE_SECONDS = 30 * 24 * 3600.0
 
@@ -92,8 +94,17 @@ def _core_digest() -> str:
     return _digest([file for file in sorted(PACKAGE.rglob("*.py")) if _is_core(file)]) + _checked()
 
 
+@functools.cache
+def _served_digest() -> str:
+    return _digest([file for file in sorted(PACKAGE.rglob("*.py")) if _is_in((*CORE, *SERVED), file)]) + _checked()
+
+
 def _is_core(file: Path) -> bool:
-    return bool({PACKAGE / name for name in CORE} & {file, *file.parents})
+    return _is_in(CORE, file)
+
+
+def _is_in(names: Sequence[str], file: Path) -> bool:
+    return bool({PACKAGE / name for name in names} & {file, *file.parents})
 
 
 def _checked() -> str:
@@ -105,6 +116,8 @@ def _digest_for(function: Callable[..., Any]) -> str | None:
     file = Path(function.__code__.co_filename)
     if PACKAGE not in file.parents:
         return None
+    if _is_in(SERVED, file):
+        return _served_digest()
     return _core_digest() if _is_core(file) else package_digest()
 
 
@@ -192,7 +205,7 @@ def _compiled(function: Callable[..., Any], digest: str | None, **changed: bool)
             dispatcher.enable_caching()
     finally:
         settings.CACHE_DIR = before
-    if digest in {package_digest(), _core_digest()}:
+    if digest in {package_digest(), _core_digest(), _served_digest()}:
         _keep_plugins_out(dispatcher._cache)
     return cast(Callable[..., Any], dispatcher)
 

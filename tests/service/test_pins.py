@@ -17,7 +17,7 @@ from saferank.service.knowledge.view import View
 from saferank.service.wire.calls import MisuseError, PageNotes, RankCall
 from saferank.store.page_record import free_positions
 from tests.service.engine_harness import CANDIDATES, T, house, run
-from tests.service.knowledge.worlds import as_lessons, recorded
+from tests.service.knowledge.worlds import laid_out, recorded
 
 PAGE = ["a", "b", "c", "d", "e"]
 DRAW = {"policy": "safe-draw", "rule": "anytime:0.1", "trust": 0.5}
@@ -41,9 +41,9 @@ def test_what_is_learnt_around_pins_is_what_is_learnt_without_the_pinned_items(n
         clicks = [dice.random() < 0.1 + 0.02 * (item in rest) for item in theirs.shown]
         whole = sum(click << at for click, at in zip(clicks, (1, 2, 4, 5), strict=True)) | dice.choice([0, 1, 8, 9])
         record = recorded(around, mine)._replace(k=6, pins=pins, base=tuple(page))
-        list(around.learn(as_lessons([(record, whole)])))
+        list(around.learn(laid_out(around, [(record, whole)])))
         bits = sum(click << at for at, click in enumerate(clicks))
-        list(without.learn(as_lessons([(recorded(without, theirs), bits)])))
+        list(without.learn(laid_out(without, [(recorded(without, theirs), bits)])))
         around.changed_certificates(), without.changed_certificates()
     evidence, expected = (
         [one for one in knowledge.learner.evidence if not callable(one)] for knowledge in (around, without)

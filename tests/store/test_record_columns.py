@@ -8,8 +8,25 @@ import zlib
 import numpy as np
 import pytest
 
-from saferank.store.page_record import DamagedRecordError, PageRecord, read_record
-from saferank.store.record_columns import CONTEXT, POLICY, TENANT, RecordColumns, unpacked
+from saferank.store.page_record import SOURCE, VISITOR, DamagedRecordError, PageRecord, read_record
+from saferank.store.record_columns import (
+    ARM,
+    CONTEXT,
+    FLAGS,
+    ISSUED_AT,
+    KNOWLEDGE,
+    LAST_OF_ID,
+    PINNED_PLACES,
+    POLICY,
+    ROUND,
+    SHARE,
+    SOURCE_KEY,
+    TENANT,
+    VISITOR_KEY,
+    WINDOW_MS,
+    K,
+    RecordColumns,
+)
 from tests.store.laws import drawn_law
 from tests.store.test_page_record import DRAWN, PAIRS, PINNED, PRODUCTION, RENEWING, SHADOW, SHADOW_PINNED
 
@@ -32,45 +49,45 @@ def test_columns_are_the_facts_of_the_records() -> None:
     packed = [record.packed() for record in RECORDS]
     columns = RecordColumns(packed)
     columns.check()
-    for name in ("arm", "knowledge", "round", "window_ms", "k"):
-        assert columns.column(name).tolist() == [getattr(record, name) for record in RECORDS]
-    assert columns.positions.tolist() == [record.positions for record in RECORDS]
+    for which, name in ((ARM, "arm"), (KNOWLEDGE, "knowledge"), (ROUND, "round"), (WINDOW_MS, "window_ms"), (K, "k")):
+        assert columns.column(which).tolist() == [getattr(record, name) for record in RECORDS]
+    assert columns.column(PINNED_PLACES).tolist() == [record.pins.bit_count() for record in RECORDS]
     assert [int.from_bytes(pins, "little") for pins in columns.pins.tolist()] == [record.pins for record in RECORDS]
-    assert columns.drawn.tolist() == [record.law.drawn for record in RECORDS]
-    assert columns.differs_from_base.tolist() == [
-        bool(record.base) and record.chosen != record.base for record in map(unpacked, packed)
-    ]
-    for has, words, wanted in (
-        (columns.has_visitor, columns.visitor, [record.visitor for record in RECORDS]),
-        (columns.has_source, columns.source, [record.source for record in RECORDS]),
+    assert columns.column(SHARE).view(np.float64).tolist() == [record.share for record in RECORDS]
+    for flag, which, wanted in (
+        (VISITOR, VISITOR_KEY, [record.visitor for record in RECORDS]),
+        (SOURCE, SOURCE_KEY, [record.source for record in RECORDS]),
     ):
-        found = [word.tobytes() if here else b"" for here, word in zip(has, words, strict=True)]
-        assert found == wanted
+        here = columns.column(FLAGS) & flag != 0
+        words = columns.column(which)
+        assert [word.tobytes() if has else b"" for has, word in zip(here, words, strict=True)] == wanted
     assert columns.has_text(CONTEXT, RECORDS[0].context).tolist() == [
         one.context == RECORDS[0].context for one in RECORDS
     ]
     assert columns.has_text(POLICY, "safe-draw").tolist() == [record.policy == "safe-draw" for record in RECORDS]
     assert not columns.has_text(TENANT, "nobody").any()
-    assert columns.last_of_ids.tolist() == [int.from_bytes(record.impression[-4:], "big") for record in RECORDS]
+    assert columns.column(LAST_OF_ID).tolist() == [int.from_bytes(record.impression[-4:], "big") for record in RECORDS]
+    assert columns.column(ISSUED_AT).tolist() == [record.issued_at for record in RECORDS]
+    for name in ("impression", "catalogue", "coins", "server"):
+        assert columns.field(name) == [getattr(record, name) for record in RECORDS]
 
 
 def test_items_of_records_are_numbered() -> None:
     columns = RecordColumns([record.packed() for record in RECORDS])
-    assert columns.rows(NAMES, 5).tolist() == [named(record.row, 5) for record in RECORDS]
     assert columns.shown(NAMES, 5).tolist() == [named(record.shown, 5) for record in RECORDS]
     without = [[NAMES.get(item, -1) for item in record.production] for record in RECORDS]
     assert columns.production(NAMES, 5).tolist() == [[*items, *[-1] * (5 - len(items))] for items in without]
 
 
 def test_laws_of_records_stand_by_place() -> None:
-    columns = RecordColumns([record.packed() for record in RECORDS])
-    laws = columns.laws(70)
+    laws = RecordColumns([record.packed() for record in RECORDS]).columns
+    weights = laws.weight.view(np.float64)
     for number, record in enumerate(RECORDS):
         places, law = len(record.row), record.law
         assert bytes(laws.start[number, :places]) == law.start and bytes(laws.end[number, :places]) == law.end
-        assert tuple(laws.weight[number, : len(law.weight)].tolist()) == law.weight
+        assert tuple(weights[number, : len(law.weight)].tolist()) == law.weight
         assert tuple(laws.exchanges[number, : len(law.exchanges)].tolist()) == law.exchanges
-        assert not laws.end[number, places:].any() and not laws.weight[number, len(law.weight) :].any()
+        assert not laws.end[number, places:].any() and not weights[number, len(law.weight) :].any()
 
 
 def test_a_selection_says_the_same() -> None:
@@ -78,7 +95,7 @@ def test_a_selection_says_the_same() -> None:
     some = columns.select(np.array([5, 3, 1])).select(np.array([True, False, True]))
     assert some.has_text(POLICY, PAIRS.policy).tolist() == [BASED.policy == PAIRS.policy, True]
     assert some.record(-1) == PAIRS
-    assert some.rows(NAMES, 4).tolist() == [named(BASED.row, 4), named(PAIRS.row, 4)]
+    assert some.shown(NAMES, 4).tolist() == [named(BASED.shown, 4), named(PAIRS.shown, 4)]
     assert len(columns.select(np.zeros(len(RECORDS), np.bool_))) == len(RecordColumns([])) == 0
 
 

@@ -5,7 +5,7 @@ decides which of them are learnt, and when.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,6 +65,7 @@ class Learner:
         self.policy, self.evidence = self.kind.begin(self.setup)
         self._make_room(self.kind.places(len(self.items), len(original)))
         self._one_page: tuple[Pages, Workspace] | None = None
+        self._folding: tuple[tuple[Any, ...], Callable[[], None]] | None = None  # what it is bound to, and itself
         self.slots: dict[tuple[int, int], Any] = {}  # plans that a service draws from, by the sizes of their calls
 
     # --- items and plans ---
@@ -111,18 +112,25 @@ class Learner:
         put_in(self._one_page[0], impression, clicks)
         self.fold(*self._one_page)
 
-    def fold(self, pages: Pages, workspace: Workspace, first: int = 0) -> int:
-        """Learn pages from ``first`` on, in order; returns the number of the next one to learn.
+    def fold(self, pages: Pages, workspace: Workspace, first: int = 0, end: int | None = None) -> int:
+        """Learn pages from ``first`` to ``end``, in order; returns the number of the next one to learn.
 
         It stops early after a page that gave or dropped a certificate: call it again with what it returns.
         """
-        workspace.done[0] = first
+        workspace.done[0], workspace.done[2] = first, len(pages.round) if end is None else end
         while True:
-            folding(self.policy, self.evidence, pages, workspace)()
-            first, room = workspace.done.tolist()
+            self._bound_folding(pages, workspace)()
+            first, room, _ = workspace.done.tolist()
             if room:
                 return int(first)
             self._make_room(int(pages.places[first]))  # by page: it must not matter which pages are learnt together
+
+    def _bound_folding(self, pages: Pages, workspace: Workspace) -> Callable[[], None]:
+        """Made again only when something has grown: to bind costs more than to learn a page."""
+        to = (self.policy, self.evidence, pages, workspace)
+        if self._folding is None or any(mine is not theirs for mine, theirs in zip(self._folding[0], to, strict=True)):
+            self._folding = to, folding(*to)
+        return self._folding[1]
 
     def _make_room(self, places: int) -> None:
         self.policy, self.evidence = make_room(self.kind, self.setup, self.policy, self.evidence, places)

@@ -78,19 +78,20 @@ class Workspace(NamedTuple):
     clicks: Ints
     words: Words  # from which pages are drawn
     every: Ints  # [position] 1: all places are frozen
-    done: Ints  # [2] pages that are learnt; 0 when there is no room for the next one
+    done: Ints  # [3] pages that are learnt; 0 when there is no room for the next one; pages that are there
     issued: Ints  # [2] pages issued before the next one; whether the plan is to be derived again before it is drawn
 
 
 def new_workspace(n_positions: int, n_places: int) -> Workspace:
     """An empty workspace."""
     clicks, every = np.zeros(n_positions, np.int64), np.ones(n_positions, np.int64)
-    done, issued = np.zeros((2, 2), np.int64)
+    done, issued = np.zeros(3, np.int64), np.zeros(2, np.int64)
     return Workspace(new_impression(n_positions, n_places), clicks, np.zeros(4, np.uint64), every, done, issued)
 
 
 @kernel
-def _lay_out(pages: Pages, number: int, impression: Impression) -> None:
+def lay_out(pages: Pages, number: int, impression: Impression) -> None:
+    """Copy a page to where one at a time is laid out."""
     impression.round[0], impression.places[0] = pages.round[number], pages.places[number]
     impression.challenger[0] = pages.challenger[number]
     for place in range(pages.places[number]):
@@ -103,13 +104,13 @@ def _lay_out(pages: Pages, number: int, impression: Impression) -> None:
 @kernel
 def _fold(policy: Any, evidence: Any, given: Ints, alarms: Ints, pages: Pages, workspace: Workspace) -> None:
     workspace.done[1] = 1
-    for number in range(workspace.done[0], len(pages.round)):
+    for number in range(workspace.done[0], workspace.done[2]):
         if not has_room(policy, evidence, pages.places[number]):
             workspace.done[1] = 0
             break
         workspace.done[0] = number + 1
         certified, dropped = given[0], alarms[0]
-        _lay_out(pages, number, workspace.impression)
+        lay_out(pages, number, workspace.impression)
         learn(policy, evidence, workspace.impression, pages.clicks[number, : pages.positions[number]])
         if given[0] != certified or alarms[0] != dropped:
             break
@@ -125,7 +126,7 @@ _NO_CERTIFICATES = new_certificates(0)
 
 
 def folding(policy: Any, evidence: Any, pages: Pages, workspace: Workspace) -> Callable[[], None]:
-    """A function that learns the pages that are not learnt, whenever it is called."""
+    """A function that learns the pages that are there and not learnt (``Workspace.done``), whenever it is called."""
     certificates = getattr(getattr(evidence, "duels", None), "certificates", _NO_CERTIFICATES)
     plain = specialised(_fold, type(policy), type(evidence))
     return bound(_fold_from, plain, policy, evidence, certificates.given, certificates.alarms, pages, workspace)

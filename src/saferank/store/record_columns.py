@@ -20,13 +20,13 @@ from saferank.store.page_record import (
     FORMAT,
     HEAD,
     ID_SIZE,
-    LEADER,
     NOBODY,
     PINNED,
     PINS_SIZE,
     SOURCE,
     SOURCE_SIZE,
     TARGET_BIT,
+    TIME_BYTES,
     VISITOR,
     WHOLE,
     DamagedRecordError,
@@ -41,11 +41,26 @@ Bytes = NDArray[np.uint8]
 
 _HEAD = np.dtype(list(HEAD))
 _SIZE = _HEAD.itemsize
-_FLAGS, _K, _PLACES, _CHALLENGER = (int(_HEAD.fields[name][1]) for name in ("flags", "k", "places", "challenger"))  # type: ignore[index]
+_PLACE_OF: dict[str, int] = {name: int(_HEAD.fields[name][1]) for name, _ in HEAD}  # type: ignore[index]
+
+_OF_HEAD = (
+    "arm", "flags", "knowledge", "round", "window_ms", "k", "places", "challenger", "server", "number", "share", "used",
+    "visitor",
+)  # fmt: skip
+(
+    ARM, FLAGS, KNOWLEDGE, ROUND, WINDOW_MS, K, PLACES, CHALLENGER, SERVER, NUMBER, SHARE, USED, VISITOR_KEY,
+    ISSUED_AT, LAST_OF_ID, SOURCE_KEY, PINNED_PLACES,
+) = range(len(_OF_HEAD) + 4)  # fmt: skip
+"""The numbers of a record: those of its head, then what follows from its id, its source and its pins.
+
+A share is the bits of a float; a server, a visitor and a source are words; the last bytes of an id are random.
+"""
+_SPANS = np.array([[_PLACE_OF[name], _HEAD[name].itemsize] for name in _OF_HEAD], np.int64)
+_ID = _PLACE_OF["impression"]
 
 TENANT, CONTEXT, POLICY, _REQUEST = range(4)
 """The texts before the names of items."""
-_TEXTS = 4
+TEXTS = 4
 
 _SEED = secrets.randbits(64)
 """Texts are found again by a hash that only this process knows: names that share one cannot be made up."""
@@ -60,19 +75,10 @@ _FAULTS = {
 }
 
 
-class Laws(NamedTuple):
-    """The laws of many pages by place, with zeros behind the places of a page."""
+class Columns(NamedTuple):
+    """What records say, a row for each."""
 
-    start: Bytes
-    end: Bytes
-    weight: NDArray[np.float64]
-    exchanges: NDArray[np.uint64]
-
-
-class _Columns(NamedTuple):
-    """Room for what stands behind the heads, a row for each record."""
-
-    source: NDArray[np.uint64]
+    numbers: Numbers  # [record, ARM and so on]
     pins: Bytes  # [record, byte] bits of positions
     start: Bytes  # [record, place]
     end: Bytes
@@ -83,7 +89,7 @@ class _Columns(NamedTuple):
     begin: Numbers  # the number of its first text among those of all records
     sizes: Numbers  # how many texts it has
     fault: Bytes
-    coded: NDArray[np.int32]  # by text: which of the different ones it is
+    codes: NDArray[np.int32]  # by text: which of the different ones it is
     at: Numbers  # by different text: where it stands first ...
     length: Numbers
     hash: NDArray[np.uint64]
@@ -141,13 +147,13 @@ def _read_laws(data: Any, at: int, number: int, places: int, drawn: bool, out: A
 
 
 @kernel
-def _room(heads: Any, number: int) -> int:
+def _room(row: Any) -> int:
     """How many bytes stand between the head of a record and its texts."""
-    flags, places = heads[number, _FLAGS], int(heads[number, _PLACES])
+    flags, places = row[FLAGS], row[PLACES]
     room = 18 * places if flags & DRAWN else 2 * places
     room += SOURCE_SIZE if flags & SOURCE else 0
     room += PINS_SIZE if flags & PINNED else 0
-    return room + (int(heads[number, _K]) if flags & BASE else 0)
+    return int(room + (row[K] if flags & BASE else 0))
 
 
 @kernel
@@ -163,24 +169,40 @@ def _read_pins(data: Any, at: int, number: int, k: int, out: Any) -> int:
 
 
 @kernel
-def _read_heads(data: Any, ends: Any, heads: Any, fault: Any) -> int:
-    """Copy the heads of records that are long enough and of this format, note a fault of others; how many texts."""
-    begin, texts = 0, 0
+def _read_head(data: Any, begin: int, numbers: Any) -> None:
+    for column in range(len(_SPANS)):
+        value = np.uint64(0)
+        for byte in range(_SPANS[column, 1]):
+            value |= np.uint64(data[begin + _SPANS[column, 0] + byte]) << np.uint64(8 * byte)
+        numbers[column] = np.int64(value)
+    for byte in range(TIME_BYTES):
+        numbers[ISSUED_AT] = numbers[ISSUED_AT] << 8 | np.int64(data[begin + _ID + byte])
+    for byte in range(ID_SIZE - 4, ID_SIZE):
+        numbers[LAST_OF_ID] = numbers[LAST_OF_ID] << 8 | np.int64(data[begin + _ID + byte])
+
+
+@kernel
+def _read_heads(data: Any, ends: Any, numbers: Any, fault: Any, most: Any) -> None:
+    """The heads of records that are long enough and of this format; the others are marked.
+
+    ``most`` are texts altogether, places and positions: how much room the rest needs.
+    """
+    begin = 0
     for number in range(len(ends)):
         if ends[number] - begin < _SIZE + CHECKSUM_SIZE or data[begin] != FORMAT:
             fault[number] = _OTHER_FORMAT
         else:
-            for place in range(_SIZE):
-                heads[number, place] = data[begin + place]
-            texts += 1
-            for place in range(begin + _SIZE + _room(heads, number), ends[number] - CHECKSUM_SIZE):
-                texts += int(data[place] == 0)
+            row = numbers[number]
+            _read_head(data, begin, row)
+            most[1], most[2] = max(most[1], row[PLACES]), max(most[2], row[K])
+            most[0] += 1
+            for place in range(begin + _SIZE + _room(row), ends[number] - CHECKSUM_SIZE):
+                most[0] += int(data[place] == 0)
         begin = ends[number]
-    return texts
 
 
 @kernel
-def _read_records(data: Any, ends: Any, heads: Any, seed: Any, out: Any) -> int:
+def _read_records(data: Any, ends: Any, seed: Any, out: Any) -> int:
     """Fill ``out``; how many different texts there are."""
     begin, known, texts = 0, 0, 0
     for number in range(len(ends)):
@@ -189,18 +211,19 @@ def _read_records(data: Any, ends: Any, heads: Any, seed: Any, out: Any) -> int:
         out.begin[number] = texts
         if out.fault[number]:
             continue
-        flags, k, places = heads[number, _FLAGS], int(heads[number, _K]), int(heads[number, _PLACES])
+        row = out.numbers[number]
+        flags, k, places = row[FLAGS], row[K], row[PLACES]
         drawn = flags & DRAWN != 0
-        if at + _room(heads, number) > end:
+        if at + _room(row) > end:
             out.fault[number] = _OTHER_PLACES
             continue
         if flags & SOURCE:
-            out.source[number] = _word(data, at)
+            row[SOURCE_KEY] = np.int64(_word(data, at))
             at += SOURCE_SIZE
-        positions = k
         if flags & PINNED:
-            positions -= _read_pins(data, at, number, k, out)
+            row[PINNED_PLACES] = _read_pins(data, at, number, k, out)
             at += PINS_SIZE
+        positions = k - row[PINNED_PLACES]
         fits = _read_laws(data, at, number, places, drawn, out) and (positions > 0 or k == 0)
         at += (18 if drawn else 2) * places
         behind = places
@@ -217,13 +240,13 @@ def _read_records(data: Any, ends: Any, heads: Any, seed: Any, out: Any) -> int:
             if place == end or data[place] == 0:
                 code = _code(data, start, place, hashed, known, out)
                 known += int(code == known)
-                out.coded[texts] = code
+                out.codes[texts] = code
                 texts += 1
                 start, hashed = place + 1, seed
             else:
                 hashed = (hashed ^ np.uint64(data[place])) * np.uint64(_PRIME)
         out.sizes[number] = texts - out.begin[number]
-        names, challenger = out.sizes[number] - _TEXTS, int(heads[number, _CHALLENGER])
+        names, challenger = out.sizes[number] - TEXTS, row[CHALLENGER]
         fits &= names >= behind and (names - behind == k if names > behind else places >= positions)
         fits &= places == 0 or (positions <= places < NOBODY)
         fits &= positions == k or flags & BASE != 0 or names > behind  # or it would not say what is pinned
@@ -237,50 +260,55 @@ class _Read(NamedTuple):
     """Records that were read together."""
 
     records: Sequence[bytes]
-    heads: NDArray[Any]
-    columns: _Columns
+    columns: Columns
     texts: list[str]  # the different ones; empty for one that is not UTF-8
 
 
 def _read(records: Sequence[bytes]) -> _Read:
     data, count = b"".join(records), len(records)
     ends = np.cumsum(np.fromiter(map(len, records), np.int64, count))
-    heads, fault, words = np.zeros((count, _SIZE), np.uint8), np.zeros(count, np.uint8), np.frombuffer(data, np.uint8)
-    texts = _read_heads(words, ends, heads, fault)
-    as_written = np.fromiter(map(zlib.crc32, records), np.int64, count) == WHOLE
-    fault[(fault == 0) & ~as_written] = _NOT_AS_WRITTEN
-    named = heads.view(_HEAD)[:, 0]
-    width, k = (int(named[name].max(initial=0)) for name in ("places", "k"))
-    columns = _room_for(count, width, k, texts, fault)
-    known = _read_records(words, ends, heads, np.uint64(_SEED), columns)
-    weight, share = columns.weight.view(np.float64), named["share"]
+    words, most = np.frombuffer(data, np.uint8), np.zeros(3, np.int64)
+    numbers, fault = np.zeros((count, len(_OF_HEAD) + 4), np.int64), np.zeros(count, np.uint8)
+    _read_heads(words, ends, numbers, fault, most)
+    for number, record in enumerate(records):
+        if zlib.crc32(record) != WHOLE and not fault[number]:
+            fault[number] = _NOT_AS_WRITTEN
+    columns = _room_for(numbers, fault, *most.tolist())
+    known = _read_records(words, ends, np.uint64(_SEED), columns)
+    weight, share = columns.weight.view(np.float64), numbers[:, SHARE].view(np.float64)
     fits = np.isfinite(weight.sum(axis=1)) & (weight >= 0.0).all(axis=1) & (share >= 0.0) & (share <= 1.0)
-    fault[(fault == 0) & ~fits] = _OTHER_PLACES
+    if not fits.all():
+        fault[(fault == 0) & ~fits] = _OTHER_PLACES
     spans = zip(columns.at[:known].tolist(), columns.length[:known].tolist(), strict=True)
     different = [_text(data[at : at + length]) for at, length in spans]
-    for code in [code for code, text in enumerate(different) if text is None]:
-        at = np.flatnonzero(columns.coded[: columns.sizes.sum()] == code)
-        fault[np.searchsorted(columns.begin, at, "right") - 1] = _NOT_TEXT
-    return _Read(records, named, columns, [text or "" for text in different])
+    if None in different:
+        for code in [code for code, text in enumerate(different) if text is None]:
+            at = np.flatnonzero(columns.codes[: columns.sizes.sum()] == code)
+            fault[np.searchsorted(columns.begin, at, "right") - 1] = _NOT_TEXT
+    return _Read(records, columns, [text or "" for text in different])
 
 
-def _room_for(count: int, width: int, k: int, texts: int, fault: Bytes) -> _Columns:
-    by_place = (count, width)
-    return _Columns(
-        source=np.zeros(count, np.uint64),
+def _room_for(numbers: Numbers, fault: Bytes, texts: int, width: int, k: int) -> Columns:
+    count = len(numbers)
+    start, end = np.zeros((2, count, width), np.uint8)
+    weight, exchanges = np.zeros((2, count, width), np.uint64)
+    behind, begin, sizes = np.zeros((3, count), np.int64)
+    at, length = np.zeros((2, texts), np.int64)
+    return Columns(
+        numbers=numbers,
         pins=np.zeros((count, PINS_SIZE), np.uint8),
-        start=np.zeros(by_place, np.uint8),
-        end=np.zeros(by_place, np.uint8),
-        weight=np.zeros(by_place, np.uint64),
-        exchanges=np.zeros(by_place, np.uint64),
+        start=start,
+        end=end,
+        weight=weight,
+        exchanges=exchanges,
         base=np.zeros((count, k), np.uint8),
-        behind=np.zeros(count, np.int64),
-        begin=np.zeros(count, np.int64),
-        sizes=np.zeros(count, np.int64),
+        behind=behind,
+        begin=begin,
+        sizes=sizes,
         fault=fault,
-        coded=np.zeros(texts, np.int32),
-        at=np.zeros(texts, np.int64),
-        length=np.zeros(texts, np.int64),
+        codes=np.zeros(texts, np.int32),
+        at=at,
+        length=length,
         hash=np.zeros(texts, np.uint64),
         slots=np.zeros(1 << (2 * texts).bit_length(), np.int32),
     )
@@ -315,100 +343,55 @@ class RecordColumns:
 
     # --- facts ---
 
-    def field(self, name: str) -> NDArray[Any]:
-        """A field of the head, by record."""
-        return self._read.heads[name][self._at]
-
-    def column(self, name: str) -> Numbers:
-        """A number of the head, by record."""
-        return self.field(name).astype(np.int64)
+    @property
+    def columns(self) -> Columns:
+        """Everything, for compiled code, of all the records that were read together."""
+        return self._read.columns
 
     @property
-    def drawn(self) -> Flags:
-        """Pages that were drawn from weights."""
-        return self._has(DRAWN)
+    def texts(self) -> Sequence[str]:
+        """The different texts of the records, by their codes."""
+        return self._read.texts
 
-    @property
-    def has_visitor(self) -> Flags:
-        """Pages of known visitors."""
-        return self._has(VISITOR)
+    def column(self, which: int) -> Numbers:
+        """ARM or another number, by record."""
+        return np.asarray(self._read.columns.numbers[self._at, which])
 
-    @property
-    def has_source(self) -> Flags:
-        """Pages whose source was named."""
-        return self._has(SOURCE)
+    def field(self, name: str) -> list[bytes]:
+        """The bytes of a field of the head, by record."""
+        begin = _PLACE_OF[name]
+        end, records = begin + _HEAD[name].itemsize, self._read.records
+        return [records[at][begin:end] for at in self._at.tolist()]
 
     def _has(self, flag: int) -> Flags:
-        return np.asarray(self.field("flags") & flag != 0)
-
-    @property
-    def is_leader(self) -> Flags:
-        """Pages on which the policy tried nothing."""
-        return self._has(LEADER)
-
-    @property
-    def visitor(self) -> NDArray[np.uint64]:
-        """The visitors, as words."""
-        return self.field("visitor").view(np.uint64)
-
-    @property
-    def source(self) -> NDArray[np.uint64]:
-        """The sources, as words."""
-        return self._read.columns.source[self._at]
+        return np.asarray(self.column(FLAGS) & flag != 0)
 
     def of_visitor(self, visitor: bytes, source: bytes = b"") -> Numbers:
         """Which records are of a visitor or of a source; empty: of none."""
         found = np.zeros(len(self), np.bool_)
-        if visitor:
-            found |= self.has_visitor & (self.visitor == np.frombuffer(visitor, np.uint64))
-        if source:
-            found |= self.has_source & (self.source == np.frombuffer(source, np.uint64))
+        for key, flag, which in ((visitor, VISITOR, VISITOR_KEY), (source, SOURCE, SOURCE_KEY)):
+            if key:
+                found |= self._has(flag) & (self.column(which) == int.from_bytes(key, "little", signed=True))
         return np.flatnonzero(found)
-
-    @property
-    def last_of_ids(self) -> Numbers:
-        """The last four bytes of every page's id, as a number: they are random."""
-        last = self.field("impression").view(np.uint8).reshape(-1, ID_SIZE)[:, -4:]
-        return np.ascontiguousarray(last).view(">u4")[:, 0].astype(np.int64)
-
-    @property
-    def differs_from_base(self) -> Flags:
-        """Pages that name production's page and chose another."""
-        base = self._read.columns.base[self._at]
-        moved = (base != self._chosen_at(base.shape[1])) & (np.arange(base.shape[1]) < self.column("k")[:, None])
-        return np.asarray(self._has(BASE) & moved.any(axis=1))
 
     @property
     def pins(self) -> NDArray[np.void]:
         """The bits of pinned positions, as bytes."""
         return self._read.columns.pins[self._at].view(f"V{PINS_SIZE}")[:, 0]
 
-    def is_pinned(self, width: int) -> Flags | None:
+    def _is_pinned(self, width: int) -> Flags | None:
         """By record and position; None when there is no pin at all, which is usual."""
         if not self._has(PINNED).any():
             return None
         pins = self._read.columns.pins[self._at]
         return np.unpackbits(pins, axis=1, count=width, bitorder="little").astype(np.bool_)
 
-    @property
-    def positions(self) -> Numbers:
-        """How many items of the row are for the page."""
-        pinned = self.is_pinned(8 * PINS_SIZE)
-        return self.column("k") if pinned is None else np.asarray(self.column("k") - pinned.sum(axis=1))
-
     def _chosen_at(self, width: int) -> Numbers:
         """By record and position: where the item that the policy chose stands among the names."""
-        at, pinned = np.broadcast_to(np.arange(width), (len(self), width)), self.is_pinned(width)
+        at, pinned = np.broadcast_to(np.arange(width), (len(self), width)), self._is_pinned(width)
         if pinned is None:
             return at
         return np.where(pinned, _with_width(self._read.columns.base, width)[self._at], at - pinned.cumsum(axis=1))
-
-    def laws(self, width: int) -> Laws:
-        """The laws, with room for a number of places, as many as the pages have at least."""
-        read = self._read.columns
-        by_place = (read.start, read.end, read.weight, read.exchanges)
-        start, end, weight, exchanges = (_with_width(column, width)[self._at] for column in by_place)
-        return Laws(start, end, weight.view(np.float64), exchanges)
 
     # --- texts ---
 
@@ -419,22 +402,18 @@ class RecordColumns:
 
     def _codes(self, which: int) -> NDArray[np.int32]:
         columns = self._read.columns
-        return columns.coded[columns.begin[self._at] + which]
-
-    def rows(self, index: Mapping[str, int], width: int) -> Numbers:
-        """By record and place: the number of the item in ``index``, -1 without one, 0 behind the places of a page."""
-        return self._numbered(index, np.arange(width), self.column("places"))
+        return columns.codes[columns.begin[self._at] + which]
 
     def shown(self, index: Mapping[str, int], width: int) -> Numbers:
-        """By record and position: the number of the item that was shown, as in ``rows``."""
+        """By record and position: the number of the item that was shown in ``index``, -1 without one, 0 behind them."""
         names, behind = self._counts
         instead = behind[:, None] + np.arange(width)
         at = np.where((names > behind)[:, None], instead, self._chosen_at(width))
-        return self._numbered(index, at, self.column("k"))
+        return self._numbered(index, at, self.column(K))
 
     def production(self, index: Mapping[str, int], width: int) -> Numbers:
         """By record and position: the number of the item on production's page, -1 if the record does not name it."""
-        (names, behind), k, based = self._counts, self.column("k"), self._has(BASE)
+        (names, behind), k, based = self._counts, self.column(K), self._has(BASE)
         base = _with_width(self._read.columns.base, width)[self._at]
         at = np.where(based[:, None], base, behind[:, None] + np.arange(width))  # or what was shown instead
         sizes = np.where(based | (names > behind), k, 0)
@@ -445,13 +424,13 @@ class RecordColumns:
         columns = self._read.columns
         known = np.array([index.get(text, -1) for text in self._read.texts], np.int64)
         used = np.arange(at.shape[-1]) < sizes[:, None]
-        codes = columns.coded[np.where(used, columns.begin[self._at][:, None] + _TEXTS + at, 0)]
+        codes = columns.codes[np.where(used, columns.begin[self._at][:, None] + TEXTS + at, 0)]
         return np.where(used, known[codes], 0)
 
     @property
     def _counts(self) -> tuple[Numbers, Numbers]:
         """By record: how many items are named, and how many of them are not those that were shown instead."""
-        return self._read.columns.sizes[self._at] - _TEXTS, self._read.columns.behind[self._at]
+        return self._read.columns.sizes[self._at] - TEXTS, self._read.columns.behind[self._at]
 
     # --- checks ---
 

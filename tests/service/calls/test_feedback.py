@@ -1,15 +1,15 @@
 """Feedback against the model of tests/reference/service_fold.py, and every way to send it wrongly."""
 
 import random
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from saferank.service.calls.audit import groups_of
 from saferank.service.knowledge.arms import EXPLORE
-from saferank.service.knowledge.knowledge import Knowledge
-from saferank.service.knowledge.lessons import Lessons, NumberedPages
+from saferank.service.knowledge.closed_pages import ClosedPages
+from saferank.service.knowledge.fold import Fold
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer
 from saferank.service.wire.problems import Problem
 from tests.reference.service_fold import ModelPage, ServiceFold
@@ -106,18 +106,18 @@ def test_ten_shuffled_copies_count_once(tmp_path: Path) -> None:
 def test_clicks_count_in_display_order_however_they_arrive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         learnt: list[bytes] = []
-        learn = Knowledge.learn
+        learn = Fold._learn
 
-        def noting(knowledge: Knowledge, lessons: Lessons, numbered: NumberedPages) -> Iterator[int]:
-            learnt.extend(one.tobytes() for one in lessons.records.field("impression"))
-            return learn(knowledge, lessons, numbered)
+        def noting(fold: Fold, run: ClosedPages) -> None:
+            learnt.extend(run.records.field("impression"))
+            learn(fold, run)
 
         async with house(tmp_path) as h:
             pages = []
             for _ in range(20):
                 pages.append(await h.rank())
                 await h.later(0.1)
-            monkeypatch.setattr(Knowledge, "learn", noting)
+            monkeypatch.setattr(Fold, "_learn", noting)
             for page in reversed(pages):
                 await h.accept(page, page.ranking[0])
             assert learnt == []

@@ -13,7 +13,7 @@ from saferank.service.knowledge.knowledge import ROUNDS, Knowledge
 from saferank.service.knowledge.view import View
 from saferank.verbs import Impression, new_impression
 from tests.service.knowledge.test_page_check import SERVED
-from tests.service.knowledge.worlds import TERMS, Lesson, World, as_lessons, recorded
+from tests.service.knowledge.worlds import TERMS, Lesson, World, laid_out, recorded
 
 
 @pytest.mark.parametrize("policy", SERVED)
@@ -39,7 +39,7 @@ def test_batches_make_no_difference(policy: str) -> None:
     for size in (1, 7, len(lessons)):
         knowledge, changes = Knowledge(world.knowledge.terms, 3, world.items), []
         for start in range(0, len(lessons), size):
-            numbers = knowledge.learn(as_lessons(lessons[start : start + size]))
+            numbers = knowledge.learn(laid_out(knowledge, lessons[start : start + size]))
             changes += [(start + number, knowledge.changed_certificates()) for number in numbers]
         folds.append((knowledge.learner.save(), changes, knowledge.pages))
     assert folds[0] == folds[1] == folds[2]
@@ -98,7 +98,7 @@ def test_knowledge_is_saved_whatever_items_have_come_and_gone(policy: str, sizes
         world.learn(lessons)
         for record, _ in lessons:
             twin.learner.know(record.row)
-        for _ in twin.learn(as_lessons(lessons)):
+        for _ in twin.learn(laid_out(twin, lessons)):
             pass
         assert twin.learner.save() == world.knowledge.learner.save()
 
@@ -160,14 +160,17 @@ def test_epochs_are_rounds_to_the_policy() -> None:
 def test_a_lesson_that_names_unknown_items_or_clicks_beyond_its_page_teaches_nothing() -> None:
     world = World("kl-ucb-br", 7, 3)
     record = recorded(world.knowledge, world.view().page(bytes(range(32))))
+    unknown = (record._replace(row=("nobody", *record.row[1:])), 1)
     strange = [
-        (record._replace(row=("nobody", *record.row[1:])), 1),
         (record._replace(row=(), instead=record.shown, law=record.law._replace(start=b"", end=b"")), 1),
         (record, 8),
+        unknown,
+        (record, 1),
     ]
-    for _ in world.knowledge.learn(as_lessons(strange)):
-        pass
-    assert (world.knowledge.pages, int(world.knowledge.learner.evidence.learned[0])) == (3, 0)
+    part = laid_out(world.knowledge, strange)
+    assert (part.end, part.is_new, part.rows) == (2, True, 0)
+    assert list(world.knowledge.learn(part)) == []
+    assert (world.knowledge.pages, int(world.knowledge.learner.evidence.learned[0])) == (2, 0)
     world.learn([(record, 1)])
     assert int(world.knowledge.learner.evidence.learned[0]) == 1
 

@@ -13,7 +13,7 @@ from saferank.simulation.experiment import Plan, cells_of
 from saferank.simulation.rounds import Table, new_tally, play
 from saferank.statistics.pairs import Pairs, n_rows
 from saferank.verbs import Floats, new_impression
-from tests.service.knowledge.worlds import as_lessons, recorded
+from tests.service.knowledge.worlds import laid_out, recorded
 
 RULE = "anytime:1e-3"
 
@@ -46,7 +46,7 @@ def test_the_same_words_and_clicks_give_the_same_pages_evidence_and_certificates
         assert served.row == tuple(names[item] for item in page.ranking[:places]), number
         assert np.frombuffer(served.law.start, np.uint8).tolist() == page.start[:places].tolist()
         bits = sum(int(click) << place for place, click in enumerate(clicks.tolist()))
-        list(knowledge.learn(as_lessons([(recorded(knowledge, served), bits)])))
+        list(knowledge.learn(laid_out(knowledge, [(recorded(knowledge, served), bits)])))
         knowledge.changed_certificates()
     mine = knowledge.learner.evidence
     given = int(evidence.duels.certificates.given[0])

@@ -3,9 +3,12 @@
 import random
 from collections.abc import Sequence
 
+from saferank.service.knowledge.closed_pages import ClosedPages
 from saferank.service.knowledge.knowledge import Knowledge, Terms
-from saferank.service.knowledge.lessons import Lessons
+from saferank.service.knowledge.lessons import Lessons, Numbered, Part, Room
 from saferank.service.knowledge.view import View
+from saferank.service.knowledge.votes import OrderWatch, Votes
+from saferank.store.contract import PageRow
 from saferank.store.page_record import PageRecord
 
 TERMS = Terms("kl-ucb-br", "anytime:0.1", window_ms=1000, lifetime_ms=0, opened_at=0)
@@ -22,8 +25,18 @@ def recorded(knowledge: Knowledge, page: PageRecord, number: int = 0) -> PageRec
     )  # fmt: skip
 
 
-def as_lessons(lessons: Sequence[Lesson]) -> Lessons:
-    return Lessons.of([record for record, _ in lessons], [clicks for _, clicks in lessons])
+def as_pages(lessons: Sequence[Lesson]) -> ClosedPages:
+    return ClosedPages([PageRow(record.impression, 1, 0, record.packed(), clicks) for record, clicks in lessons])
+
+
+def laid_out(knowledge: Knowledge, lessons: Sequence[Lesson], orders: OrderWatch | None = None) -> Part:
+    """Lessons up to the first that has an item without a number."""
+    orders, items = orders or OrderWatch(), Numbered()
+    items.follow(knowledge.learner, orders)
+    part = Lessons(as_pages(lessons), knowledge.index).lay_out(0, items, Votes(), orders, Room())
+    orders.name_new(knowledge.learner.items)
+    assert part.is_new or part.end == len(lessons)
+    return part
 
 
 class World:
@@ -59,7 +72,7 @@ class World:
     def learn(self, lessons: Sequence[Lesson]) -> None:
         for record, _ in lessons:
             self.knowledge.learner.know(record.row)
-        for _ in self.knowledge.learn(as_lessons(lessons)):
+        for _ in self.knowledge.learn(laid_out(self.knowledge, lessons)):
             self.knowledge.changed_certificates()
 
     def wrong_certificates(self) -> int:

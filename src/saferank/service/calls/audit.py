@@ -18,7 +18,7 @@ from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import ImpressionView, LeaderAt, LeaderChange, LeaderChanges, PairView
 from saferank.store.contract import SHARDS, OperationKind, PageRow, StoreUnavailableError, VersionRow
 from saferank.store.page_record import PageRecord, free_positions, woven
-from saferank.store.record_columns import RecordColumns, unpacked
+from saferank.store.record_columns import ARM, SHARE, RecordColumns, unpacked
 
 # --- versions of a context, for answers ---
 
@@ -156,7 +156,7 @@ async def _is_first(server: Server, page: PageRow, record: PageRecord) -> bool:
     others = await server.store.pages_between(page.context, begin - 1, record.issued_at)
     before = RecordColumns([other.record for other in others if other.impression < page.impression])
     theirs = before.select(before.of_visitor(record.visitor))
-    return not takes_part(theirs.field("arm"), theirs.field("share")).any()
+    return not any(map(takes_part, theirs.column(ARM).tolist(), theirs.column(SHARE).tolist()))
 
 
 def _rolled_back(versions: list[VersionRow], record: PageRecord) -> bool:

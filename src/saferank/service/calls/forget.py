@@ -20,8 +20,8 @@ from saferank.errors import ArgumentError
 from saferank.service.clock import Clock, SystemClock, moment
 from saferank.service.identifiers import Visitor, visitor
 from saferank.service.json_logs import log
+from saferank.service.knowledge.closed_pages import issue_time
 from saferank.service.knowledge.fold import to_json
-from saferank.service.knowledge.lessons import issue_time
 from saferank.service.protocol.contexts import terms_of
 from saferank.service.protocol.heartbeat import Heartbeat
 from saferank.service.protocol.server import while_available

@@ -5,9 +5,10 @@ catalogue and production's page; with those ``checked`` decides as it did when t
 """
 
 from collections.abc import Awaitable, Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import Certified
@@ -15,7 +16,7 @@ from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.page_check import CheckedCall, checked, proven_legal
 from saferank.store.contract import VersionRow
 from saferank.store.page_record import PageRecord, free_positions
-from saferank.store.record_columns import RecordColumns
+from saferank.store.record_columns import KNOWLEDGE, LAST_OF_ID, K, RecordColumns
 from saferank.verbs import Ints
 
 ALL_UNTIL = 20_000
@@ -75,15 +76,15 @@ class Legality:
 
         Catalogues are written in the background: a crash may have taken one.
         """
-        digests = records.field("catalogue").tolist()
+        digests = records.field("catalogue")
         missing = [digest for digest in set(digests) if await self._catalogue(digest) is None]
-        known = np.isin(records.column("knowledge"), list(self._versions))
+        known = np.isin(records.column(KNOWLEDGE), list(self._versions))
         if missing:
             known &= np.array([digest not in missing for digest in digests], np.bool_)
         if self._every <= 1:
             return np.flatnonzero(known & (self._every > 0))
         early = self.checked + np.cumsum(known) <= ALL_UNTIL
-        return np.flatnonzero(known & (early | (records.last_of_ids % self._every == 0)))
+        return np.flatnonzero(known & (early | (records.column(LAST_OF_ID) % self._every == 0)))
 
     async def _not_proven(self, alike: "_Alike", records: RecordColumns, numbers: Ints) -> list[int]:
         """Those of pages that are alike which are not proven legal all at once."""
@@ -160,7 +161,9 @@ class _Alike(NamedTuple):
 
 def _alike(records: RecordColumns, numbers: Ints) -> dict[_Alike, Ints]:
     """Pages of one version, catalogue, size and set of pins, together."""
-    columns = [records.field(name)[numbers] for name in ("knowledge", "catalogue", "k")] + [records.pins[numbers]]
+    some = records.select(numbers)
+    columns: list[NDArray[Any]] = [some.column(KNOWLEDGE), np.array(some.field("catalogue"), "V16"), some.column(K)]
+    columns.append(some.pins)
     if len(numbers) and all((column == column[0]).all() for column in columns):
         return {_alike_of(*(column[:1].tolist()[0] for column in columns)): numbers}
     together: dict[_Alike, list[int]] = {}

@@ -18,8 +18,8 @@ from saferank.service.calls.legality import Legality
 from saferank.service.identifiers import last_id
 from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.catalogues import Catalogue, Catalogues
+from saferank.service.knowledge.closed_pages import ClosedPages, issue_time
 from saferank.service.knowledge.fold import Fold
-from saferank.service.knowledge.lessons import ClosedPages, has_clicks_from, issue_time
 from saferank.service.knowledge.publications import differences, pack, restored
 from saferank.service.protocol.contexts import Contexts, Limits
 from saferank.service.protocol.switches import Switches
@@ -35,7 +35,7 @@ from saferank.store.contract import (
     StoreError,
     VersionRow,
 )
-from saferank.store.record_columns import CONTEXT, TENANT
+from saferank.store.record_columns import ARM, CONTEXT, KNOWLEDGE, NUMBER, SERVER, TENANT
 from saferank.verbs import Ints
 
 # --- what a replay found, as numbers and as sentences ---
@@ -340,7 +340,7 @@ class _Comparison:
         self._check_places(pages)
         self._check_clicks(pages)
         self._note_numbers(pages)
-        self._report.explored += int((pages.records.column("arm") == EXPLORE).sum())
+        self._report.explored += int((pages.records.column(ARM) == EXPLORE).sum())
         self._report.pages += len(pages)
         return pages
 
@@ -352,19 +352,20 @@ class _Comparison:
         """Every record is in the row and in the context of its page."""
         records, (_, tenant, name, *_) = pages.records, self._row
         own = records.has_text(TENANT, tenant) & records.has_text(CONTEXT, name)
-        own &= records.field("impression") == pages.impressions
-        for number in np.flatnonzero(~own).tolist():
-            raise self._difference(f"page {pages.row(number).impression.hex()} is in the place of another page")
+        rows = [pages.row(number) for number in range(len(pages))]
+        same = [id_ == row.impression for id_, row in zip(records.field("impression"), rows, strict=True)]
+        for number in np.flatnonzero(~(own & np.array(same, np.bool_))).tolist():
+            raise self._difference(f"page {rows[number].impression.hex()} is in the place of another page")
 
     def _check_clicks(self, pages: ClosedPages) -> None:
-        for number in np.flatnonzero(has_clicks_from(pages.clicks, pages.records.column("k"))).tolist():
+        for number in np.flatnonzero(pages.clicks_beyond).tolist():
             name = pages.row(number).impression.hex()
             raise self._difference(f"page {name} has clicks on places that it does not have")
 
     def _note_numbers(self, pages: ClosedPages) -> None:
-        numbers = pages.records.column("number")
+        numbers = pages.records.column(NUMBER)
         told = np.flatnonzero((pages.issued_at > self._numbered_since) & (numbers > 0))
-        servers = pages.records.field("server")[told].view(np.uint64)
+        servers = pages.records.column(SERVER)[told]
         for server in np.unique(servers).tolist():
             self._numbers.setdefault(server, NumberedPages()).add(numbers[told[servers == server]])
 
@@ -374,17 +375,17 @@ class _Comparison:
 
     async def _compare_pages(self, pages: ClosedPages) -> None:
         """Every page names a version that there is, and was legal under it."""
-        versions, most = pages.records.column("knowledge"), max(self._fold.version, len(self._written))
+        versions, most = pages.records.column(KNOWLEDGE), max(self._fold.version, len(self._written))
         if versions.max(initial=0) > most:  # the service may have learnt something since the versions were read
             most = max(most, len(await self._store.versions(self._row.id)))
         for number in np.flatnonzero(versions > most).tolist():
             self._note_foreign(pages.row(number), int(versions[number]))
-        explored = pages.select((versions <= most) & (pages.records.column("arm") == EXPLORE))
+        explored = pages.select((versions <= most) & (pages.records.column(ARM) == EXPLORE))
         if not len(explored):
             return
         fault = await self._legality.first_fault(explored.records)
         if fault is not None:
-            row, version = explored.row(fault[0]), int(explored.records.field("knowledge")[fault[0]])
+            row, version = explored.row(fault[0]), int(explored.records.column(KNOWLEDGE)[fault[0]])
             raise self._difference(f"page {row.impression.hex()} was not legal under version {version}: {fault[1]}")
 
     def _note_foreign(self, row: PageRow, version: int) -> None:

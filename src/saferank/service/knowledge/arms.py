@@ -2,12 +2,13 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
+from saferank._kernel import kernel
 from saferank.service.wire.views import Arm
 from saferank.statistics.effect import ArmComparison, Guardrail, from_numbers, merged, new_comparison
 from saferank.statistics.effect.stakes import log_evidence, stakes_for
@@ -20,15 +21,14 @@ EXPLORE, HOLDOUT, OFF, SHADOW, REPEAT = range(5)
 assert ARMS == ("explore", "holdout", "off", "shadow", "repeat")
 
 
-def takes_part(arm: Any, share: Any) -> Any:
+@kernel
+def takes_part(arm: int, share: float) -> bool:
     """True for pages of which a visitor's first in a window counts: explored or in the holdout by its coin.
 
-    Arguments are those of one page, or arrays.
-
-    A page that was to be explored and failed its check is production's (``off``), and keeps its share: to leave it out
-    of the comparison would depend on the coin.
+    The share may be a number or its bits. A page that was to be explored and failed its check is production's
+    (``off``), and keeps its share: to leave it out of the comparison would depend on the coin.
     """
-    return (arm == EXPLORE) | (arm == HOLDOUT) | (share > 0.0)
+    return bool(arm in (EXPLORE, HOLDOUT) or share > 0)
 
 
 # --- served pages beside the holdout, as the fold of a context keeps them (docs/engineers/effect.md) ---
@@ -103,10 +103,12 @@ class CountedPages(NamedTuple):
     chosen: Flags  # by the policy ...
     change: Ints  # ... and how: UNCHANGED, PROVEN or LEARNING
 
-    def select(self, which: Flags) -> "CountedPages":
-        """Some of the pages."""
-        columns: list[Any] = [column[which] for column in self]
-        return CountedPages(*columns)
+
+def empty_columns(size: int) -> CountedPages:
+    """Room for counted pages."""
+    issued_at, clicks, change = np.zeros((3, size), np.int64)
+    served, chosen = np.zeros((2, size), np.bool_)
+    return CountedPages(issued_at, served, np.zeros(size), clicks, chosen, change)
 
 
 UNCHANGED, PROVEN, LEARNING = range(3)
@@ -149,26 +151,50 @@ class Bin:
         return served / holdout - 1 if served > 0 and holdout > 0 else None
 
 
-def _running(begin: float, changes: Floats) -> Floats:
-    """A sum after each change, added one after the other: it must not depend on how many pages are taken at once."""
-    return np.asarray(np.add.accumulate(np.concatenate([[begin], changes]))[1:])
+@kernel
+def _compare_page(arms: Floats, served: bool, share: float, outcome: float, most: float) -> tuple[float, float]:
+    """``with_page`` on ten numbers, to the last digit; what the page adds to the estimates, served and holdout."""
+    mean = min((arms[1] + arms[5] + 0.5) / (arms[0] + arms[4] + 1.0), most / 2.0)
+    weight, first = share * (1.0 - share), 4 if served else 0
+    score = (share if served else 1.0 - share) * (outcome - mean)
+    arms[first] += 1.0
+    arms[first + 1] += outcome
+    arms[first + 2] += score
+    arms[first + 3] += score * score
+    arms[8] += weight
+    arms[9] += weight * mean
+    return weight * mean + (score if served else 0.0), weight * mean + (0.0 if served else score)
 
 
-def _with_pages(state: ArmComparison, pages: CountedPages, most: int, estimates: list[float]) -> ArmComparison:
-    """``with_page`` for pages in a row, to the last digit. ``estimates`` of their bin are added to."""
-    served, share, outcome = pages.served, pages.share, np.minimum(pages.clicks, most)
-    n_before, before = (state.holdout[place] + state.served[place] for place in (0, 1))
-    mean = np.minimum((before + np.cumsum(outcome) - outcome + 0.5) / (n_before + np.arange(len(share)) + 1), most / 2)
-    score, both = np.where(served, share, 1 - share) * (outcome - mean), share * (1 - share)
-    common, arms, own = both * mean, [], []
-    for arm, mine in ((state.holdout, ~served), (state.served, served)):
-        own.append(np.where(mine, score, 0.0))
-        added = (np.where(mine, outcome, 0), own[-1], own[-1] * own[-1])
-        sums = [_running(begin, change)[-1] for begin, change in zip(arm[1:], added, strict=True)]
-        arms += [arm.pages + int(mine.sum()), *sums]
-    estimates[:] = [float(_running(estimates[place], common + own[1 - place])[-1]) for place in (0, 1)]
-    weight, expected = _running(state.weight, both)[-1], _running(state.expected, common)[-1]
-    return from_numbers([*arms, weight, expected])
+@kernel
+def _compare_pages(
+    pages: CountedPages, begin: int, since: int, most: int, limit: float, arms: Floats, balance: Floats, into: Floats
+) -> int:
+    """Compare pages from ``begin`` on, until the square of the excess is ``limit`` times the square; the next page.
+
+    ``into`` are the sums of a bin: of the served and of the holdout pages, those with clicks, clicks; two estimates;
+    pages that the policy chose, by change.
+    """
+    for number in range(begin, len(pages.share)):
+        share, served = pages.share[number], pages.served[number]
+        if pages.chosen[number]:
+            into[8 + pages.change[number]] += 1.0
+        if pages.issued_at[number] > since and 0.0 < share <= 0.5:
+            outcome, tally = min(pages.clicks[number], most), 0 if served else 3
+            clicked = min(outcome, 1)
+            into[tally] += 1.0
+            into[tally + 1] += clicked
+            into[tally + 2] += outcome
+            distance = -share if served else 1.0 - share
+            balance[0] += distance
+            balance[1] += distance * distance
+            of_served, of_holdout = _compare_page(arms[0], served, share, outcome, most)
+            into[6] += of_served
+            into[7] += of_holdout
+            _compare_page(arms[1], served, share, clicked, 1.0)
+            if limit > 0.0 and balance[0] * balance[0] >= limit * balance[1]:
+                return number + 1
+    return len(pages.share)
 
 
 Number = TypeVar("Number", int, float)
@@ -214,37 +240,39 @@ class ComparedArms:
             self.fine_until = int(hours[0]) + FINE_HOURS
         return np.where(hours < self.fine_until, hours, hours // DAY_HOURS * DAY_HOURS)
 
+    def runs(self, issued_at: Ints) -> Iterator[slice]:
+        """Where pages in display order, of which there is one at least, are of one bin."""
+        ends = self.hours_of(issued_at[[0, -1]])
+        if ends[0] == ends[1]:
+            yield slice(0, len(issued_at))
+            return
+        cuts = [0, *(1 + np.flatnonzero(np.diff(self.hours_of(issued_at)))).tolist(), len(issued_at)]
+        for begin, end in itertools.pairwise(cuts):
+            yield slice(begin, end)
+
     def count(self, pages: CountedPages) -> tuple[int, str] | None:
         """Take in counted pages of one bin; when and how they brought the arms out of balance, if so."""
         into = self._bin(int(pages.issued_at[0]))
-        into.chosen = _sums(into.chosen, np.bincount(pages.change[pages.chosen], minlength=3).tolist())
-        compared = (pages.issued_at > self.since) & (pages.share > 0.0) & (pages.share <= 0.5)
-        return self._compare(pages.select(compared), into) if compared.any() else None
+        arms, balance = np.array([state.numbers() for state in self.now]), np.array(self.balance)
+        sums = np.array([*into.served, *into.holdout, *into.estimates, *into.chosen], np.float64)
+        done, told = 0, None
+        while done < len(pages.share):
+            limit = 0.0 if self.was_off else 2 * BALANCE_NEEDED  # below it no bet can have won
+            done = _compare_pages(pages, done, self.since, self.most, limit, arms, balance, sums)
+            self.balance = Balance(*balance.tolist())
+            if 0.0 < limit * self.balance.square <= self.balance.excess**2 and self.balance.is_off:
+                n_holdout, n_served = arms[0, [0, 4]].astype(np.int64).tolist()
+                self.was_off, said = True, self.balance.sentence(n_holdout, n_holdout + n_served)
+                told = int(pages.issued_at[done - 1]), said
+        self.now = from_numbers(arms[0].tolist()), from_numbers(arms[1].tolist())
+        counts = sums.astype(np.int64).tolist()
+        into.served, into.holdout, into.chosen, into.estimates = counts[:3], counts[3:6], counts[8:], sums[6:8].tolist()
+        return told
 
     def count_clicked(self, issued_at: int, pages: int) -> None:
         """Take in closed pages with clicks of one bin."""
         if pages:
             self._bin(issued_at).clicked += pages
-
-    def _compare(self, pages: CountedPages, into: Bin) -> tuple[int, str] | None:
-        outcome, clicks = np.minimum(pages.clicks, self.most), self.now[0]
-        for tally, mine in ((into.served, outcome[pages.served]), (into.holdout, outcome[~pages.served])):
-            tally[:] = _sums(tally, [len(mine), int((mine > 0).sum()), int(mine.sum())])
-        distance = np.where(pages.served, -pages.share, 1.0 - pages.share)
-        excess, square = _running(self.balance.excess, distance), _running(self.balance.square, distance * distance)
-        self.balance = Balance(float(excess[-1]), float(square[-1]))
-        self.now = (
-            _with_pages(clicks, pages, self.most, into.estimates),
-            _with_pages(self.now[1], pages, 1, [0.0, 0.0]),
-        )
-        suspect = excess * excess >= 2 * BALANCE_NEEDED * square  # no bet can have won before
-        for number in np.flatnonzero(suspect & (not self.was_off)).tolist():
-            balance = Balance(float(excess[number]), float(square[number]))
-            if balance.is_off:
-                self.was_off, holdout = True, clicks.holdout.pages + int((~pages.served[: number + 1]).sum())
-                count = clicks.holdout.pages + clicks.served.pages + number + 1
-                return int(pages.issued_at[number]), balance.sentence(holdout, count)
-        return None
 
     def _bin(self, issued_at: int) -> Bin:
         (hour,) = self.hours_of(np.array([issued_at])).tolist()

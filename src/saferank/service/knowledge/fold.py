@@ -14,33 +14,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank.service.knowledge.arms import (
-    ARMS,
-    EXPLORE,
-    HOLDOUT,
-    HOUR_MS,
-    LEARNING,
-    PROVEN,
-    REPEAT,
-    SHADOW,
-    UNCHANGED,
-    ComparedArms,
-    CountedPages,
-    ShadowCounts,
-    with_shadow_page,
-)
+from saferank.service.knowledge.arms import ARMS, EXPLORE, SHADOW, ComparedArms, ShadowCounts, with_shadow_page
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import exchanged
+from saferank.service.knowledge.closed_pages import (
+    ClosedPages,
+    NewestPage,
+    Sums,
+    Visitors,
+    counted_pages,
+    issue_time,
+    look_of,
+)
 from saferank.service.knowledge.knowledge import Changed, Knowledge, Terms
-from saferank.service.knowledge.lessons import ClosedPages, Lessons, NewestPage, NumberedPages, look_of
-from saferank.service.knowledge.votes import OrderWatch, SourceCounts, Votes, without_repeats
+from saferank.service.knowledge.lessons import Lessons, Numbered, Part, Room
+from saferank.service.knowledge.votes import OrderWatch, SourceCounts, Votes
 from saferank.store.contract import AlarmRow, PageRow, VersionRow
-from saferank.store.page_record import OVER
-from saferank.store.record_columns import POLICY
-from saferank.verbs import Flags, Ints
-
-_AHEAD = 16
-"""Lessons that are looked at after one with new items; twice as many each time that all items are known."""
+from saferank.store.page_record import SOURCE
+from saferank.store.record_columns import ARM, FLAGS, POLICY, SOURCE_KEY
+from saferank.verbs import Flags
 
 _STEPS = 3
 """Epochs in a row that are begun one by one; after these nothing is left that could end."""
@@ -56,7 +48,7 @@ class Moment(NamedTuple):
 class Fold:
     """The knowledge of a context through a time; ``versions`` and ``alarm_rows`` are those since ``take_news``."""
 
-    def __init__(self, context: int, terms: Terms) -> None:
+    def __init__(self, context: int, terms: Terms, room: Room | None = None) -> None:
         self.context, self.terms, self.opened_terms = context, terms, terms
         self.terms_version = 0  # the first version under a policy, rule and lifetime that a reset changed
         self.knowledge: Knowledge  # from ``opened``, or of a publication
@@ -72,9 +64,9 @@ class Fold:
         self.rollback_version = 0  # the first version that the newest rollback or reset made
         self.alarms = {"illegal_page": 0, "contradiction": 0, "exchange_share": 0, "unbalanced_arms": 0}
         self.epoch = 0
-        self.window = 0  # the newest window with a counted page ...
-        self.visitors: set[int] = set()  # ... and the visitors who had one in it
-        self.votes, self.sources, self.watch = Votes(), SourceCounts(terms.source_daily_pages), OrderWatch()
+        self.visitors = Visitors()  # of the newest window with a counted page
+        self.votes, self.sources, self.orders = Votes(), SourceCounts(terms.source_daily_pages), OrderWatch()
+        self._numbered, self._room = Numbered(), room or Room()
         self.learnt = 0  # pages whose clicks were learnt
         self.checked = 0  # pages of the policy that were shown
         self.worst = 0  # the largest share of its allowance, in percent, that a page of the policy may have used
@@ -84,9 +76,11 @@ class Fold:
         self.version_made: Callable[[VersionRow], None] = self.versions.append
 
     @classmethod
-    def opened(cls, context: int, terms: Terms, k: int, digest: bytes, lists: Catalogue) -> "Fold":
+    def opened(
+        cls, context: int, terms: Terms, k: int, digest: bytes, lists: Catalogue, room: Room | None = None
+    ) -> "Fold":
         """The fold of no pages: the context as its first call opened it."""
-        fold = cls(context, terms)
+        fold = cls(context, terms, room)
         fold.catalogue, fold.compared = digest, ComparedArms.of_page_size(k)
         fold.look = NewestPage(tuple(lists[0][:k]), tuple(items_of(lists)))
         fold.knowledge = Knowledge(terms, k, fold._items())
@@ -126,100 +120,71 @@ class Fold:
 
         DamagedRecordError when a record is not as it was written.
         """
-        closed = ClosedPages(list(pages))
-        closed.records.check()
-        self.take(closed, through)
+        rows = list(pages)
+        if rows:
+            closed = ClosedPages(rows)
+            closed.records.check()
+            self.take(closed, through)
+        self._come_to(through)
 
     def take(self, pages: ClosedPages, through: int) -> None:
         """The same, for pages whose records were read already."""
         for part in self._by_epoch(pages):
             self.turn_to(int(part.issued_at[0]))
             self._take(part)
+        self._come_to(through)
+
+    def _come_to(self, through: int) -> None:
         self.turn_to(through)
         self.through = max(self.through, through)
 
     def _by_epoch(self, pages: ClosedPages) -> Iterator[ClosedPages]:
-        epoch_at, times = self.terms.epoch_at, pages.issued_at
-        if len(pages) and epoch_at(int(times[0])) == epoch_at(int(times[-1])):
-            yield pages
-        else:
-            yield from pages.cut_where(np.array([epoch_at(at) for at in times.tolist()]))
+        begin, times = 0, pages.issued_at
+        while begin < len(times):
+            epoch = self.terms.epoch_at(int(times[begin]))
+            if self.terms.epoch_at(int(times[-1])) == epoch:
+                yield pages if begin == 0 else pages.select(slice(begin, None))
+                return
+            end = int(np.searchsorted(times, self.terms.begin_of(epoch + 1)))
+            yield pages.select(slice(begin, end))
+            begin = end
 
     def recall(self, pages: Iterable[PageRow]) -> None:
         """Note the visitors of pages that are in the fold already, those of the newest window."""
-        self._firsts(ClosedPages(list(pages)))
+        self.visitors.firsts(ClosedPages(list(pages)), self.rolled_back_at)
 
     def _take(self, pages: ClosedPages) -> None:
         """Take in pages of one epoch. Which page counts must not depend on its arm."""
-        if not len(pages):
-            return
-        arms, counted = pages.records.column("arm"), self._admitted(pages, self._firsts(pages))
-        self._tally(pages, np.where(counted | ~pages.takes_part, arms, REPEAT))
-        self._compare(pages.select(counted))
-        for number in np.flatnonzero(arms == SHADOW).tolist():
+        arms, counted = pages.records.column(ARM), self.visitors.firsts(pages, self.rolled_back_at)
+        self._leave_out_capped(pages, counted)
+        for run in self.compared.runs(pages.issued_at):
+            self._count(pages.select(run), counted[run])
+        for number in np.flatnonzero(arms == SHADOW).tolist() if SHADOW in arms else ():
             clicks = pages.row(number).clicks
             self.shadow = with_shadow_page(self.shadow, pages.records.record(number), clicks)
         mine = pages.records.has_text(POLICY, self.terms.policy)  # others' servers had not yet read of a reset
-        self._learn(pages.select(counted & (arms == EXPLORE) & mine))
-        self.catalogue = pages.records.field("catalogue")[-1].tobytes()
+        self._learn(pages.select(np.flatnonzero(counted & (arms == EXPLORE) & mine)))
+        self.catalogue = pages.records.select(slice(-1, None)).field("catalogue")[0]
 
-    def _firsts(self, pages: ClosedPages) -> Flags:
-        """A visitor's first page in a window counts, in display order; none does from before a rollback or reset."""
-        records, issued_at = pages.records, pages.issued_at
-        firsts = pages.takes_part & (issued_at > self.rolled_back_at)
-        known = np.flatnonzero(firsts & records.has_visitor)
-        windows, visitors = (issued_at // records.column("window_ms"))[known], records.visitor[known]
-        for run in np.split(np.arange(len(known)), 1 + np.flatnonzero(np.diff(windows))) if len(known) else ():
-            if windows[run[0]] != self.window:
-                self.window, self.visitors = int(windows[run[0]]), set()
-            here, first = np.unique(visitors[run], return_index=True)
-            firsts[known[run]] = False
-            if seen := self.visitors.intersection(here.tolist()):
-                first = first[~np.isin(here, list(seen))]
-            firsts[known[run[first]]] = True
-            self.visitors.update(here.tolist())
-        return firsts
+    def _leave_out_capped(self, pages: ClosedPages, counted: Flags) -> None:
+        """Pages of sources that have had all that count in a day do not count."""
+        records = pages.records
+        has_source = counted & (records.column(FLAGS) & SOURCE != 0)
+        for number in np.flatnonzero(has_source).tolist() if self.terms.source_daily_pages else ():
+            source, issued_at = records.column(SOURCE_KEY)[number].tobytes(), int(pages.issued_at[number])
+            counted[number] = self.sources.admits(source, issued_at)
 
-    def _admitted(self, pages: ClosedPages, firsts: Flags) -> Flags:
-        """Without pages of sources that have had all that count in a day."""
-        records, issued_at = pages.records, pages.issued_at
-        for number in np.flatnonzero(firsts & records.has_source).tolist():
-            firsts[number] = self.sources.admits(records.source[number].tobytes(), int(issued_at[number]))
-        return firsts
-
-    def _tally(self, pages: ClosedPages, arms: Ints) -> None:
-        clicks, hours = pages.n_clicks, self.compared.hours_of(pages.issued_at)
-        for hour in np.unique(hours).tolist():
-            self.compared.count_clicked(hour * HOUR_MS, int((clicks[hours == hour] > 0).sum()))
-        used = pages.records.field("used")
-        shown = used[pages.records.field("arm") == EXPLORE]
-        self.worst = max(self.worst, int(shown.max(initial=0)))
-        self.checked += len(shown)
-        self.alarms["illegal_page"] += int((used == OVER).sum())
-        for arm, tally in enumerate(self.tallies):
-            mine = clicks[arms == arm]
-            tally[0] += len(mine)
-            tally[1] += int((mine > 0).sum())
-            tally[2] += int(mine.sum())
-
-    def _compare(self, pages: ClosedPages) -> None:
-        """Count the policy's pages, bin by bin, and compare those that a coin could have put into the holdout."""
-        for part in pages.cut_where(self.compared.hours_of(pages.issued_at)):
-            arm, records = part.records.field("arm"), part.records
-            changed = np.where(records.is_leader, PROVEN, LEARNING)
-            tipped = self.compared.count(
-                CountedPages(
-                    issued_at=part.issued_at,
-                    served=arm != HOLDOUT,
-                    share=records.field("share"),
-                    clicks=part.n_clicks,
-                    chosen=arm == EXPLORE,
-                    change=np.where(records.differs_from_base, changed, UNCHANGED),
-                )
-            )
-            if tipped is not None:  # the coins do not explain how many pages are in the holdout: told once
-                self.alarms["unbalanced_arms"] += 1
-                self.alarm_rows.append(AlarmRow(tipped[0], self.context, "unbalanced_arms", tipped[1]))
+    def _count(self, pages: ClosedPages, counted: Flags) -> None:
+        """Count pages of one bin, and compare those that a coin could have put into the holdout."""
+        sums = Sums(np.array(self.tallies), np.array([self.worst, self.checked, 0, 0]))
+        columns = counted_pages(pages, counted, sums)
+        self.tallies, (self.worst, self.checked, illegal, clicked) = sums.tallies.tolist(), sums.facts.tolist()
+        self.alarms["illegal_page"] += illegal
+        self.compared.count_clicked(int(pages.issued_at[0]), clicked)
+        tipped = self.compared.count(columns) if len(columns.share) else None
+        if tipped is not None:  # the coins do not explain how many pages are in the holdout: told once
+            self.alarms["unbalanced_arms"] += 1
+            self.alarm_rows.append(AlarmRow(tipped[0], self.context, "unbalanced_arms", tipped[1]))
 
     def turn_to(self, at: int) -> None:
         """Begin the epochs up to a time: certificates may end."""
@@ -233,27 +198,28 @@ class Fold:
 
     def _learn(self, run: ClosedPages) -> None:
         """Learn from counted pages of one epoch."""
-        lessons = Lessons(run.records, run.clicks)
-        self.learnt += int((run.n_clicks > 0).sum())
-        begin, ahead = 0, lessons.size
-        while begin < lessons.size:
-            some = lessons.between(begin, begin + ahead)
-            known = self.knowledge.known_until(some)
-            ahead *= 2
-            if known == 0:
-                self.knowledge.learner.know(some.records.record(0).row)
-                known, ahead = 1, _AHEAD  # items after these get their numbers when it is their turn
-            self._learn_known(some.between(0, known), run.select(slice(begin, begin + known)))
-            begin += known
-        if lessons.size:
-            self.look = look_of(lessons.records.record(-1))
+        if not len(run):
+            return
+        lessons, begin = Lessons(run, self.knowledge.index), 0
+        self.learnt += int(np.count_nonzero(run.words[run.at].any(axis=1)))
+        self.votes.turn_to(self.epoch)
+        while begin < len(lessons):
+            self._numbered.follow(self.knowledge.learner, self.orders)
+            part = lessons.lay_out(begin, self._numbered, self.votes, self.orders, self._room)
+            self._sound_orders(part, run)
+            self._learn_part(part, lessons, run)
+            begin = part.end
+            if part.is_new:  # items after these get their numbers when it is their turn
+                lessons.know(begin, self.knowledge.learner)
+        self.look = look_of(lessons.record(-1))
 
-    def _learn_known(self, lessons: Lessons, run: ClosedPages) -> None:
+    def _learn_part(self, part: Part, lessons: Lessons, run: ClosedPages) -> None:
         knowledge = self.knowledge
         alarms = knowledge.alarms
-        for number in knowledge.learn(lessons, self._left_to_learn(lessons, run)):
-            moment = Moment(int(run.issued_at[number]), run.row(number).impression)
-            self.look = look_of(lessons.records.record(number))
+        for number in knowledge.learn(part):
+            page = run.row(number)
+            moment = Moment(issue_time(page), page.impression)
+            self.look = look_of(lessons.record(number))
             self._follow("page" if knowledge.alarms == alarms else "contradiction", moment)
             self._sound(knowledge.alarms - alarms, moment)
             if knowledge.contradicts_itself():
@@ -262,15 +228,16 @@ class Fold:
                 self._sound(1, moment)
             alarms = knowledge.alarms
 
-    def _left_to_learn(self, lessons: Lessons, run: ClosedPages) -> NumberedPages:
-        """Lessons laid out, without comparisons that do not count; an alarm if their orders are not as drawn."""
-        numbered, items = self.knowledge.laid_out(lessons), self.knowledge.learner.items
-        for number, item in self.watch.look_at(numbered, lessons, items):
+    def _sound_orders(self, part: Part, run: ClosedPages) -> None:
+        """An alarm for each item that does not stand on clicked pages where it was drawn to."""
+        self.orders.name_new(self.knowledge.learner.items)
+        won = part.room.won[: part.rows]
+        for row, side in np.argwhere(won >= 0).tolist() if won.max(initial=-1) >= 0 else ():
+            item = self.orders.names[won[row, side]]
             self.alarms["exchange_share"] += 1
             detail = f"on clicked pages {item!r} does not stand where it was drawn to: reports are chosen by order"
-            self.alarm_rows.append(AlarmRow(int(run.issued_at[number]), self.context, "exchange_share", detail))
-        self.votes.turn_to(self.epoch)
-        return without_repeats(self.votes, numbered, lessons, items)
+            at = issue_time(run.row(int(part.room.lesson[row])))
+            self.alarm_rows.append(AlarmRow(at, self.context, "exchange_share", detail))
 
     def _sound(self, new: int, moment: Moment) -> None:
         if new > 0:

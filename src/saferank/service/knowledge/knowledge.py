@@ -10,14 +10,11 @@ import copy
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, cast
 
-import numpy as np
-
 from saferank.live.learner import Learner
-from saferank.live.replay import new_workspace
 from saferank.policies import policy_kind
 from saferank.policies.safe_draw.constants import TRUST
 from saferank.service.knowledge.certified import Certified, Pair
-from saferank.service.knowledge.lessons import Lessons, NumberedPages, as_pages
+from saferank.service.knowledge.lessons import Part
 from saferank.statistics.bets import Bets, set_levels
 from saferank.statistics.certificates import ENDLESS, held
 
@@ -136,32 +133,17 @@ class Knowledge:
         _expect(self.learner, ended)
         return True
 
-    def known_until(self, lessons: Lessons) -> int:
-        """The number of the first lesson with an item that has no number yet."""
-        rows = lessons.rows(self.index)
-        used = np.arange(rows.shape[1]) < lessons.records.column("places")[:, None]
-        strange = np.flatnonzero((used & (rows < 0)).any(axis=1))
-        return int(strange[0]) if len(strange) else lessons.size
-
-    def laid_out(self, lessons: Lessons) -> NumberedPages:
-        """Closed pages of this epoch, to be learnt."""
-        return as_pages(lessons, self.index)
-
-    def learn(self, lessons: Lessons, numbered: NumberedPages | None = None) -> Iterator[int]:
-        """Learn from closed pages of this epoch; stops after each that changed the certificates, giving its number.
-
-        ``numbered`` is what is left of them when comparisons that do not count were taken out.
-        """
-        pages, numbers = self.laid_out(lessons) if numbered is None else numbered
-        done, first, self.folds = 0, self.pages, self.folds + 1
-        workspace = new_workspace(pages.clicks.shape[1], pages.ranking.shape[1])
-        while done < len(numbers):
+    def learn(self, part: Part) -> Iterator[int]:
+        """Learn lessons of this epoch; stops after each that changed the certificates, giving its number."""
+        room, done, first, self.folds = part.room, 0, self.pages - part.begin, self.folds + 1
+        while done < part.rows:
             before = (self.learner.certificates_given(), self.alarms)
-            done = self.learner.fold(pages, workspace, done)
-            self.pages = first + numbers[done - 1] + 1
+            done = self.learner.fold(room.pages, room.workspace, done, part.rows)
+            number = int(room.lesson[done - 1])
+            self.pages = first + number + 1
             if (self.learner.certificates_given(), self.alarms) != before:
-                yield numbers[done - 1]
-        self.pages = first + lessons.size
+                yield number
+        self.pages = first + part.end
 
     def contradicts_itself(self) -> bool:
         """True when certificates that never end say that an item is better than itself."""

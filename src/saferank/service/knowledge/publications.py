@@ -9,17 +9,18 @@ from typing import Any
 from saferank.live.learner import Learner
 from saferank.saved_state import bytes_in_use
 from saferank.service.knowledge.arms import ShadowCounts, compared_arms
+from saferank.service.knowledge.closed_pages import NewestPage, Visitors
 from saferank.service.knowledge.evidence import race
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge, Terms
-from saferank.service.knowledge.lessons import NewestPage
+from saferank.service.knowledge.lessons import Room
 from saferank.service.knowledge.votes import OrderWatch, SourceCounts, Votes
 from saferank.store.contract import DamagedStoreError, Publication
 from saferank.store.page_record import CHECKSUM_SIZE, is_whole
 
 _LENGTH = struct.Struct("<I")
 _COPIED = (
-    "version", "changed_at", "tallies", "rolled_back_at", "rollback_version", "alarms", "epoch", "window",
+    "version", "changed_at", "tallies", "rolled_back_at", "rollback_version", "alarms", "epoch",
     "learnt", "checked", "worst",
 )  # fmt: skip
 
@@ -42,7 +43,8 @@ def pack(fold: Fold) -> bytes:
         "shadow": fold.shadow,
         "votes": [fold.votes.epoch, fold.votes.level, len(marks)],
         "sources": [fold.sources.day, len(sources)],
-        "watch": fold.watch.bets,
+        "watch": fold.orders.bets,
+        "window": fold.visitors.window,
         **{name: getattr(fold, name) for name in _COPIED},
     }
     if fold.terms != fold.opened_terms:  # by a reset; otherwise they are those of the context's row
@@ -59,7 +61,7 @@ _OVERHEAD, _ITEM = 200_000, 1500
 def memory_of(fold: Fold) -> int:
     """About how many bytes a fold takes in memory."""
     learner = fold.knowledge.learner
-    return _OVERHEAD + bytes_in_use(learner.evidence) + _ITEM * len(learner.items) + fold.votes.marks.nbytes
+    return _OVERHEAD + bytes_in_use(learner.evidence) + _ITEM * len(learner.items) + fold.votes.table.slots.nbytes
 
 
 def read_head(body: bytes) -> dict[str, Any]:
@@ -85,9 +87,9 @@ def terms_in(head: dict[str, Any]) -> Terms | None:
     return Terms(**head["terms"]) if "terms" in head else None
 
 
-def restored(publication: Publication, terms: Terms) -> Fold:
+def restored(publication: Publication, terms: Terms, room: Room | None = None) -> Fold:
     """The fold that was published; ``terms`` are those of the context's row."""
-    facts, fold = read_head(publication.body), Fold(publication.context, terms)
+    facts, fold = read_head(publication.body), Fold(publication.context, terms, room)
     fold.terms, fold.terms_version = terms_in(facts) or terms, facts.get("terms_version", 0)
     epoch, pages, _ = facts["knowledge"]
     fold.knowledge = Knowledge.restored(fold.terms, epoch, pages, read_learner(publication.body))
@@ -101,7 +103,7 @@ def restored(publication: Publication, terms: Terms) -> Fold:
     (epoch, level, _), (day, _) = facts["votes"], facts["sources"]
     marks, sources = _visits(publication.body, facts)
     fold.votes, fold.sources = Votes(epoch, level, marks), SourceCounts(fold.terms.source_daily_pages, day, sources)
-    fold.watch = OrderWatch(facts["watch"])
+    fold.orders, fold.visitors = OrderWatch(facts["watch"]), Visitors(facts["window"])
     return fold
 
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-from saferank.policies.safe_draw.draw import has_target, odds_of_exchange
-from saferank.service.knowledge.knowledge import Knowledge, Terms
-from saferank.service.knowledge.lessons import Lessons
+from saferank.service.knowledge.arms import EXPLORE, takes_part
+from saferank.service.knowledge.fold import Fold
+from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.page_check import warm_up_check
 from saferank.service.knowledge.view import View
-from saferank.service.knowledge.votes import OrderWatch, Votes, without_repeats
-from saferank.verbs import new_impression
+from saferank.store.contract import PageRow
 
 SIZES = (3, 13)
 """Catalogues for which some policy has a plan of its own."""
@@ -16,34 +15,33 @@ SIZES = (3, 13)
 MANY = 128
 """More items than there is a row for every pair of: the table of pairs becomes another one."""
 
+_VISITORS = 9
+"""More than the table of visitors has room for at first."""
+
 _COINS = bytes(range(32))
 
 
 def warm_up(policy: str, rule: str, sizes: Sequence[int] = SIZES) -> None:
     """Go through the life of a page on catalogues of these sizes, with knowledge that is thrown away."""
     warm_up_check()
+    takes_part(EXPLORE, 0)
     for size in sizes:
         items = [str(number) for number in range(size)]
-        terms = Terms(policy, rule, 1000, 1000, 0)
-        knowledge = Knowledge(terms, 2, items)
-        _go_through(knowledge, terms, items)
-        View(knowledge, items, ["newer"], 2).page(_COINS)
-        knowledge.learner.know(f"new {number}" for number in range(MANY))
-        knowledge.turn_to(1)
+        fold = Fold.opened(1, Terms(policy, rule, 1000, 1000, 0), 2, bytes(16), (items, []))
+        _go_through(fold, items)
+        View(fold.knowledge, items, ["newer"], 2).page(_COINS)
+        fold.knowledge.learner.know(f"new {number}" for number in range(MANY))
+        fold.knowledge.turn_to(1)
 
 
-def _go_through(knowledge: Knowledge, terms: Terms, items: list[str]) -> None:
-    """A page, its clicks, another base ranking, and the questions that the dashboard asks."""
-    record = View(knowledge, items, (), 2).page(_COINS)._replace(visitor=bytes(8), policy=terms.policy, window_ms=1000)
-    lessons = Lessons.of([record, record], [1, 2])
-    numbered = knowledge.laid_out(lessons)
-    OrderWatch().look_at(numbered, lessons, items)
-    without_repeats(Votes(), numbered, lessons, items)
-    explained = new_impression(2, 3)
-    odds_of_exchange(explained, 2, (0, 1), has_target(explained))
-    for _ in knowledge.learn(lessons):
-        knowledge.changed_certificates()
-    again = View(knowledge, [items[1], items[0], *items[2:]], (), 2)
+def _go_through(fold: Fold, items: list[str]) -> None:
+    """Pages of many visitors, their clicks, another base ranking, and the questions that the dashboard asks."""
+    page = View(fold.knowledge, items, (), 2).page(_COINS)
+    page = page._replace(policy=fold.terms.policy, window_ms=1000, knowledge=1, share=0.1)
+    for number in range(_VISITORS):
+        visited = page._replace(visitor=number.to_bytes(8, "big"), impression=number.to_bytes(16, "big"))
+        fold.fold([PageRow(visited.impression, 1, 0, visited.packed(), 1 + number % 2)], 0)
+    again = View(fold.knowledge, [items[1], items[0], *items[2:]], (), 2)
     again.page(_COINS)
     again.explain()
-    knowledge.named([(0, 1)])
+    fold.knowledge.named([(0, 1)])

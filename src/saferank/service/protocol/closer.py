@@ -17,8 +17,8 @@ from saferank.service import limits
 from saferank.service.clock import Clock
 from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import ARMS
+from saferank.service.knowledge.closed_pages import issue_time
 from saferank.service.knowledge.fold import Fold
-from saferank.service.knowledge.lessons import issue_time
 from saferank.service.knowledge.publications import pack
 from saferank.service.protocol.contexts import Context, Contexts, DeletedVersionError, fold_at_version
 from saferank.service.protocol.guard import Guard

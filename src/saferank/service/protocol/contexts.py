@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from saferank.service.knowledge.catalogues import Catalogue, Catalogues, items_of, unpack_catalogue
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge, Terms
+from saferank.service.knowledge.lessons import Room
 from saferank.service.knowledge.publications import memory_of, read_head, restored
 from saferank.service.settings import Settings
 from saferank.store.contract import SHARDS, ContextRow, Publication, Store, StoreError, VersionRow
@@ -83,6 +84,7 @@ class Contexts:
         self, store: Store, catalogues: Catalogues, limits: Limits, put_away: Callable[[int], None] = lambda _: None
     ) -> None:
         self._store, self._catalogues, self._limits, self._put_away = store, catalogues, limits, put_away
+        self._room = Room()
         self._by_tenant: dict[str, OrderedDict[str, Context]] = {}  # by name, the one asked for last at the end
         self._by_number: dict[int, Context] = {}
         self._memory: Counter[str] = Counter()  # bytes by tenant
@@ -133,9 +135,9 @@ class Contexts:
         """What a publication says; without one, the fold of no pages."""
         facts, terms = json.loads(row.terms), terms_of(row)
         if publication is not None:
-            return restored(publication, terms)
+            return restored(publication, terms, self._room)
         digest = bytes.fromhex(facts["catalogue"])
-        return Fold.opened(row.id, terms, facts["k"], digest, await self.catalogue(digest))
+        return Fold.opened(row.id, terms, facts["k"], digest, await self.catalogue(digest), self._room)
 
     async def catalogue(self, digest: bytes) -> Catalogue:
         """A catalogue; StoreError when the store does not hold it."""

@@ -28,9 +28,9 @@ from saferank.service.knowledge.arms import (
     CountedPages,
     compared_arms,
 )
+from saferank.service.knowledge.closed_pages import ClosedPages
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Terms
-from saferank.service.knowledge.lessons import ClosedPages
 from saferank.service.knowledge.publications import pack, restored
 from saferank.statistics.effect import ArmComparison, difference, merged, new_comparison, relative_difference, with_page
 from saferank.store.contract import PageRow, Publication
@@ -125,7 +125,7 @@ def test_recalled_visitors_are_those_of_both_arms() -> None:
     fold.fold(pages, START + 30)
     twin = opened()
     twin.recall(pages)
-    assert twin.visitors == fold.visitors and len(twin.visitors) == 9
+    assert twin.visitors.keys == fold.visitors.keys and len(twin.visitors) == 9
 
 
 def test_the_comparison_goes_into_publications_exactly() -> None:

@@ -6,9 +6,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from saferank.service.knowledge.lessons import Lessons, NumberedPages, as_pages
-from saferank.service.knowledge.votes import OrderWatch, chances_of_orders
+from saferank.policies.safe_draw.draw import has_target, odds_of_exchange
+from saferank.service.knowledge.knowledge import Knowledge, Terms
+from saferank.service.knowledge.votes import SHIFTS, OrderWatch, _settle
 from saferank.store.page_record import PageRecord
+from tests.service.knowledge.worlds import laid_out
 from tests.store.laws import drawn_law
 
 K, ITEMS = 5, "abcdefgh"
@@ -50,10 +52,15 @@ def lesson(dice: random.Random, row: tuple[str, ...], clicks: int) -> Lesson:
     return record, clicks
 
 
-def looked_at(watch: OrderWatch, lessons: list[Lesson]) -> set[str]:
-    taught = Lessons.of([record for record, _ in lessons], [clicks for _, clicks in lessons])
-    numbered: NumberedPages = as_pages(taught, {item: number for number, item in enumerate(ITEMS)})
-    return {item for _, item in watch.look_at(numbered, taught, ITEMS)}
+KNOWN = Knowledge(Terms("safe-draw", "anytime:1e-5", 1000, 0, 0), K, list(ITEMS))
+
+
+def looked_at(orders: OrderWatch, lessons: list[Lesson]) -> set[str]:
+    won = set[str]()
+    for begin in range(0, len(lessons), 500):
+        part = laid_out(KNOWN, lessons[begin : begin + 500], orders)
+        won |= {orders.names[slot] for slot in part.room.won[: part.rows].ravel().tolist() if slot >= 0}
+    return won
 
 
 Clicks = Callable[[random.Random, tuple[str, ...]], int]
@@ -90,7 +97,7 @@ def test_the_chance_of_an_order_is_that_of_the_draw() -> None:
     """Of the pages with the same items elsewhere."""
     dice = random.Random(2)
     row = drawn(dice)
-    pages, _ = as_pages(Lessons.of([lesson(dice, row, 1)[0]], [1]), {item: number for number, item in enumerate(ITEMS)})
+    page = laid_out(KNOWN, [lesson(dice, row, 1)]).room.workspace.impression
 
     def chance(page: list[str]) -> float:
         product, left = 1.0, sum(WEIGHTS.values())
@@ -103,9 +110,19 @@ def test_the_chance_of_an_order_is_that_of_the_draw() -> None:
         other = list(row)
         other[upper], other[lower] = other[lower], other[upper]
         here, there = chance(list(row)), chance(other)
-        row_of_page = np.zeros(1, np.int64)
-        (found,) = chances_of_orders(pages, row_of_page, np.array([upper]), np.array([lower]))
-        assert found == pytest.approx(here / (here + there))
+        assert odds_of_exchange(page, K, (upper, lower), has_target(page)) == pytest.approx(here / (here + there))
+
+
+def test_a_bet_pays_what_a_martingale_may() -> None:
+    """In the mean over the chance of the order a bet of either item stays what it is."""
+    for chance in (0.01, 0.3, 0.5, 0.9):
+        bets = np.zeros((4, len(SHIFTS)))
+        pages = ((True, chance), (False, chance), (False, 1 - chance), (True, 1 - chance))
+        for row, (is_upper, here) in zip(bets, pages, strict=True):
+            assert not _settle(row, is_upper, here)
+        one, other, one_below, other_above = np.exp(bets)
+        assert chance * one + (1 - chance) * one_below == pytest.approx(np.ones(len(SHIFTS)))
+        assert chance * other + (1 - chance) * other_above == pytest.approx(np.ones(len(SHIFTS)))
 
 
 def test_a_page_is_looked_at_below_its_first_click_only() -> None:
