@@ -11,7 +11,7 @@ export const verdict = ({ name, word, tone, number, more, bar }) =>
   h("div", { class: `verdict-tile ${tone}` },
     h("dt", {}, name, h("span", { class: "word" }, word)),
     h("dd", {}, number),
-    h("dd", { class: "bar-place" }, !bar ? null : bar.interval ? ruler(bar.interval, bar.words) : h("span", { class: "evidence", "aria-hidden": "true" }, h("span", { "--share": `${100 * bar.share}%` }))),
+    h("dd", { class: "bar-place" }, !bar ? null : bar.interval ? ruler(bar.interval, bar.words) : h("span", { class: "gauge", "aria-hidden": "true" }, h("span", { "--share": `${100 * bar.share}%` }))),
     more.map((line) => h("dd", { class: "more" }, line)));
 
 function safe({ effect: { guardrail }, safety: { checked, over_limit: over, worst_page: worst } }) {
