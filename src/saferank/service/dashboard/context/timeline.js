@@ -47,7 +47,7 @@ function entry(change, before, current, onRollback) {
 }
 
 function explained(change) {
-  if (byOtherSize(change)) return h("p", { class: "small" }, "By what is certain from pages of another length.");
+  if (byOtherSize(change)) return h("p", { class: "small" }, "By decisions from pages of another length.");
   if (byClicks(change)) return h("ul", { class: "evidence small" }, change.evidence.map(proof));
   return h("p", { class: "small" }, (CAUSES[change.cause] ?? (() => change.cause))(change));
 }
