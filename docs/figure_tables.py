@@ -107,7 +107,7 @@ def _five_numbers(figures: Figures) -> list[str]:
         ("", ""),
         [
             (
-                "clicks lost in 100,000 simulated pages (PBM; 30 real queries, not used for tuning): "
+                "clicks lost in 100,000 simulated pages (position-based model, 30 real queries not used for tuning): "
                 "safe-draw / UniRank / TopRank / KL-UCB-BR",
                 _slashed(f"{held_out(policy)['regret']:,.0f}" for policy in policies),
             ),
