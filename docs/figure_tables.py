@@ -120,7 +120,7 @@ def _five_numbers(figures: Figures) -> list[str]:
                 f"{_slashed(f'{value:.2f}' for value in first[1:4])}; {ours['worst_page']:.2f}",
             ),
             (
-                "processor time of a rank call / of a report that is on disk, as multiples of a server that only answers",
+                "processor time of a rank call / of a durable report, as multiples of a server that only answers",
                 f"{cost['rank_us'] / cost['echo_rank_us']:.1f} / {cost['feedback_us'] / cost['echo_feedback_us']:.1f}",
             ),
             (

@@ -64,8 +64,7 @@ def _saferank(
 ) -> None:
     """Safe online re-ranking: learn a better ranking from clicks without showing pages much worse than today's.
 
-    A first run, without any data: `saferank simulate --queries 8 --models pbm --policies safe-draw,kl-ucb-br
-    --rounds 10000 --repetitions 5 --out first`
+    A first run: `saferank simulate --queries 8 --models pbm --policies safe-draw,kl-ucb-br --rounds 5000 --out first`
     """
 
 

@@ -85,8 +85,7 @@ function drawServers(servers) {
 
 function reason({ evidence, leader }) {
   if (!evidence.length) return `The leader is now ${leader.join(", ")}.`;
-  const [pair] = evidence;
-  const others = evidence.length - 1;
+  const [pair, ...others] = evidence;
   const bold = (name) => h("bdi", { class: "strong" }, name);
-  return [bold(pair.better), " is better than ", bold(pair.worse), lead(pair), others ? `, and ${plural(others, "other pair")}` : "", "."];
+  return [bold(pair.better), " is better than ", bold(pair.worse), lead(pair), others.length ? `, and ${plural(others.length, "other pair")}` : "", "."];
 }
