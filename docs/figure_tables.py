@@ -107,7 +107,7 @@ def _five_numbers(figures: Figures) -> list[str]:
         ("", ""),
         [
             (
-                "clicks lost in 100,000 pages (PBM, 30 real queries kept away from its development): "
+                "clicks lost in 100,000 simulated pages (position-based model, 30 real queries not used for tuning): "
                 "safe-draw / UniRank / TopRank / KL-UCB-BR",
                 _slashed(f"{held_out(policy)['regret']:,.0f}" for policy in policies),
             ),
@@ -120,7 +120,7 @@ def _five_numbers(figures: Figures) -> list[str]:
                 f"{_slashed(f'{value:.2f}' for value in first[1:4])}; {ours['worst_page']:.2f}",
             ),
             (
-                "processor time of a rank call / a durable report, as multiples of a bare HTTP echo",
+                "processor time of a rank call / of a durable report, as multiples of a server that only answers",
                 f"{cost['rank_us'] / cost['echo_rank_us']:.1f} / {cost['feedback_us'] / cost['echo_feedback_us']:.1f}",
             ),
             (

@@ -110,7 +110,7 @@ class Proxy:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     def cut(self) -> None:
-        """Nothing passes any more; nobody is told. What is under way is kept and passes when the cut ends."""
+        """Nothing passes any more, and neither side is told. What is under way is kept and passes when the cut ends."""
         self._open.clear()
 
     def mend(self, lose: bool) -> None:

@@ -1,4 +1,4 @@
-"""Processor time of a page, and of what a call adds that nobody made before: a view with its plan and its proofs.
+"""Processor time of a page, and of what a call adds that was not made before: a view with its plan and its proofs.
 
     python benchmarks/service/view_cost.py [--policy safe-draw]
 

@@ -3,7 +3,7 @@
     python -m tests.acceptance.crafted_rankers FIRST LAST
 
 Each case changes arrays or facts of a ranker that was saved properly, from the number of the case. The line ``case N``
-is printed before a case and ``refused N`` or ``works N`` after it, so that whoever started this process knows which one
+is printed before a case and ``refused N`` or ``works N`` after it, so that its parent process knows which one
 ended it. A case that takes too long ends it as well.
 """
 

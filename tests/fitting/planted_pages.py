@@ -80,7 +80,7 @@ def plants(n_positions: int = 5, n_items: int = 7) -> dict[str, Plant]:
 
 
 def _always_a_last_click(attraction: Any, n_positions: int) -> Plant:
-    """The users that DCM's estimator is right about: whoever reaches the end of the page clicks there.
+    """The users that DCM's estimator is right about: a user who reaches the end of the page clicks there.
 
     It takes the last click for the end of the visit, which is not so where users look on in vain.
     """

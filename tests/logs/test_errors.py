@@ -58,7 +58,7 @@ def test_a_bad_line_is_shown_and_the_share_is_told(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(SOUND + b"1\tx\n" * 11)
     expected = (
-        r": line 1001: not a number: found '1 x', expected .*; 11 of 1,011 lines are bad, more than 0.01 of them$"
+        r": line 1001: not a number: found '1 x', expected .*; 11 of 1,011 lines are bad, more than max_bad=0.01$"
     )
     with pytest.raises(LogError, match=expected):
         summarize_log(path, PERSONALIZED)

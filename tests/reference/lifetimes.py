@@ -1,4 +1,4 @@
-"""KL-UCB-BR whose certificates have a lifetime, sentence by sentence (docs/algorithms/drift.md, "What is played")."""
+"""KL-UCB-BR whose certificates have a lifetime, sentence by sentence (docs/algorithms/drift.md, "The rules")."""
 
 from collections.abc import Callable
 

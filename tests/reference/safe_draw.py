@@ -37,7 +37,7 @@ def slow_safe_draw(
     began: tuple[int, ...] = (),
     most_exact: int = 12,
 ) -> Any:
-    """The policy for so many items and places, with these random words; ``began`` as in ``error_of``.
+    """The policy for these numbers of items and places, with these random words; ``began`` as in ``error_of``.
 
     It counts the wins of this epoch, by (winner, loser), which the policy itself does not need.
     """

@@ -187,7 +187,7 @@ def test_a_false_claim_is_shown_as_such(chromium: "Browser", tmp_path: Path) -> 
     with opened(chromium, made.page) as (page, _):
         assert "do not hold" in page.locator(".headline").inner_text()
         assert page.locator("td .fails").count() == sum(claim.verdict == "does not hold" for claim in made.claims) > 0
-        assert page.locator("text=What does not hold").count() == 1
+        assert page.locator("text=Claims that do not hold").count() == 1
 
 
 @pytest.mark.usefixtures("blank_figure_files")

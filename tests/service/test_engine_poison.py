@@ -14,7 +14,7 @@ CONTEXTS, LOADED = 60, 10
 
 
 class Poisoned:
-    """A store that cannot write one page, whoever brings it: as if its bytes broke a rule of the database."""
+    """A store that cannot write one page, from any server: as if its bytes broke a rule of the database."""
 
     def __init__(self, store: Any, impression_of: dict[str, bytes]) -> None:
         self._write, self._poison, self.attempts = store.write, impression_of, 0

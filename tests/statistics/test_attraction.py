@@ -36,7 +36,7 @@ CASES = [
     Counts(2, (500, 300, 100)),
     Counts(4000, (9000, 5000, 2000)),
     Counts(100_000, (900_000, 1000, 500)),
-    Counts(900, (100, 0, 1000)),  # PBM would not give so many failures at the last position
+    Counts(900, (100, 0, 1000)),  # PBM would give fewer failures at the last position
     Counts(5000, (0, 0, 20)),
 ]
 

@@ -157,7 +157,7 @@ def test_any_flipped_byte_and_any_cut_is_found(record: PageRecord) -> None:
 
 @pytest.mark.parametrize("record", RECORDS)
 def test_what_has_the_right_checksum_is_refused_exactly_if_unpacking_refuses_it(record: PageRecord) -> None:
-    """Whoever can write checksums must not reach compiled code with places that are not there."""
+    """An attacker who can write checksums must not reach compiled code with places that are not there."""
     body, dice, verdicts = record.packed()[:-4], random.Random(2), set()
     for place, value in itertools.product(range(len(body)), (0, 1, 3, 4, 0x7F, 0xFF, None)):
         byte = dice.randrange(256) if value is None else value

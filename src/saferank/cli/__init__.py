@@ -64,7 +64,7 @@ def _saferank(
 ) -> None:
     """Safe online re-ranking: learn a better ranking from clicks without showing pages much worse than today's.
 
-    A first run, without any data: `saferank simulate --queries 3 --rounds 10000 --out first`
+    A first run: `saferank simulate --queries 8 --models pbm --policies safe-draw,kl-ucb-br --rounds 5000 --out first`
     """
 
 
@@ -79,7 +79,8 @@ def main(arguments: list[str] | None = None) -> int:
         failure = problem if isinstance(problem, CommandError) else as_command_error(problem)
         return _fail(f"{failure.label}{failure}", failure.exit_code)
     except _WrongUsage as problem:
-        return _fail(f"error: {problem.format_message()}", 2)  # type: ignore[attr-defined]
+        message, command = problem.format_message(), problem.ctx.command_path  # type: ignore[attr-defined]
+        return _fail(f"error: {message.rstrip('.')}; see {command} --help", 2) if message else 2
     except MemoryError as problem:
         return _fail(f"error: not enough memory ({problem}); try fewer repetitions, checkpoints or --jobs", 1)
     except typer.Abort:

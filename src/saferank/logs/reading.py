@@ -176,7 +176,7 @@ def _refuse_useless(summary: LogSummary, max_bad: float) -> None:
     where, expected = summary.source, EXPECTED[summary.format]
     if summary.bad > max_bad * summary.lines:
         first = summary.bad_lines[0]
-        share = f"{summary.bad:,} of {summary.lines:,} lines are bad, more than {max_bad:.3g} of them"
+        share = f"{summary.bad:,} of {summary.lines:,} lines are bad, more than max_bad={max_bad:.3g}"
         raise LogError(
             f"{where}: line {first.first[0]}: {first.kind}: found {first.text!r}, expected {expected}; {share}"
         )

@@ -130,7 +130,7 @@ def _build(run: Run, out: Path, choices: Choices) -> Report:
         figures=[first, *special],
         claims=judged,
         fits=fits_table(fits),
-        verdicts=[("What does not hold", made.judged(FAILS)), ("What is undecided", made.judged(UNDECIDED))],
+        verdicts=[("Claims that do not hold", made.judged(FAILS)), ("Undecided claims", made.judged(UNDECIDED))],
         explanations=explain(made.judged(), readings),
         weaknesses=[(words, sum((c.model, c.verdict) == (m, HOLDS) for c in claims)) for m, words in weak.items()],
         sections=sections,

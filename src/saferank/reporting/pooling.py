@@ -140,7 +140,7 @@ def _is_as_low(curve: Pooled, best: Pooled | None) -> bool:
     return above == 0 if stderr is None else not is_clear(above, stderr, freedom)
 
 
-BOLD = "Bold: the least regret, and what differs from it by no more than chance (Welch's t at 5 %)."
+BOLD = "Bold: the least regret, and all that chance cannot tell from it (Welch's t at 5 %)."
 
 
 def endings_table(
@@ -149,7 +149,7 @@ def endings_table(
 ) -> TextTable:  # fmt: skip
     """Every policy by this name, with its regret and violations under every click model.
 
-    The least regret is marked, and whatever differs from it by no more than chance (Welch's t at 5 %).
+    The least regret is marked, and all that chance cannot tell from it (Welch's t at 5 %).
     """
     ends = {(curve.policy, curve.model): curve for curve in curves}
     best = {model: least([curve for curve in curves if curve.model == model]) for model in models}

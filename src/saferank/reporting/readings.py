@@ -36,7 +36,7 @@ _MEANS = {
     "shown-only": (
         "The bottom item and the challenger are never on a page together. We count an item that is not shown as not "
         "clicked, so a click on one of the two is a duel that it wins. In this way better items come onto the page. If "
-        "what is not shown takes part in no duel, BubbleRank can only reorder the page that it was given, and a page "
+        "hidden items take part in no duel, BubbleRank can only reorder the page that it was given, and a page "
         "of bad items stays bad. The paper's text does not settle it: it sets the clicks below the last position to 0, "
         "which is our reading, and explains this figure with what the other reading does. The other reading is played "
         "for BubbleRank alone: without these duels KL-UCB-BR could learn nothing about items that are not ranked."

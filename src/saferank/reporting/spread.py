@@ -228,7 +228,7 @@ def clicks_section(runs: DataFrame | str, models: Sequence[str], policies: Seque
         if (model, policy) in ends
     ]
     words = (
-        "Violations count pages with too many pairs the wrong way round. What they cost is in clicks: expected clicks "
+        "Violations count pages with too many pairs the wrong way round. This table is about clicks: those expected, "
         "divided by those of the original ranking, of the worst single page of a run, and of all pages up to a round. "
         "Below 1 is a loss."
     )

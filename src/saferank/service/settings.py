@@ -129,7 +129,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         Amount, about("Requests a second that a tenant may send on average, 429 beyond; 0 is no limit.")
     ] = 0.0
     tenant_burst: Annotated[Count, about("Requests that a tenant may send at once under tenant_rate.")] = 1000
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], about("What is logged to stderr.")] = "info"
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], about("Least level logged to stderr.")] = "info"
     ubi_page_id: Annotated[
         Text, about("Where a UBI event has the id of its page, like event_attributes.impression_id.")
     ] = "query_id"

@@ -206,7 +206,7 @@ def _first_candidate(standing: Ints) -> int:
 
 @kernel
 def champion(tournament: Tournament, duels: Any, standing: Ints, bottom: int, t: int) -> int:
-    """The candidate with the largest index against ``bottom`` at time ``t``; NOBODY when nobody takes part."""
+    """The candidate with the largest index against ``bottom`` at time ``t``; NOBODY when no item takes part."""
     if t < tournament.good_until[0]:
         return int(tournament.winner[1])
     if t < FIRST_BUDGET:

@@ -71,7 +71,7 @@ class NumberNotCompared(SharedStore):
 
 
 class NoFence(NumberNotCompared):
-    """Takes knowledge from whoever brings it: the epoch of the lease is not compared either."""
+    """Takes knowledge from any server: the epoch of the lease is not compared either."""
 
     def _fence(self, lease: Lease, context: int) -> None:
         pass

@@ -166,7 +166,7 @@ class RealScenario(Scenario):
         await opener.server.stop()
 
     def all_folded(self) -> bool:
-        """And every server knows of it: nobody serves by what was known long ago."""
+        """And every server knows of it: none serves by old knowledge."""
         return super().all_folded() and not self.behind()
 
     def behind(self) -> list[str]:

@@ -70,7 +70,7 @@ class StandstillError(AssertionError):
 
 
 class VirtualLoop(asyncio.AbstractEventLoop):
-    """Runs one main task to its end; errors that nobody awaits fail the run."""
+    """Runs one main task to its end; errors that are not awaited fail the run."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -148,7 +148,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             asyncio._set_running_loop(None)
 
     def _drop_tasks(self) -> None:
-        """Servers never end by themselves; nobody is to be told that their tasks did not."""
+        """Servers never end by themselves; nothing is to be said about their tasks."""
         for task in self._tasks:
             pending: Any = task
             pending._log_destroy_pending = False

@@ -51,7 +51,7 @@ class Ledger:
         for page in self.pages.values():
             found = kept.get(page.impression_id, set())
             assert page.confirmed <= found, f"{page.impression_id}: {page.confirmed - found} was acknowledged and lost"
-            assert found <= page.confirmed | set(+page.unsure), f"{page.impression_id}: {found} has clicks nobody sent"
+            assert found <= page.confirmed | set(+page.unsure), f"{page.impression_id}: {found} has unsent clicks"
 
 
 Pairs = dict[tuple[str, str], tuple[int, int]]

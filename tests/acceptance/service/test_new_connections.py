@@ -1,4 +1,4 @@
-"""New connections get their turn while others keep the service busy: a refusal must reach whoever is to be refused."""
+"""New connections get their turn while others keep the service busy: a refusal must reach its client."""
 
 import asyncio
 from pathlib import Path

@@ -78,7 +78,7 @@ def test_too_much_is_refused_politely(tmp_path: Path, limit: str) -> None:
 
 
 DEAREST = 0.8
-"""A refusal costs at most so much of the processor time of an answer (0.6 measured). What is left of the capacity
+"""A refusal costs at most this share of the processor time of an answer (0.6 measured). The rest of the capacity
 follows from it, and from how many calls the machine can send (docs/reference/service-figures.md)."""
 
 

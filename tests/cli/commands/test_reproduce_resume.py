@@ -38,7 +38,7 @@ def started(folder: Path) -> "subprocess.Popen[str]":
 
 
 def wait_for_pieces(running: "subprocess.Popen[str]", folder: Path, number: int) -> None:
-    """Until so many cells are there."""
+    """Until this number of cells is there."""
     end = time.monotonic() + SECONDS
     while len(Folder(folder).piece_files) < number:
         assert running.poll() is None, running.stderr and running.stderr.read()

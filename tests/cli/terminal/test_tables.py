@@ -16,7 +16,7 @@ VARIANT = "bubble-rank:a-reading-with-a-name-that-is-much-longer-than-a-column"
 
 
 def drawn(policy: str, violations: float, width: int = 80) -> str:
-    """The table of one result on a screen of so many columns."""
+    """The table of one result on a screen of this width."""
     result = Result("q", "pbm", policy, None, 5, 10, 2, [10], [42342.0], [0.0], [violations], [0.0], [0.0])
     screen = io.StringIO()
     Console(file=screen, width=width).print(table_for_screen(long_table(means_of([result]))))

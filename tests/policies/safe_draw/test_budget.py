@@ -36,7 +36,7 @@ def test_every_pair_has_its_share_in_either_direction(size: tuple[int, int]) -> 
 
 
 @pytest.mark.parametrize("size", SIZES[1:], ids=str)
-def test_the_errors_of_all_pairs_sum_to_alpha_whoever_comes_later(size: tuple[int, int]) -> None:
+def test_the_errors_of_all_pairs_sum_to_alpha_however_many_items_come(size: tuple[int, int]) -> None:
     """Of the n pairs of a late item each has the same error; the rest of the series is a tenth of alpha times L / n."""
     n, many = size[1], 1000
     begun = sum(error_of(0.05, size, i, j) for i, j in itertools.combinations(range(n), 2))

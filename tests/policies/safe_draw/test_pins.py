@@ -24,7 +24,7 @@ PINS: list[list[int]] = [[], [0, 3], [2], [2], [0, 1, 2, 3], [4]]
 @pytest.mark.parametrize("n_items", [9, 14, 20])
 @pytest.mark.parametrize("seed", range(3))
 def test_pages_around_pins_are_those_of_the_transcription(n_items: int, seed: int) -> None:
-    """Of 14 items so many are pinned now and then that the plan is the one for up to 12."""
+    """Of 14 items two or more are pinned now and then, and then the plan is the one for up to 12."""
     state = AtWork(POLICIES["safe-draw"], Setup(n_items, 5, decision_rule("anytime:0.2"), trust=0.9))
     rng, users = stream(seed, "policy"), np.random.default_rng(seed)
     slow = slow_safe_draw((n_items, 5), 0.2, rng.tolist(), trust=0.9)

@@ -69,7 +69,7 @@ def test_pages_are_drawn_however_long_they_are(n_items: int, n_positions: int) -
 
 
 def order_chances(state: AtWork, variant: int, slot: int) -> dict[tuple[int, ...], float]:
-    """The law of the order of a variant: Plackett-Luce, given that the page is safe whoever gets the slot."""
+    """The law of the order of a variant: Plackett-Luce, given that the page is safe with every item in the slot."""
     plan, size, board = state.draw, len(state.draw.page) - int(slot != NOBODY), _board(state.evidence, state.plan)
     chances = {}
     for numbers in permutations(range(size)):

@@ -88,7 +88,7 @@ KINDS = ["random", "one-minded", "contrary", "changing"]
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_no_page_exceeds_the_allowance(size: tuple[int, int], kind: str) -> None:
-    """Under very loose certificates, whoever clicks."""
+    """Under very loose certificates, for all kinds of users."""
     for seed in range(3):
         state = started(*size)
         found = excesses(state, users_of(kind, state, seed), seed, 300)

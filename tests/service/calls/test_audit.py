@@ -80,7 +80,7 @@ def test_the_story_of_a_page(tmp_path: Path) -> None:
 
 
 def test_the_coins_of_a_page_give_the_page_again(tmp_path: Path) -> None:
-    """Whoever doubts a choice can repeat it: what was known, the coins, the same page."""
+    """A doubtful reader can repeat a choice: what was known, the coins, the same page."""
 
     async def test() -> None:
         async with house(tmp_path) as h:

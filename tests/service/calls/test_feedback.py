@@ -134,7 +134,7 @@ def test_event_ids_are_remembered_after_the_window_and_a_restart(tmp_path: Path)
             page, other = await h.rank(), await h.rank()
             item = page.ranking[0]
             assert not (await h.accept(page, item, event_id="e")).duplicate
-            assert not (await h.accept(other, other.ranking[1], event_id="e")).duplicate  # nobody claims it for others
+            assert not (await h.accept(other, other.ranking[1], event_id="e")).duplicate  # ids are not shared
             for _ in range(3):
                 again = await h.accept(page, item, event_id="e")
                 assert (again.accepted, again.duplicate, again.late) == (True, True, False)

@@ -148,7 +148,7 @@ def test_an_unknown_session_removes_nothing_and_says_so(opened: Opened) -> None:
 
 
 def test_a_session_is_forgotten_while_the_service_runs(tmp_path: Path) -> None:
-    """Pages that were learnt from go at once, those in open windows when these end, and nobody else's. The replay at
+    """Pages that were learnt from go at once, those in open windows when these end, and no others. The replay at
     the end agrees, and a restart in between goes on."""
 
     async def test() -> None:

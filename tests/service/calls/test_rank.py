@@ -214,7 +214,7 @@ def test_pages_that_are_too_large_for_the_policy_are_refused_and_open_no_context
 
 
 def test_what_pages_of_ten_prove_moves_the_leader_of_pages_of_four(tmp_path: Path) -> None:
-    """Also of a size that nobody has asked for before; the log is replayed, and every page is checked again.
+    """Also of a size that no call has asked for before; the log is replayed, and every page is checked again.
 
     Without trust in production's order, which would hold back items that are not certified yet."""
     call: dict[str, Any] = {"base_ranking": [f"i{number}" for number in range(10)], "candidates": []}

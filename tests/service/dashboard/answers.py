@@ -211,7 +211,7 @@ def context(name: str, n_items: int = 30) -> dict[str, Any]:
         ),
         LeaderChange(
             version=2, leader=[items[0], items[2], items[1], items[3], items[9]], at=ago(days=2), cause="page",
-            evidence=[PairView(better=items[2], worse=items[1], s=47, n=47, decided=True)],
+            evidence=[PairView(better=items[2], worse=items[1], s=-9, n=47, decided=True)],
         ),
         LeaderChange(version=1, leader=base, at=ago(days=9), cause="opened"),
     ]  # fmt: skip

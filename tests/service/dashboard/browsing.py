@@ -67,7 +67,7 @@ class Watched:
         self.page.route(path, lambda route: route.fulfill(json=body))
 
     def overview(self, count: int | None = None, view: dict[str, Any] | None = None) -> "Page":
-        """The first screen, of the service or of so many made-up contexts."""
+        """The first screen, of the service or of a number of made-up contexts."""
         if count is not None:
             self.answer("**/v1/overview", view or answers.overview(count))
             self.answer("**/v1/contexts", answers.context_list(count))

@@ -78,6 +78,9 @@ def test_changes_by_clicks_stand_apart_and_say_what_left(watched: Watched) -> No
     clicks, others = page.locator("#by-clicks").inner_text(), page.locator("#others").inner_text()
     assert "Version 4" in clicks and "Version 2" in clicks and "Version 3" in others and "Version 1" in others
     assert "lamp-7 is better than lamp-5: lead 52 in 66 comparisons" in clicks
+    assert "lamp-3 is better than lamp-2, after 47 comparisons" in clicks, "decided by odds, against the count"
+    proofs = page.locator("#by-clicks .evidence")
+    assert not proofs.evaluate_all("lists => lists.some((list) => list.scrollHeight > list.clientHeight)"), "cut off"
     newest = page.locator("#by-clicks .timeline > li").first.inner_text()
     assert "Left the page: lamp-5." in newest and "Production's own ranking changed" not in newest
     older = page.locator("#by-clicks .timeline > li").nth(1).inner_text()

@@ -37,7 +37,7 @@ def test_the_document_is_true(tmp_path: Path) -> None:
     quiet = (
         "--set",
         "log_level=error",
-    )  # nobody reads its lines, and a full pipe would stop it
+    )  # its lines are not read, and a full pipe would stop it
     with serving("--store", tmp_path / "store", "--set", "max_items=30", *quiet) as server:  # no keys: all is open
         command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.address}/openapi.json"]
         options = ["--seed", "1", "--max-examples", "20", "--no-color"]

@@ -113,7 +113,7 @@ def test_pages_that_renew_a_certificate_are_learnt() -> None:
 
 
 def large(n_items: int) -> Fold:
-    """Opened with so many more items, which nobody ever clicks on."""
+    """Opened with more items, which are never clicked."""
     terms, more = Terms("kl-ucb-br", "anytime:0.5", WINDOW, 0, START), ["i" + "0" * (2 + n) for n in range(n_items)]
     return Fold.opened(1, terms, 3, bytes(16), (ITEMS[:5], [*ITEMS[5:], *more]))
 

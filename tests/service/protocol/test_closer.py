@@ -77,9 +77,7 @@ def test_a_crash_at_any_moment_loses_nothing_acknowledged(tmp_path: Path, seed: 
         for round_ in range(8):
             h = houses[-1]
             visits = [asyncio.create_task(visit(h, 100 * round_ + number)) for number in range(dice.randrange(10, 60))]
-            wanted = dice.randrange(
-                1, len(visits) // 2
-            )  # so many are answered when the crash comes, others are under way
+            wanted = dice.randrange(1, len(visits) // 2)  # answered when the crash comes; others are under way
             while sum(task.done() for task in visits) < wanted:
                 await asyncio.sleep(0.001)
             await h.later(dice.choice([0.1, 1, 3]))

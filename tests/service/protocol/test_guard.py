@@ -145,7 +145,7 @@ def test_losses_that_prove_nothing_in_one_context_stop_all_together(tmp_path: Pa
             await h.engine.kill(T, None, False, "again")
             assert (await h.engine.effect(T, None)).served.pages == 0
             assert await visits(h, 10, 0.5, 0.5, dice, names[0]) > 0
-            assert len(await stops(h)) == 1  # contexts that nobody has closed since are not held against it
+            assert len(await stops(h)) == 1  # contexts that no server has closed since are not held against it
             whole = await h.engine.effect(T, None)
             assert whole.served.pages + whole.holdout.pages == 10
 
@@ -184,7 +184,7 @@ def test_a_server_adds_up_what_others_closed_and_all_obey_the_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two servers on one store. Each holds half of the shards, and neither finds enough in what it closes itself.
-    Whoever looks last sees the sum, and the other obeys with its next heartbeat."""
+    The server that looks last sees the sum, and the other obeys with its next heartbeat."""
 
     async def test() -> None:
         monkeypatch.setattr(arms, "GUARDRAIL_ERROR", 1e-7)

@@ -165,7 +165,7 @@ def test_a_server_that_was_far_ahead_goes_back() -> None:
 
 
 def test_a_store_that_has_lost_operations_is_not_trusted() -> None:
-    """It would number a new kill switch like one that is obeyed already, and nobody would obey it."""
+    """It would number a new kill switch like one that is obeyed already, and no server would obey it."""
 
     async def story() -> None:
         machine = Machine()

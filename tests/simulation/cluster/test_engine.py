@@ -92,7 +92,7 @@ def two_workers(address: str, folder: Path) -> Iterator[list[Process]]:
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A cluster of two workers that nobody kills."""
+    """A cluster of two workers that are left alone."""
     folder = tmp_path_factory.mktemp("cluster")
     with scheduler(folder) as address, two_workers(address, folder):
         yield address

@@ -297,7 +297,7 @@ def test_a_start_after_a_crash_looks_for_damage(tmp_path: Path) -> None:
     whole = path.read_bytes()
     block = whole.index(rows[0].record) // 4096 * 4096
     path.write_bytes(whole[: block + 3] + bytes([255, 255]) + whole[block + 5 :])
-    using(path.parent)  # it was closed: whoever reads what is damaged is told
+    using(path.parent)  # it was closed: a reader of damaged rows is told
     Path(f"{path}.lock").write_bytes(b"1")
     for _ in range(2):
         with pytest.raises(DamagedStoreError, match=r"is damaged \(.*\)\. Restore the store from a backup"):

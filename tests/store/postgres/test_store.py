@@ -174,7 +174,7 @@ def test_commits_are_durable_even_where_the_database_says_otherwise(postgres_add
 
 
 def test_what_the_database_cannot_hold_is_not_taken_for_an_outage(postgres_address: str) -> None:
-    """Otherwise whoever writes it would try again forever, and everybody else would wait for it."""
+    """Otherwise its writer would try again forever, and all others would wait for it."""
 
     async def within() -> None:
         store = PostgresStore(postgres_address)

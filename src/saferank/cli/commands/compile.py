@@ -19,7 +19,7 @@ def command(
 ) -> None:
     """Compile kernels ahead of their first use, on all cores, and keep them on disk.
 
-    For container images, CI and servers that must start at once. What is compiled already is loaded and checked.
+    For container images, CI and servers that must start at once. Code that is there already is loaded and checked.
     The code is for this CPU and this version of the package; NUMBA_CACHE_DIR says where it is kept.
 
     **Example**: `saferank compile --for paper`

@@ -58,7 +58,7 @@ def _with_options(message: str) -> str:
     """The library names arguments of its functions; a reader of the terminal needs the options and the command."""
     for argument, option in (("resume=True", "--resume"), ("overwrite=True", "--overwrite"), ("out=", "--out")):
         message = message.replace(f" {argument}", f" {option}")
-    return message.replace("repeat the call with", "repeat the command with")
+    return message.replace("repeat the call with", "repeat the command with").replace("max_bad=", "--max-bad ")
 
 
 @contextmanager

@@ -54,6 +54,8 @@ export const DAY = 86_400_000;
 const numbers = new Intl.NumberFormat("en");
 export const count = (n) => numbers.format(n);
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
+// Comparisons differ in their odds, so a pair may be decided against its count.
+export const lead = ({ s, n }) => (s > 0 ? `: lead ${count(s)} in ${plural(n, "comparison")}` : `, after ${plural(n, "comparison")}`);
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
 // As the sentence of the service writes it: 2 %, 1.4 %.
 export const shortPercent = (share) => percent(share).replace(".0 %", " %");

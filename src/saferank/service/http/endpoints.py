@@ -374,7 +374,7 @@ class ExportQuery(Struct, frozen=True):
     cursor: Annotated[
         str,
         about(
-            "`start`, or the X-Saferank-Cursor of the answer before: only what is final and was not told. "
+            "`start`, or the X-Saferank-Cursor of the answer before: only lines that are final and were not told. "
             "Without it, everything as it is now.",
             max_length=64,
         ),

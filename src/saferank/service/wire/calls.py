@@ -261,7 +261,7 @@ class ResetCall(CallBody, kw_only=True):
 
 
 class SettingsCall(CallBody, kw_only=True):
-    """What a context has of its own; what is absent is as the service is set."""
+    """A context's own settings; those that are absent are as the service is set."""
 
     mode: Annotated[Mode | None, about("What calls get that name no mode.")] = None
     holdout_share: Annotated[HoldoutShare | None, about("Share of pages that are production's, to compare with.")] = (

@@ -45,5 +45,5 @@ class ProblemBody(Struct, forbid_unknown_fields=True):
     type: Annotated[str, Meta(description="The kind of problem, for programs: a URN that ends in the title.")]
     title: Annotated[str, Meta(description="The kind of problem, for people.")]
     status: Annotated[int, Meta(ge=400, le=599, description="The HTTP status.")]
-    detail: Annotated[str, Meta(description="What is wrong with this request, in a sentence.")]
+    detail: Annotated[str, Meta(description="The mistake in this request, in a sentence.")]
     field: Annotated[str, Meta(description="Where in the request to look, like base_ranking[3].")] = ""

@@ -1,4 +1,4 @@
-"""A daily cap: so many pages of one source count in a day."""
+"""A daily cap on the pages of one source that count."""
 
 from saferank.service.knowledge.arms import EXPLORE, REPEAT
 from saferank.service.knowledge.votes import DAY_MS, SourceCounts

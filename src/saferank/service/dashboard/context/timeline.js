@@ -1,14 +1,14 @@
 // The leaders there were, newest first: those that clicks decided, and the others. Each says what came, rose, fell and
 // left, and separates what its pairs explain from what production changed meanwhile.
 
-import { count, h, id, moment, plural } from "../dom.js";
+import { h, id, lead, moment, plural } from "../dom.js";
 
 const SHOWN = 12;
 
 const CAUSES = {
   opened: () => "The first page: production's own ranking.",
   expired: ({ lost }) => `${plural(lost.length, "certificate")} came to the end of ${lost.length === 1 ? "its" : "their"} time.`,
-  contradiction: ({ lost }) => `Decided pairs contradicted each other; ${count(lost.length)} were dropped.`,
+  contradiction: ({ lost }) => `Decided pairs contradicted each other; ${plural(lost.length, "was", "were")} dropped.`,
   reset: ({ why }) => `Everything learnt was forgotten on an operator's word${why ? `: ${why}` : ""}.`,
   rollback: ({ why }) => `Rolled back by an operator${why ? `: ${why}` : ""}.`,
 };
@@ -47,7 +47,7 @@ function entry(change, before, current, onRollback) {
 }
 
 function explained(change) {
-  if (byOtherSize(change)) return h("p", { class: "small" }, "By what is certain from pages of another length.");
+  if (byOtherSize(change)) return h("p", { class: "small" }, "By decisions from pages of another length.");
   if (byClicks(change)) return h("ul", { class: "evidence small" }, change.evidence.map(proof));
   return h("p", { class: "small" }, (CAUSES[change.cause] ?? (() => change.cause))(change));
 }
@@ -74,5 +74,4 @@ function departures({ leader, evidence, lost }, before) {
 
 const names = (items) => items.flatMap((item, i) => [i ? ", " : "", id(item)]);
 
-const proof = ({ better, worse, s, n }) =>
-  h("li", {}, id(better), " is better than ", id(worse), `: lead ${count(s)} in ${plural(n, "comparison")}`);
+const proof = (pair) => h("li", {}, id(pair.better), " is better than ", id(pair.worse), lead(pair));

@@ -1,7 +1,7 @@
 // The first screen: one sentence, then the numbers behind it.
 
 import { alarmWords } from "../alarms.js";
-import { DAY, at, badge, contextLink, count, h, id, moment, percent, plural, refill, say } from "../dom.js";
+import { DAY, at, badge, contextLink, count, h, id, lead, moment, percent, plural, refill, say } from "../dom.js";
 import { drawFeedback } from "./feedback.js";
 import { drawFunnel } from "./funnel.js";
 import { drawLift } from "./lift.js";
@@ -85,8 +85,7 @@ function drawServers(servers) {
 
 function reason({ evidence, leader }) {
   if (!evidence.length) return `The leader is now ${leader.join(", ")}.`;
-  const [{ better, worse, s, n }] = evidence;
-  const others = evidence.length - 1;
+  const [pair, ...others] = evidence;
   const bold = (name) => h("bdi", { class: "strong" }, name);
-  return [bold(better), " is better than ", bold(worse), `: lead ${count(s)} in ${plural(n, "comparison")}`, others ? `, and ${plural(others, "other pair")}` : "", "."];
+  return [bold(pair.better), " is better than ", bold(pair.worse), lead(pair), others.length ? `, and ${plural(others.length, "other pair")}` : "", "."];
 }

@@ -11,7 +11,7 @@ export const verdict = ({ name, word, tone, number, more, bar }) =>
   h("div", { class: `verdict-tile ${tone}` },
     h("dt", {}, name, h("span", { class: "word" }, word)),
     h("dd", {}, number),
-    h("dd", { class: "bar-place" }, !bar ? null : bar.interval ? ruler(bar.interval, bar.words) : h("span", { class: "evidence", "aria-hidden": "true" }, h("span", { "--share": `${100 * bar.share}%` }))),
+    h("dd", { class: "bar-place" }, !bar ? null : bar.interval ? ruler(bar.interval, bar.words) : h("span", { class: "gauge", "aria-hidden": "true" }, h("span", { "--share": `${100 * bar.share}%` }))),
     more.map((line) => h("dd", { class: "more" }, line)));
 
 function safe({ effect: { guardrail }, safety: { checked, over_limit: over, worst_page: worst } }) {
@@ -21,7 +21,7 @@ function safe({ effect: { guardrail }, safety: { checked, over_limit: over, wors
     name: "Safe", word, tone: guardrail?.stopped || over ? "down" : checked && guardrail ? "up" : "",
     number: `${count(checked)} pages checked`, bar: worst === null ? null : { share: worst },
     more: [
-      `${count(over)} over the limit${over ? ": production's page was shown instead" : ""}; ${worst === null ? "no page was shown yet" : `the worst page used at most ${percent(worst, 0)} of what is allowed`}`,
+      `${count(over)} over the limit${over ? ": production's page was shown instead" : ""}; ${worst === null ? "no page was shown yet" : `the worst page used at most ${percent(worst, 0)} of the limit`}`,
       !guardrail ? "the guardrail is off" : guardrail.stopped ? `served pages lost more than ${percent(guardrail.drop, 0)}` : `guardrail armed at a loss of ${percent(guardrail.drop, 0)}: ${percent(evidence, 0)} of the evidence that would stop it`,
     ],
   };
