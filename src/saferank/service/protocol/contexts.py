@@ -13,7 +13,7 @@ from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.publications import memory_of, read_head, restored
 from saferank.service.settings import Settings
-from saferank.store.contract import SHARDS, ContextRow, Publication, Store, StoreError, VersionRow
+from saferank.store.contract import ContextRow, Publication, Store, StoreError, VersionRow
 
 
 class Context:
@@ -33,11 +33,6 @@ class Context:
         self._stands_for: tuple[Fold, int] | None = None
         self.waited: tuple[int, bool] = (-1, False)  # asked daily: the day, and whether it waits for traffic
         self.newest: tuple[bytes, Catalogue, int] | None = None  # of the newest call here: digest, lists, page size
-
-    @property
-    def shard(self) -> int:
-        """The shard that it belongs to."""
-        return self.row.id % SHARDS
 
     @property
     def terms(self) -> Terms:
