@@ -4,6 +4,7 @@ Everything about an endpoint is said once, where it is defined: its path and met
 answered, and the function that answers. Routing, the checks before it and the OpenAPI document follow from that.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ import msgspec
 from msgspec import UNSET, Struct, structs
 
 from saferank._version import __version__
+from saferank.service import limits
 from saferank.service.clock import moment
+from saferank.service.http.limits import check_headers, too_large
 from saferank.service.http.metrics import CONTENT_TYPE
 from saferank.service.keys import Headers, Principal
 from saferank.service.settings import is_loopback
@@ -84,16 +87,39 @@ class Reply(NamedTuple):
 class Request:
     """One request, as its endpoint sees it. Who calls is known; the body is read when it is asked for."""
 
-    __slots__ = ("_app", "_receive", "caller", "headers", "name", "scope", "tenant")
+    __slots__ = ("_receive", "caller", "headers", "name", "scope", "tenant")
 
-    def __init__(self, app: "App", scope: Scope, receive: Receive, caller: Principal, name: str) -> None:
-        self._app, self.scope, self._receive, self.caller, self.name = app, scope, receive, caller, name
+    def __init__(self, scope: Scope, receive: Receive, caller: Principal, name: str) -> None:
+        self.scope, self._receive, self.caller, self.name = scope, receive, caller, name
         self.headers: Headers = scope["headers"]
         self.tenant = caller.tenant
 
     async def body(self, most: int | None = None, any_type: bool = False) -> bytes:
-        """The body, of at most ``most`` bytes; Problem unless it is JSON, by its headers, or of any type."""
-        return await self._app.read_body(self.headers, self._receive, most, any_type)
+        """The whole body, of at most ``most`` bytes.
+
+        Problem 415 unless it is JSON, by its headers, or of any type, 413 as soon as it is too large, 408 when it takes
+        too long.
+        """
+        receive, limit = self._receive, min(most or limits.MAX_BODY_BYTES, limits.MAX_BODY_BYTES)
+        if not any_type:
+            check_headers(self.headers, limit)
+        try:
+            async with asyncio.timeout(limits.BODY_SECONDS):
+                message = await receive()
+                body: bytes | bytearray = message.get("body", b"")
+                if message.get("more_body"):
+                    body = bytearray(body)  # grows without being copied, however small the pieces
+                while message.get("more_body") and len(body) <= limit:
+                    message = await receive()
+                    body += message.get("body", b"")
+        except TimeoutError as problem:
+            late = f"the body took more than {limits.BODY_SECONDS:g} s to arrive"
+            raise Problem(408, "Body too slow", late) from problem
+        if len(body) > limit:
+            raise too_large(limit)
+        if message["type"] == "http.disconnect":
+            raise Problem(400, "Body cut off", "the connection ended before the body did")
+        return bytes(body)
 
     async def call(self, kind: type[_Call]) -> _Call:
         """The body, understood."""

@@ -156,7 +156,6 @@ def _configuration(app: App) -> uvicorn.Config:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        backlog=limits.BACKLOG,
         timeout_keep_alive=limits.KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=math.ceil(limits.STOP_SECONDS),
     )
