@@ -236,7 +236,7 @@ async def feedback(app: "App", request: Request) -> FeedbackAnswer | FeedbackRes
     if body.startswith(b'{"batch"') or (b'"batch"' in body and "batch" in values(body)):
         return await _batch(app, request, body)
     call = decoded(body, FeedbackCall)
-    _check_token(request, call, "impression_id")
+    check_token(request.caller.role, call.token is not None, "impression_id")
     (result,) = await app.engine.feedback(request.tenant, [call])
     if isinstance(result, Problem):
         raise result
@@ -248,7 +248,7 @@ async def _batch(app: "App", request: Request, body: bytes) -> FeedbackResults:
     if len(calls) > 1:
         app.limits.admit(request.tenant, len(calls) - 1)
     for place, call in enumerate(calls):
-        _check_token(request, call, f"batch[{place}].impression_id")
+        check_token(request.caller.role, call.token is not None, f"batch[{place}].impression_id")
     results = await app.engine.feedback(request.tenant, calls)
     return FeedbackResults([result.as_dict() if isinstance(result, Problem) else result for result in results])
 
@@ -258,8 +258,9 @@ def largest_body(request: Request) -> int | None:
     return LARGEST_BROWSER_BODY if request.caller.role == "feedback" else None
 
 
-def _check_token(request: Request, call: FeedbackCall, field: str) -> None:
-    if call.token is None and request.caller.role == "feedback":
+def check_token(role: str, has_token: bool, field: str) -> None:
+    """Problem 403 for a report of a web page that names its page by anything but the token."""
+    if role == "feedback" and not has_token:
         raise Problem(403, "Rank key needed", f"{field}: a feedback key needs the token of the page", field)
 
 

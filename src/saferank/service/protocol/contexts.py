@@ -8,6 +8,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from saferank.service.knowledge.arms import DAY_MS
 from saferank.service.knowledge.catalogues import Catalogue, Catalogues, items_of, unpack_catalogue
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge, Terms
@@ -125,19 +126,15 @@ class Contexts:
         return found
 
     async def fold_of(self, row: ContextRow, publication: Publication | None) -> Fold:
-        """What a publication says; without one, the fold of no pages."""
+        """What a publication says; without one, the fold of no pages. StoreError when the store lacks its catalogue."""
         facts, terms = json.loads(row.terms), terms_of(row)
         if publication is not None:
             return restored(publication, terms)
         digest = bytes.fromhex(facts["catalogue"])
-        return Fold.opened(row.id, terms, facts["k"], digest, await self.catalogue(digest))
-
-    async def catalogue(self, digest: bytes) -> Catalogue:
-        """A catalogue; StoreError when the store does not hold it."""
         lists = await self.known_catalogue(digest)
         if lists is None or not items_of(lists):
             raise StoreError(f"the store names a catalogue {digest.hex()} that it does not hold")
-        return lists
+        return Fold.opened(row.id, terms, facts["k"], digest, lists)
 
     async def known_catalogue(self, digest: bytes) -> Catalogue | None:
         """A catalogue, or None."""
@@ -206,7 +203,7 @@ def terms_by_settings(
     return {
         "policy": settings.policy,
         "rule": settings.rule,
-        "lifetime_ms": round(days * 86_400_000),
+        "lifetime_ms": round(days * DAY_MS),
         "source_daily_pages": settings.source_daily_pages,
         "trust": settings.trust if trust is None else trust,
     }
