@@ -21,7 +21,7 @@ from saferank.service.knowledge.arms import ARMS
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.lessons import issue_time
 from saferank.service.knowledge.publications import pack
-from saferank.service.protocol.contexts import Context, Contexts, DeletedVersionError, fold_at_version
+from saferank.service.protocol.contexts import Context, Contexts, DeletedVersionError, fold_at_version, recall_visitors
 from saferank.service.protocol.guard import Guard
 from saferank.service.protocol.heartbeat import Heartbeat
 from saferank.service.protocol.switches import UNDOING
@@ -285,9 +285,7 @@ class Closer:
         """Go on from the newest publication, and from the visitors of its newest window."""
         publication = await self._store.publication(context.number)
         fold = await self._contexts.fold_of(context.row, publication)
-        window = context.terms.window_ms
-        recent = await self._store.pages_between(context.number, fold.through // window * window - 1, fold.through)
-        fold.recall(recent)
+        await recall_visitors(self._store, fold)
         context.fold, context.published = fold, 0 if publication is None else publication.number
         context.kept_at, context.held_in = fold.pages, lease.epoch
 

@@ -258,14 +258,20 @@ async def fold_at_version(store: Store, contexts: Contexts, context: Context, ve
     return fold if fold.version == version else await _sought(store, context, fold, version)
 
 
+async def recall_visitors(store: Store, fold: Fold) -> None:
+    """Have a fold that was published know the visitors of its newest window, who are not in a publication."""
+    begin = fold.through // fold.terms.window_ms * fold.terms.window_ms
+    fold.recall(await store.pages_between(fold.context, begin - 1, fold.through))
+
+
 async def _sought(store: Store, context: Context, fold: Fold, version: int) -> Fold:
     def stop_at(row: VersionRow) -> None:
         if row.version == version:
             raise _Reached
 
     fold.version_made = stop_at
-    through, window = context.fold.through, context.terms.window_ms
-    fold.recall(await store.pages_between(context.number, fold.through // window * window - 1, fold.through))
+    through = context.fold.through
+    await recall_visitors(store, fold)
     try:
         fold.fold(await store.pages_between(context.number, fold.through, through), through)
     except _Reached:
