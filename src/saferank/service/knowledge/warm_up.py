@@ -1,7 +1,9 @@
 """Everything that a call may need is compiled, or loaded, before the first one: no caller waits for it."""
 
+import asyncio
 from collections.abc import Sequence
 
+from saferank._kernel import is_compiling_refused
 from saferank.policies.safe_draw.draw import has_target, odds_of_exchange
 from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.lessons import Lessons
@@ -18,6 +20,19 @@ MANY = 128
 
 _COINS = bytes(range(32))
 
+_warm = set[tuple[str, str]]()
+"""Policies and kinds of rules that were gone through in this process."""
+
+
+async def prepare(terms: Terms) -> None:
+    """While nothing may be compiled: have a thread compile what other terms need than those of the start."""
+    if is_compiling_refused() and (terms.policy, _kind_of(terms.rule)) not in _warm:
+        await asyncio.to_thread(warm_up, terms.policy, terms.rule)
+
+
+def _kind_of(rule: str) -> str:
+    return rule.partition(":")[0]
+
 
 def warm_up(policy: str, rule: str, sizes: Sequence[int] = SIZES) -> None:
     """Go through the life of a page on catalogues of these sizes, with knowledge that is thrown away."""
@@ -30,6 +45,7 @@ def warm_up(policy: str, rule: str, sizes: Sequence[int] = SIZES) -> None:
         View(knowledge, items, ["newer"], 2).page(_COINS)
         knowledge.learner.know(f"new {number}" for number in range(MANY))
         knowledge.turn_to(1)
+    _warm.add((policy, _kind_of(rule)))
 
 
 def _go_through(knowledge: Knowledge, terms: Terms, items: list[str]) -> None:

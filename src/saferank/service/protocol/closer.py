@@ -21,6 +21,7 @@ from saferank.service.knowledge.arms import ARMS
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.lessons import issue_time
 from saferank.service.knowledge.publications import pack
+from saferank.service.knowledge.warm_up import prepare
 from saferank.service.protocol.contexts import Context, Contexts, DeletedVersionError, fold_at_version, recall_visitors
 from saferank.service.protocol.guard import Guard
 from saferank.service.protocol.heartbeat import Heartbeat
@@ -293,7 +294,9 @@ class Closer:
         if operation.kind == OperationKind.ROLLBACK:
             await self._roll_back(context, operation)
         elif operation.kind == OperationKind.RESET:
-            context.fold.reset(operation.number, operation.at, **json.loads(operation.body))
+            facts = json.loads(operation.body)
+            await prepare(context.terms._replace(**facts.get("terms") or {}))
+            context.fold.reset(operation.number, operation.at, **facts)
         else:
             context.fold.compare_again(operation.number, operation.at, whole=operation.context == 0)
 

@@ -12,7 +12,8 @@ from saferank.service.knowledge.arms import DAY_MS
 from saferank.service.knowledge.catalogues import Catalogue, Catalogues, items_of, unpack_catalogue
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge, Terms
-from saferank.service.knowledge.publications import memory_of, read_head, restored
+from saferank.service.knowledge.publications import memory_of, read_head, restored, terms_in
+from saferank.service.knowledge.warm_up import prepare
 from saferank.service.settings import Settings
 from saferank.store.contract import ContextRow, Publication, Store, StoreError, VersionRow
 
@@ -129,7 +130,10 @@ class Contexts:
         """What a publication says; without one, the fold of no pages. StoreError when the store lacks its catalogue."""
         facts, terms = json.loads(row.terms), terms_of(row)
         if publication is not None:
-            return restored(publication, terms)
+            head = read_head(publication.body)
+            await prepare(terms_in(head) or terms)
+            return restored(publication, terms, head)
+        await prepare(terms)
         digest = bytes.fromhex(facts["catalogue"])
         lists = await self.known_catalogue(digest)
         if lists is None or not items_of(lists):
