@@ -9,7 +9,8 @@ Three things are offered to the rest of the package:
 * ``verb(stub)`` makes a function that dispatches on the *type* of its first argument, in Python and in compiled code
   alike; ``@implements(verb, SomeNamedTuple)`` adds a case. (Passing kernels as arguments would defeat the disk cache,
   because their address becomes part of the type.)
-* ``announce_compilation(say)`` calls ``say`` once when something really has to be compiled.
+* ``announce_compilation(say)`` calls ``say`` once when something really has to be compiled. Within
+  ``nothing_compiled()`` a thread raises instead.
 
 Numba notices an edit of the file in which a cached function stands, but not of the functions it calls: it would go on
 running the old code. So the cache folder is named by a digest of all source that a kernel may call: for the policies,
@@ -30,9 +31,10 @@ import re
 import shutil
 import sys
 import sysconfig
+import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -401,3 +403,41 @@ def announce_compilation(say: Callable[[], None]) -> None:
     """Call ``say`` once, when the first kernel is compiled because the cache does not hold it."""
     listen: Any = event.register
     listen("numba:compile", _FirstCompilation(say))
+
+
+class NotCompiledError(RuntimeError):
+    """A kernel met types for which nothing was compiled in time."""
+
+
+class _Refusal(event.Listener):
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+
+    def on_start(self, event: Any) -> None:
+        if threading.get_ident() == self._thread:
+            name, types = event.data["dispatcher"].py_func.__name__, str(event.data["args"])[:500]
+            raise NotCompiledError(f"{name}() was not compiled at the start for {types}; while serving nothing is")
+
+    def on_end(self, event: object) -> None:
+        pass
+
+
+_refusals: list[_Refusal] = []
+
+
+@contextlib.contextmanager
+def nothing_compiled() -> Iterator[None]:
+    """Inside, this thread raises NotCompiledError where it would compile. Code is loaded, and other threads compile."""
+    listener = _Refusal()
+    _refusals.append(listener)
+    install: Any = event.install_listener
+    try:
+        with install("numba:compile", listener):
+            yield
+    finally:
+        _refusals.remove(listener)
+
+
+def is_compiling_refused() -> bool:
+    """True while some thread must not compile: what it may need is prepared by others."""
+    return bool(_refusals)

@@ -15,7 +15,6 @@ import json
 import mmap
 import struct
 import zlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -54,13 +53,12 @@ IMPOSSIBLE = (KeyError, TypeError, ValueError, IndexError, OverflowError, Memory
 """What Python raises where the content of saved bytes makes no sense."""
 
 
-def flatten(state: Any, path: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
+def flatten(state: Any, path: str = "") -> list[tuple[str, NDArray[Any]]]:
     """The arrays of a NamedTuple, nested ones included, by dotted names."""
+    found: list[tuple[str, NDArray[Any]]] = []
     for name, part in zip(state._fields, state, strict=True):
-        if isinstance(part, tuple):
-            yield from flatten(part, f"{path}{name}.")
-        else:
-            yield f"{path}{name}", part
+        found += flatten(part, f"{path}{name}.") if isinstance(part, tuple) else [(f"{path}{name}", part)]
+    return found
 
 
 def below(path: str, arrays: Arrays) -> Arrays:
@@ -104,8 +102,8 @@ def to_bytes(facts: dict[str, Any], arrays: Arrays) -> bytes:
     listing: list[list[Any]] = []
     contents: list[bytes] = []
     for name, array in arrays.items():
-        raw = _raw(array)
-        cells = _cells_in_use(raw)
+        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        cells = None if len(raw) < _BLOCK else _cells_in_use(raw)
         if cells is None:
             listing.append([name, str(array.dtype), list(array.shape)])
             contents.append(raw.tobytes())
@@ -116,10 +114,6 @@ def to_bytes(facts: dict[str, Any], arrays: Arrays) -> bytes:
     body = zlib.compress(b"".join((struct.pack("<I", len(header)), header, *contents)), level=_LEVEL)
     head = MAGIC + struct.pack("<H", FORMAT_VERSION)
     return head + body + hashlib.sha256(head + body).digest()
-
-
-def _raw(array: NDArray[Any]) -> NDArray[np.uint8]:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def _as_cells(raw: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -138,9 +132,7 @@ def _as_words(raw: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 
 def _cells_in_use(raw: NDArray[np.uint8]) -> NDArray[np.uint32] | None:
-    """The numbers of the cells that are not 0; None for an array that is short, or of which most are not."""
-    if len(raw) < _BLOCK:
-        return None
+    """The numbers of the cells that are not 0; None for an array of which most are not."""
     blocks = np.flatnonzero(_blocks_in_use(raw))
     cells = np.flatnonzero(_as_words(raw)[blocks]) // (_CELL // 8)
     cells = cells[np.diff(cells, prepend=-1) > 0]
@@ -285,4 +277,4 @@ def _zeros(shape: list[int], kind: str) -> NDArray[Any]:
 
 def bytes_in_use(state: Any) -> int:
     """How much memory the arrays of a state take."""
-    return sum(bytes_in_use(part) if isinstance(part, tuple) else part.nbytes for part in state)
+    return sum([array.nbytes for _, array in flatten(state)])

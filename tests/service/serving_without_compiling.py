@@ -4,15 +4,23 @@ Run in a process of its own (``test_serving_without_compiling.py``): other tests
 """
 
 import asyncio
+import json
 import os
 import sys
 import tempfile
+import threading
 import traceback
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from saferank._inner_code import Kernel
+from saferank._kernel import nothing_compiled
+from saferank.service.knowledge.catalogues import digest_of, pack_catalogue
+from saferank.service.protocol.contexts import terms_by_settings
 from saferank.service.wire.calls import ForgetCall, SettingsCall
+from saferank.store.contract import CatalogueRow, Group
 from tests.service.engine_harness import House, T
 
 
@@ -23,6 +31,14 @@ def found(self: Any, signature: Any) -> Any:
     traceback.print_stack()
     print(f"{self.py_func.__name__} is compiled while serving, for {signature}", file=sys.stderr, flush=True)
     os._exit(1)
+
+
+compiled = Kernel.compile
+
+
+def found_here(self: Any, signature: Any) -> Any:
+    """The same for the thread of the event loop alone."""
+    return (found if threading.current_thread() is threading.main_thread() else compiled)(self, signature)
 
 
 async def serve(h: House, items: int, k: int) -> None:
@@ -48,6 +64,29 @@ async def serve(h: House, items: int, k: int) -> None:
     await h.rank(context, **lists, k=k)
 
 
+async def take_over(policy: str, rule: str) -> None:
+    """A context of another server, with another policy than this one was started with; then it is reset to this one."""
+    with tempfile.TemporaryDirectory() as folder:
+        h = House(Path(folder), policy="bubble-rank", rule="paper:1e-5")
+        await h.start()
+        lists = [f"item-{number}" for number in range(12)], ["newer"]
+        others = structs.replace(h.settings, policy=policy, rule=rule)
+        terms = {**terms_by_settings(others), "window_ms": 1000, "k": 5, "catalogue": digest_of(lists).hex()}
+        await h.store.write(Group(catalogues=[CatalogueRow(digest_of(lists), pack_catalogue(lists))]))
+        await h.store.open_context(T, "theirs", json.dumps(terms), 10)
+        Kernel.compile = found_here  # type: ignore[method-assign, assignment]
+        with nothing_compiled():
+            for _ in range(2):
+                page = await h.rank("theirs", base_ranking=lists[0], candidates=lists[1], k=5, session_id="s")
+                await h.accept(page, page.ranking[0])
+                await h.later(2)
+                await h.close()
+            assert page.mode == "live" and not h.server.contexts.set_aside
+            assert (await h.engine.context(T, "theirs")).policy == policy
+            assert (await h.engine.reset(T, "theirs", "test")).policy == "bubble-rank"
+        await h.stop()
+
+
 async def main(policy: str, rule: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         h = House(Path(folder), policy=policy, rule=rule)
@@ -65,4 +104,4 @@ async def main(policy: str, rule: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    asyncio.run((take_over if sys.argv[1] == "take over" else main)(*sys.argv[-2:]))

@@ -16,10 +16,11 @@ from saferank.service.demo import DEMO_SETTINGS, N_VISITS, SIMULATED, play_past,
 from saferank.service.engine import open_engine
 from saferank.service.http.server import Companion, StopError, bind, run
 from saferank.service.json_logs import log, log_to_stderr
-from saferank.service.settings import Settings, is_shared, masked
+from saferank.service.settings import Settings, masked
 from saferank.simulation.compiling import compile_ahead, worth_compiling
 from saferank.store.contract import StoreError
 from saferank.store.embedded.file import file_at
+from saferank.store.opening import is_shared
 
 
 def serve_demo(settings: Settings, throw_away: bool) -> None:

@@ -21,12 +21,12 @@ from saferank.service.clock import Clock, SystemClock
 from saferank.service.json_logs import sign_lines
 from saferank.service.knowledge.warm_up import warm_up
 from saferank.service.protocol.server import Server
-from saferank.service.settings import Settings, is_shared
+from saferank.service.settings import Settings
 from saferank.service.wire.calls import ForgetCall
 from saferank.service.wire.views import ForgetView
 from saferank.statistics.effect import Interval
 from saferank.store.contract import EVERYBODY, Store
-from saferank.store.opening import open_store
+from saferank.store.opening import is_shared, open_store
 
 _ALONE = "alone"
 """The only server of an embedded store is the same one after a restart: it need not wait for its own lease to end."""

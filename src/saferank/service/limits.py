@@ -25,9 +25,6 @@ MAX_IN_FLIGHT = 64
 MAX_CONNECTIONS = 2000
 """Connections of a process; one more closes the one that has waited the longest for its client."""
 
-BACKLOG = 2048
-"""Connections that the system keeps waiting."""
-
 KEEP_ALIVE_SECONDS = 30
 """How long an idle connection stays open."""
 

@@ -219,11 +219,6 @@ def _explained(problem: Exception, place: str, sources: Mapping[str, str]) -> st
     return f"{where}: {sentence}" if source == "default" else f"{where} ({source}): {sentence}"
 
 
-def is_shared(store: str) -> bool:
-    """True for a store that several processes may use."""
-    return store.startswith(("postgresql://", "postgres://"))
-
-
 def masked(store: str) -> str:
     """The address of a store without its password, for people and logs.
 

@@ -51,6 +51,10 @@ CATALOGUE_MS = 86_400_000
 """Who issues pages of a catalogue writes it again after so long: the store knows when it was used last."""
 
 
+FINAL_MS = 15_000
+"""After the end of a window, what was accepted in it is committed after so long: more than any statement may take."""
+
+
 class CatalogueRow(NamedTuple):
     """A base ranking and candidates, packed, by digest of their content."""
 

@@ -4,7 +4,10 @@ from pathlib import Path
 
 from saferank.store.contract import CopiedStore, StoreError
 
-_SCHEMES = ("postgresql://", "postgres://")
+
+def is_shared(address: str) -> bool:
+    """True for a store that several processes may use."""
+    return address.startswith(("postgresql://", "postgres://"))
 
 
 def open_store(address: str | Path, *, readonly: bool = False) -> CopiedStore:
@@ -15,7 +18,7 @@ def open_store(address: str | Path, *, readonly: bool = False) -> CopiedStore:
     saferank.store.contract.StoreError: mysql://host/base: is neither a folder nor an address that begins with postgresql://
     """
     text = str(address)
-    if text.startswith(_SCHEMES):
+    if is_shared(text):
         return _postgres(text)
     if "://" in text:
         raise StoreError(f"{text}: is neither a folder nor an address that begins with postgresql://")

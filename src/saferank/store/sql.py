@@ -6,7 +6,7 @@ What both stores ask in the same words is in ``SqlStore``.
 import functools
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from importlib import resources
 from secrets import token_bytes
 from typing import Any, ClassVar, TypeVar
@@ -40,7 +40,7 @@ class SqlStore(ABC):
     _clicks: "ClassVar[staticmethod[[Any], int]]"  # from what the store keeps of the clicks of a page
 
     @abstractmethod
-    async def _rows(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
+    def _rows(self, statement: str, *arguments: Any) -> Awaitable[list[tuple[Any, ...]]]:
         """The rows that a named statement finds."""
 
     async def _pages(self, statement: str, *arguments: Any) -> list[PageRow]:

@@ -16,7 +16,7 @@ from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.protocol.server import Server, unavailable, while_available
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import ImpressionView, LeaderAt, LeaderChange, LeaderChanges, PairView
-from saferank.store.contract import SHARDS, OperationKind, PageRow, StoreUnavailableError, VersionRow
+from saferank.store.contract import FINAL_MS, SHARDS, OperationKind, PageRow, StoreUnavailableError, VersionRow
 from saferank.store.page_record import PageRecord, free_positions, woven
 from saferank.store.record_columns import ARM, SHARE, RecordColumns, unpacked
 
@@ -195,9 +195,6 @@ def _sentences(record: PageRecord, leader: list[str], counted: bool, state: str,
 
 
 # --- questions about the past: the leader then, the story of a page, everything ---
-
-FINAL_MS = 15_000
-"""After the end of a window, what was accepted in it is committed after so long: more than any statement may take."""
 
 
 class Audit:

@@ -1,6 +1,7 @@
 """Served pages beside the holdout: intervals that hold at every look, and how far the guardrail is from stopping."""
 
 import math
+from collections.abc import Sequence
 
 from msgspec import structs
 
@@ -75,8 +76,8 @@ class EffectQueries:
     ) -> EffectView:
         (clicks, clicked), most = whole.outcomes, whole.most
         view = EffectView(
-            served=_arm(clicks.served.pages, clicked.served.total, clicks.served.total),
-            holdout=_arm(clicks.holdout.pages, clicked.holdout.total, clicks.holdout.total),
+            served=arm_view([clicks.served.pages, clicked.served.total, clicks.served.total]),
+            holdout=arm_view([clicks.holdout.pages, clicked.holdout.total, clicks.holdout.total]),
             error=EFFECT_ERROR,
             guardrail=None if rule is None else _guardrail(rule, guarded or clicks, switch),
             why_not=_why_not(clicks, share, whole.balance),
@@ -102,8 +103,10 @@ def _why_not(clicks: ArmComparison, share: float, balance: Balance) -> str | Non
     return "no counted page has closed yet: a page counts when its window has ended"
 
 
-def _arm(pages: int, clicked: float, clicks: float) -> ArmView:
-    return ArmView(pages=pages, clicked_pages=int(clicked), clicks=int(clicks))
+def arm_view(tally: Sequence[float]) -> ArmView:
+    """Pages of an arm, those with clicks, and clicks."""
+    pages, clicked, clicks = map(int, tally)
+    return ArmView(pages=pages, clicked_pages=clicked, clicks=clicks)
 
 
 def _interval(found: Interval) -> IntervalView:

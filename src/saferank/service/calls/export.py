@@ -14,7 +14,7 @@ from saferank.service import identifiers
 from saferank.service.clock import moment
 from saferank.service.knowledge.arms import ARMS
 from saferank.service.knowledge.catalogues import unpack_catalogue
-from saferank.service.wire.exports import Converter, ExportFormat
+from saferank.service.wire.exports import Converter, ExportFormat, line_of
 from saferank.store.contract import (
     EVERYBODY,
     ContextRow,
@@ -80,20 +80,16 @@ async def export_lines(
         for number, page in enumerate(told):
             line = _page(records.record(number), page.clicks, rows[page.context])
             while rare and _place(rare[0]) < _place(line):
-                yield _text(rare.popleft())
-            yield _text(line)
+                yield line_of(rare.popleft()[2])
+            yield line_of(line[2])
         if pages and pages[-1].impression > end:
             break
     for line in rare:
-        yield _text(line)
+        yield line_of(line[2])
 
 
 def _place(line: Line) -> tuple[int, int]:
     return line[:2]
-
-
-def _text(line: Line) -> str:
-    return json.dumps(line[2], ensure_ascii=False, separators=(",", ":"))
 
 
 def _line(at: int, kind: str, number: int, facts: dict[str, Any]) -> Line:
@@ -190,50 +186,39 @@ def export(store: str, form: str, tenant: str | None, out: Path | BinaryIO, arm:
 
 
 async def _copy(store: Store, form: str, tenant: str | None, file: BinaryIO, arm: str | None) -> None:
-    if form == DECISIONS:
-        async for line in decision_lines(store, tenant):
-            file.write(f"{line}\n".encode())
-        return
-    converter = Converter(cast(Any, form), moment(round(1000 * time.time())), arm)
-    async for facts in stored_lines(store, tenant):
-        file.writelines(f"{line}\n".encode() for line in converter.take(facts))
+    await store.open()
+    try:
+        if form == DECISIONS:
+            async for line in _decision_lines(store, tenant):
+                file.write(f"{line}\n".encode())
+            return
+        converter, rows = Converter(cast(Any, form), moment(round(1000 * time.time())), arm), await store.contexts()
+        for owner in sorted({row.tenant for row in rows} if tenant is None else {tenant}):  # one after the other
+            async for line in export_lines(store, {row.id: row for row in rows if row.tenant == owner}, owner):
+                file.writelines(f"{made}\n".encode() for made in converter.take(json.loads(line)))
+    finally:
+        await store.close()
 
 
-async def decision_lines(store: Store, tenant: str | None) -> AsyncIterator[str]:
+async def _decision_lines(store: Store, tenant: str | None) -> AsyncIterator[str]:
     """The decisions of all closed pages (``propensities.py``), in the order of time."""
     from saferank.service.calls.propensities import decisions_of
 
-    await store.open()
-    try:
-        names = {row.id: row.name for row in await store.contexts() if tenant in (None, row.tenant)}
-        now = round(1000 * time.time())
-        async for pages in store.all_pages():
-            records = RecordColumns([page.record for page in pages])
-            records.check()
-            for number, page in enumerate(pages):
-                record = records.record(number)
-                if page.context not in names or record.closes_at > now:
-                    continue
-                about = {"timestamp": moment(record.issued_at), "impression_id": identifiers.to_text(record.impression)}
-                for each in decisions_of(record):
-                    facts = {
-                        **about, "context": names[page.context], "position": each.place + 1, "item_id": each.item,
-                        "other_item_id": each.other,
-                        "other_position": None if each.other_place is None else each.other_place + 1,
-                        "click": page.clicks >> each.place & 1, "propensity_score": each.propensity,
-                    }  # fmt: skip
-                    yield json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
-    finally:
-        await store.close()
-
-
-async def stored_lines(store: Store, tenant: str | None = None) -> AsyncIterator[dict[str, Any]]:
-    """Every line of the log as ``/v1/export`` gives it: those of one tenant, or of all tenants one after the other."""
-    await store.open()
-    try:
-        rows = await store.contexts()
-        for owner in sorted({row.tenant for row in rows} if tenant is None else {tenant}):
-            async for line in export_lines(store, {row.id: row for row in rows if row.tenant == owner}, owner):
-                yield json.loads(line)
-    finally:
-        await store.close()
+    names = {row.id: row.name for row in await store.contexts() if tenant in (None, row.tenant)}
+    now = round(1000 * time.time())
+    async for pages in store.all_pages():
+        records = RecordColumns([page.record for page in pages])
+        records.check()
+        for number, page in enumerate(pages):
+            record = records.record(number)
+            if page.context not in names or record.closes_at > now:
+                continue
+            about = {"timestamp": moment(record.issued_at), "impression_id": identifiers.to_text(record.impression)}
+            for each in decisions_of(record):
+                facts = {
+                    **about, "context": names[page.context], "position": each.place + 1, "item_id": each.item,
+                    "other_item_id": each.other,
+                    "other_position": None if each.other_place is None else each.other_place + 1,
+                    "click": page.clicks >> each.place & 1, "propensity_score": each.propensity,
+                }  # fmt: skip
+                yield line_of(facts)

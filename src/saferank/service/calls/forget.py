@@ -29,6 +29,7 @@ from saferank.service.protocol.switches import Switches
 from saferank.service.wire.calls import ForgetCall
 from saferank.service.wire.views import ForgetView
 from saferank.store.contract import (
+    FINAL_MS,
     SHARDS,
     ContextRow,
     Lease,
@@ -46,8 +47,6 @@ SLICE = 500
 """Pages that are deleted in one transaction."""
 LOOK_MS = 10_000
 """So often a server looks what it can delete."""
-WRITTEN_MS = 15_000
-"""After the end of a window, what was accepted in it is committed after so long."""
 _NAME = "saferank forget"
 _LEASE_SECONDS = 30.0
 
@@ -161,7 +160,7 @@ class Forgetting:
         row = await self._store.add_operation(tenant, 0, OperationKind.FORGET, body)
         await self._heartbeat.hear()
         windows = [terms_of(row).window_ms for row in await self._store.contexts() if row.tenant == tenant]
-        return ForgetView(done_by=moment(row.at + max(windows, default=0) + WRITTEN_MS + 2 * LOOK_MS))
+        return ForgetView(done_by=moment(row.at + max(windows, default=0) + FINAL_MS + 2 * LOOK_MS))
 
     async def run(self) -> None:
         """Carry out until cancelled."""
@@ -207,7 +206,7 @@ class Forgetting:
             if total.pages:
                 self.pages += total.pages
                 log(logging.WARNING, "pages forgotten", tenant=row.tenant, context=row.name, pages=total.pages)
-            final = request.at + terms_of(row).window_ms + WRITTEN_MS  # no page of then can be written any more
+            final = request.at + terms_of(row).window_ms + FINAL_MS  # no page of then can be written any more
             if not found.is_done or now < final:
                 again = max(again, final, now + LOOK_MS)
         return again

@@ -4,9 +4,9 @@ import itertools
 
 from saferank.live.explanation import Explanation
 from saferank.service.calls.audit import leader_change, versions_of
-from saferank.service.calls.summary import arm_view
+from saferank.service.calls.effect import arm_view
 from saferank.service.clock import moment
-from saferank.service.knowledge.arms import ARMS
+from saferank.service.knowledge.arms import ARMS, DAY_MS
 from saferank.service.knowledge.catalogues import Catalogue
 from saferank.service.knowledge.evidence import compared
 from saferank.service.knowledge.knowledge import Knowledge
@@ -94,7 +94,7 @@ class Overview:
             k=k,
             policy=terms.policy,
             rule=terms.rule,
-            certificate_days=terms.lifetime_ms / 86_400_000,
+            certificate_days=terms.lifetime_ms / DAY_MS,
             trust=terms.trust,
             window_seconds=terms.window_ms / 1000,
             mode=self._mode(row),

@@ -195,7 +195,7 @@ def reversed_pairs(shown: Sequence[str], leader: Sequence[str]) -> int:
     """How many pairs of the leader are shown in the other order."""
     if tuple(shown) == tuple(leader):
         return 0
-    place = {item: number for number, item in enumerate(leader)}
+    place = dict(zip(leader, range(len(leader)), strict=True))
     above, found = 0, 0  # places of the items above, as bits
     for item in shown:
         if item in place:

@@ -21,7 +21,7 @@ from saferank.service.knowledge.catalogues import Catalogue, Catalogues
 from saferank.service.knowledge.closed_pages import ClosedPages, issue_time
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.publications import differences, pack, restored
-from saferank.service.protocol.contexts import Contexts, Limits
+from saferank.service.protocol.contexts import Contexts, Limits, recall_visitors
 from saferank.service.protocol.switches import Switches
 from saferank.store.contract import (
     RESTORED,
@@ -319,8 +319,8 @@ class _Comparison:
 
     async def _begin_with(self, begin: Publication) -> None:
         """Take the knowledge of a snapshot and the visitors of its newest window."""
-        fold, window = self._fold, self._fold.terms.window_ms
-        fold.recall(await self._store.pages_between(self._row.id, begin.through // window * window - 1, begin.through))
+        fold = self._fold
+        await recall_visitors(self._store, fold)
         self._operations = [row for row in self._operations if row.number > begin.operation]
         self._told_from = fold.version
         for row in self._written:

@@ -10,9 +10,9 @@ from typing import get_args, get_type_hints
 from msgspec import structs
 
 from saferank.service.calls.audit import leader_change
-from saferank.service.calls.effect import EffectQueries
+from saferank.service.calls.effect import EffectQueries, arm_view
 from saferank.service.clock import moment
-from saferank.service.knowledge.arms import ARMS, DAY_HOURS, FINE_HOURS, HOUR_MS, Bin, by_day
+from saferank.service.knowledge.arms import ARMS, DAY_HOURS, DAY_MS, FINE_HOURS, HOUR_MS, Bin, by_day
 from saferank.service.protocol.all_contexts import Compared, ContextFigures
 from saferank.service.protocol.contexts import terms_of
 from saferank.service.protocol.guard import comparable
@@ -95,7 +95,6 @@ class NewestChanges:
 # two epochs: what is expected later is expected never.
 
 
-DAY_MS = 86_400_000
 HORIZON_DAYS = 90
 FEWEST_PAGES = 30
 """A context with fewer closed pages, or in the first hour of an epoch, is not judged; a first day is never too late."""
@@ -398,11 +397,6 @@ def _arms(contexts: Compared) -> dict[str, ArmView]:
             for place in range(3):
                 total[place] += tally[place]
     return {arm: arm_view(total) for arm, total in sums.items()}
-
-
-def arm_view(tally: Sequence[int]) -> ArmView:
-    """Closed pages of an arm, those with clicks, and clicks."""
-    return ArmView(pages=tally[0], clicked_pages=tally[1], clicks=tally[2])
 
 
 def _concerns(row: OperationRow, tenant: str, names: dict[int, str]) -> bool:

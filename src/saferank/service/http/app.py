@@ -41,8 +41,6 @@ from saferank.service.http.limits import (
     LoopLag,
     OpenConnections,
     TenantLimits,
-    check_headers,
-    too_large,
 )
 from saferank.service.http.metrics import Metrics
 from saferank.service.http.openapi import document, readable
@@ -104,7 +102,7 @@ class App:
         self.connections = OpenConnections(limits.MAX_CONNECTIONS, unfinished, closed)
         self.metrics.in_flight.set_function(self.in_flight)
         self.metrics.connections.set_function(lambda: len(self.connections))
-        self._in_flight = {RANK: 0, FEEDBACK: 0, _OTHER: 0}
+        self.worked_on = {RANK: 0, FEEDBACK: 0, _OTHER: 0}  # by kind; not while a body is waited for
         self._pages_this_turn = 0
         self._refusals = Bucket(REFUSALS_A_SECOND, REFUSALS_AT_ONCE, time.monotonic)
         self._origins = frozenset(origin.encode() for origin in settings.cors_origins)
@@ -130,7 +128,7 @@ class App:
             return
         raw = scope.get("raw_path") or scope["path"].encode()
         scope["path"] = path = raw.partition(b"?")[0].decode("latin-1")  # as sent: names may contain %2F
-        exchange = Exchange(self, scope, receive, send, path if path in self._in_flight else _OTHER)
+        exchange = Exchange(self, scope, receive, send, path if path in self.worked_on else _OTHER)
         connection = exchange.connection
         if connection is not None:
             connection.begin()
@@ -146,13 +144,13 @@ class App:
 
     async def _serve(self, scope: Scope, exchange: "Exchange") -> None:
         kind, started, busy = exchange.kind, time.perf_counter(), self._is_busy(exchange)
-        self._in_flight[kind] += 1
+        self.worked_on[kind] += 1
         try:
             await self._answer(scope, exchange, busy)
         except Exception as error:
             await exchange.refuse(_problem_of(error, scope["path"], exchange.request_id))
         finally:
-            self._in_flight[kind] -= 1
+            self.worked_on[kind] -= 1
             seconds = time.perf_counter() - started
             self.metrics.answered(exchange.endpoint, exchange.status, seconds)
             if exchange.status >= 400 and not self._refusals.take(1):  # of a storm of them some are logged
@@ -176,7 +174,7 @@ class App:
             log(logging.WARNING, "operator action", actor=caller.name, **facts)
         if "{" in endpoint.path:
             name = _decoded(name, endpoint.path.partition("{")[2].partition("}")[0])
-        reply = await endpoint.handler(self, Request(self, scope, exchange.receive, caller, name))
+        reply = await endpoint.handler(self, Request(scope, exchange.receive, caller, name))
         if exchange.kind == RANK:
             self._count_page()
         if not isinstance(reply, Reply):
@@ -228,36 +226,11 @@ class App:
         (self.switch_limits if endpoint.is_switch else self.limits).admit(caller.tenant)
         return caller
 
-    async def read_body(self, headers: Headers, receive: Receive, most: int | None, any_type: bool) -> bytes:
-        """The whole body of a request whose sender is known.
-
-        Problem 415 for another type than JSON, 413 as soon as it is too large, 408 when it takes too long.
-        """
-        seconds, limit = limits.BODY_SECONDS, min(most or limits.MAX_BODY_BYTES, limits.MAX_BODY_BYTES)
-        if not any_type:
-            check_headers(headers, limit)
-        try:
-            async with asyncio.timeout(seconds):
-                message = await receive()
-                body: bytes | bytearray = message.get("body", b"")
-                if message.get("more_body"):
-                    body = bytearray(body)  # grows without being copied, however small the pieces
-                while message.get("more_body") and len(body) <= limit:
-                    message = await receive()
-                    body += message.get("body", b"")
-        except TimeoutError as problem:
-            raise Problem(408, "Body too slow", f"the body took more than {seconds:g} s to arrive") from problem
-        if len(body) > limit:
-            raise too_large(limit)
-        if message["type"] == "http.disconnect":
-            raise Problem(400, "Body cut off", "the connection ended before the body did")
-        return bytes(body)
-
     # --- how much is worked on ---
 
     def in_flight(self) -> int:
         """Requests being worked on."""
-        return sum(self._in_flight.values())
+        return sum(self.worked_on.values())
 
     def _is_busy(self, exchange: "Exchange") -> bool:
         """True when this request could not be answered in time.
@@ -275,11 +248,7 @@ class App:
         requests that came together are answered one after the other, and the last must not wait for too many.
         """
         most = limits.MAX_IN_FLIGHT * (WAITING if kind == FEEDBACK else 1)
-        return self._in_flight[kind] + (self._pages_this_turn if kind == RANK else 0) >= most
-
-    def step(self, kind: str, by: int) -> None:
-        """A request that waits for its body is not worked on (-1) until it goes on (1)."""
-        self._in_flight[kind] += by
+        return self.worked_on[kind] + (self._pages_this_turn if kind == RANK else 0) >= most
 
     def _count_page(self) -> None:
         if not self._pages_this_turn:
@@ -338,7 +307,7 @@ class Exchange:
         if self._is_whole:
             return await self._receive()
         app, connection, full = self._app, self.connection, False
-        app.step(self.kind, -1)
+        app.worked_on[self.kind] -= 1
         if connection is not None:
             app.connections.wait(connection)
         try:
@@ -346,7 +315,7 @@ class Exchange:
             self._is_whole = not message.get("more_body")
             full = self._is_whole and app.is_full(self.kind)
         finally:
-            app.step(self.kind, 1)
+            app.worked_on[self.kind] += 1
         if connection is not None and self._is_whole:
             app.connections.stop_waiting(connection)
         elif connection is not None:

@@ -4,6 +4,7 @@ Everything about an endpoint is said once, where it is defined: its path and met
 answered, and the function that answers. Routing, the checks before it and the OpenAPI document follow from that.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ import msgspec
 from msgspec import UNSET, Struct, structs
 
 from saferank._version import __version__
+from saferank.service import limits
 from saferank.service.clock import moment
+from saferank.service.http.limits import check_headers, too_large
 from saferank.service.http.metrics import CONTENT_TYPE
 from saferank.service.keys import Headers, Principal
 from saferank.service.settings import is_loopback
@@ -84,16 +87,39 @@ class Reply(NamedTuple):
 class Request:
     """One request, as its endpoint sees it. Who calls is known; the body is read when it is asked for."""
 
-    __slots__ = ("_app", "_receive", "caller", "headers", "name", "scope", "tenant")
+    __slots__ = ("_receive", "caller", "headers", "name", "scope", "tenant")
 
-    def __init__(self, app: "App", scope: Scope, receive: Receive, caller: Principal, name: str) -> None:
-        self._app, self.scope, self._receive, self.caller, self.name = app, scope, receive, caller, name
+    def __init__(self, scope: Scope, receive: Receive, caller: Principal, name: str) -> None:
+        self.scope, self._receive, self.caller, self.name = scope, receive, caller, name
         self.headers: Headers = scope["headers"]
         self.tenant = caller.tenant
 
     async def body(self, most: int | None = None, any_type: bool = False) -> bytes:
-        """The body, of at most ``most`` bytes; Problem unless it is JSON, by its headers, or of any type."""
-        return await self._app.read_body(self.headers, self._receive, most, any_type)
+        """The whole body, of at most ``most`` bytes.
+
+        Problem 415 unless it is JSON, by its headers, or of any type, 413 as soon as it is too large, 408 when it takes
+        too long.
+        """
+        receive, limit = self._receive, min(most or limits.MAX_BODY_BYTES, limits.MAX_BODY_BYTES)
+        if not any_type:
+            check_headers(self.headers, limit)
+        try:
+            async with asyncio.timeout(limits.BODY_SECONDS):
+                message = await receive()
+                body: bytes | bytearray = message.get("body", b"")
+                if message.get("more_body"):
+                    body = bytearray(body)  # grows without being copied, however small the pieces
+                while message.get("more_body") and len(body) <= limit:
+                    message = await receive()
+                    body += message.get("body", b"")
+        except TimeoutError as problem:
+            late = f"the body took more than {limits.BODY_SECONDS:g} s to arrive"
+            raise Problem(408, "Body too slow", late) from problem
+        if len(body) > limit:
+            raise too_large(limit)
+        if message["type"] == "http.disconnect":
+            raise Problem(400, "Body cut off", "the connection ended before the body did")
+        return bytes(body)
 
     async def call(self, kind: type[_Call]) -> _Call:
         """The body, understood."""
@@ -210,7 +236,7 @@ async def feedback(app: "App", request: Request) -> FeedbackAnswer | FeedbackRes
     if body.startswith(b'{"batch"') or (b'"batch"' in body and "batch" in values(body)):
         return await _batch(app, request, body)
     call = decoded(body, FeedbackCall)
-    _check_token(request, call, "impression_id")
+    check_token(request.caller.role, call.token is not None, "impression_id")
     (result,) = await app.engine.feedback(request.tenant, [call])
     if isinstance(result, Problem):
         raise result
@@ -222,7 +248,7 @@ async def _batch(app: "App", request: Request, body: bytes) -> FeedbackResults:
     if len(calls) > 1:
         app.limits.admit(request.tenant, len(calls) - 1)
     for place, call in enumerate(calls):
-        _check_token(request, call, f"batch[{place}].impression_id")
+        check_token(request.caller.role, call.token is not None, f"batch[{place}].impression_id")
     results = await app.engine.feedback(request.tenant, calls)
     return FeedbackResults([result.as_dict() if isinstance(result, Problem) else result for result in results])
 
@@ -232,8 +258,9 @@ def largest_body(request: Request) -> int | None:
     return LARGEST_BROWSER_BODY if request.caller.role == "feedback" else None
 
 
-def _check_token(request: Request, call: FeedbackCall, field: str) -> None:
-    if call.token is None and request.caller.role == "feedback":
+def check_token(role: str, has_token: bool, field: str) -> None:
+    """Problem 403 for a report of a web page that names its page by anything but the token."""
+    if role == "feedback" and not has_token:
         raise Problem(403, "Rank key needed", f"{field}: a feedback key needs the token of the page", field)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import uvicorn
 
+from saferank._kernel import nothing_compiled
 from saferank.service import limits
 from saferank.service.engine import Engine
 from saferank.service.http.app import App
@@ -95,7 +96,8 @@ async def _serve(
     app.lag.start()
     try:
         if not server.should_exit:  # it may have been told to stop while the engine was starting
-            await server.serve(sockets=[bound.dup() for _ in range(ACCEPTED_A_TURN)])
+            with nothing_compiled():
+                await server.serve(sockets=[bound.dup() for _ in range(ACCEPTED_A_TURN)])
     finally:
         for task in upkeep:
             task.cancel()
@@ -156,7 +158,6 @@ def _configuration(app: App) -> uvicorn.Config:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        backlog=limits.BACKLOG,
         timeout_keep_alive=limits.KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=math.ceil(limits.STOP_SECONDS),
     )

@@ -73,13 +73,15 @@ def read_head(body: bytes) -> dict[str, Any]:
     return facts
 
 
-def read_learner(body: bytes) -> bytes:
-    """The evidence of a publication, still packed."""
-    facts, at = read_head(body), 4 + _LENGTH.unpack_from(body)[0]
-    size = facts["knowledge"][-1]
-    if at + size + facts["votes"][-1] + facts["sources"][-1] + CHECKSUM_SIZE != len(body):
+def _parts(body: bytes, facts: dict[str, Any]) -> tuple[bytes, bytes, bytes]:
+    """What follows the facts: the evidence, still packed, marks of votes and counts of sources."""
+    begin = 4 + _LENGTH.unpack_from(body)[0]
+    marks = begin + int(facts["knowledge"][-1])
+    sources = marks + int(facts["votes"][-1])
+    end = sources + int(facts["sources"][-1])
+    if end + CHECKSUM_SIZE != len(body):
         raise ValueError("a publication is longer or shorter than it says")
-    return body[at : at + size]
+    return body[begin:marks], body[marks:sources], body[sources:end]
 
 
 def terms_in(head: dict[str, Any]) -> Terms | None:
@@ -87,12 +89,15 @@ def terms_in(head: dict[str, Any]) -> Terms | None:
     return Terms(**head["terms"]) if "terms" in head else None
 
 
-def restored(publication: Publication, terms: Terms, room: Room | None = None) -> Fold:
-    """The fold that was published; ``terms`` are those of the context's row."""
-    facts, fold = read_head(publication.body), Fold(publication.context, terms, room)
+def restored(
+    publication: Publication, terms: Terms, room: Room | None = None, head: dict[str, Any] | None = None
+) -> Fold:
+    """The fold that was published; ``terms`` are those of the context's row, ``head`` the facts if they were read."""
+    facts, fold = head or read_head(publication.body), Fold(publication.context, terms, room)
     fold.terms, fold.terms_version = terms_in(facts) or terms, facts.get("terms_version", 0)
     epoch, pages, _ = facts["knowledge"]
-    fold.knowledge = Knowledge.restored(fold.terms, epoch, pages, read_learner(publication.body))
+    learner, marks, sources = _parts(publication.body, facts)
+    fold.knowledge = Knowledge.restored(fold.terms, epoch, pages, learner)
     base, items = map(tuple, facts["look"])
     fold.look = NewestPage(base, items)
     fold.catalogue, fold.compared = bytes.fromhex(facts["catalogue"]), compared_arms(facts["compared"])
@@ -101,25 +106,18 @@ def restored(publication: Publication, terms: Terms, room: Room | None = None) -
     for name in _COPIED:
         setattr(fold, name, facts[name])
     (epoch, level, _), (day, _) = facts["votes"], facts["sources"]
-    marks, sources = _visits(publication.body, facts)
     fold.votes, fold.sources = Votes(epoch, level, marks), SourceCounts(fold.terms.source_daily_pages, day, sources)
     fold.orders, fold.visitors = OrderWatch(facts["watch"]), Visitors(facts["window"])
     return fold
 
 
-def _visits(body: bytes, facts: dict[str, Any]) -> tuple[bytes, bytes]:
-    """Marks of votes and counts of sources: the end of a body, before its checksum."""
-    end = len(body) - CHECKSUM_SIZE
-    sources = end - int(facts["sources"][-1])
-    return body[sources - int(facts["votes"][-1]) : sources], body[sources:end]
-
-
 def comparable(body: bytes) -> tuple[dict[str, Any], list[bytes]]:
     """Equal for two bodies exactly when they hold the same knowledge."""
     facts = read_head(body)
+    learner, *visits = _parts(body, facts)
     facts["knowledge"].pop()
     facts.pop("race")  # follows from the knowledge
-    return facts, [Learner.load(read_learner(body)).save(), *_visits(body, facts)]
+    return facts, [Learner.load(learner).save(), *visits]
 
 
 def differences(one: bytes, other: bytes) -> Sequence[str]:

@@ -1,7 +1,9 @@
 """Everything that a call may need is compiled, or loaded, before the first one: no caller waits for it."""
 
+import asyncio
 from collections.abc import Sequence
 
+from saferank._kernel import is_compiling_refused
 from saferank.service.knowledge.arms import EXPLORE, takes_part
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Terms
@@ -20,6 +22,19 @@ _VISITORS = 9
 
 _COINS = bytes(range(32))
 
+_warm = set[tuple[str, str]]()
+"""Policies and kinds of rules that were gone through in this process."""
+
+
+async def prepare(terms: Terms) -> None:
+    """While nothing may be compiled: have a thread compile what other terms need than those of the start."""
+    if is_compiling_refused() and (terms.policy, _kind_of(terms.rule)) not in _warm:
+        await asyncio.to_thread(warm_up, terms.policy, terms.rule)
+
+
+def _kind_of(rule: str) -> str:
+    return rule.partition(":")[0]
+
 
 def warm_up(policy: str, rule: str, sizes: Sequence[int] = SIZES) -> None:
     """Go through the life of a page on catalogues of these sizes, with knowledge that is thrown away."""
@@ -32,6 +47,7 @@ def warm_up(policy: str, rule: str, sizes: Sequence[int] = SIZES) -> None:
         View(fold.knowledge, items, ["newer"], 2).page(_COINS)
         fold.knowledge.learner.know(f"new {number}" for number in range(MANY))
         fold.knowledge.turn_to(1)
+    _warm.add((policy, _kind_of(rule)))
 
 
 def _go_through(fold: Fold, items: list[str]) -> None:

@@ -12,6 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from saferank.service import limits
 from saferank.service.clock import Clock
@@ -20,7 +21,8 @@ from saferank.service.knowledge.arms import ARMS
 from saferank.service.knowledge.closed_pages import issue_time
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.publications import pack
-from saferank.service.protocol.contexts import Context, Contexts, DeletedVersionError, fold_at_version
+from saferank.service.knowledge.warm_up import prepare
+from saferank.service.protocol.contexts import Context, Contexts, DeletedVersionError, fold_at_version, recall_visitors
 from saferank.service.protocol.guard import Guard
 from saferank.service.protocol.heartbeat import Heartbeat
 from saferank.service.protocol.switches import UNDOING
@@ -62,6 +64,14 @@ _AT_ONCE = 100
 """Pages that are folded before callers are let in: a few milliseconds. Those of one millisecond stay together."""
 
 
+class _Seen(NamedTuple):
+    """What one walk over the contexts in use finds."""
+
+    aged: list[int]  # numbers of those whose certificates may have to end although there was no page
+    unpublished: list[Context]  # their folds are ahead of what was published
+    longest_window: int
+
+
 class Closer:
     """Closes and folds the contexts of the shards that this server holds."""
 
@@ -76,7 +86,8 @@ class Closer:
     ) -> None:
         self._store, self._clock, self._heartbeat, self._contexts = store, clock, heartbeat, contexts
         self._writer, self._guard = writer, guard
-        self._looked_at: dict[int, tuple[int, int]] = {}  # by shard: epoch of the lease, and the time of the last look
+        self._epochs: dict[int, int] = {}  # by shard in which due pages were looked for: epoch of the lease
+        self._looked_through = 0  # as of the last look
         self._searched_at = 0
         self._postponed: set[int] = set()  # contexts with pages to be closed that were closed a moment ago
         self._publish_after: float = PUBLISH_MS
@@ -105,39 +116,56 @@ class Closer:
     async def close_due(self, everything: bool = False) -> None:
         """Close due windows; ``everything`` publishes what is not published as well."""
         async with self._closing:
-            await self._close_due(everything)
+            if self._writer.pages:
+                await self._writer.write_once(with_pages=True)
+            now = await self._heartbeat.measured()
+            leases = dict(self._heartbeat.leases)
+            seen = self._look_over(leases, now)
+            found = self._postponed | await self._due(leases, now, seen.longest_window)
+            due = found if everything else {number for number in found if self._is_time(number, now)}
+            self._postponed = found - due
+            self._publish_after = self._publish_interval(seen.unpublished, due)
+            ahead = {*self._to_undo(leases), *seen.aged}
+            ahead |= {context.number for context in seen.unpublished if everything or self._is_to_publish(context, now)}
+            for number in sorted((due | ahead | self._retry_at.keys()) - self._resting(leases, now)):
+                await self._attempt(number, leases, now, everything)
+                await self._clock.sleep(0)
+            await self._guard.look_at_tenants()
 
-    async def _close_due(self, everything: bool) -> None:
-        if self._writer.pages:
-            await self._writer.write_once(with_pages=True)
-        now = await self._heartbeat.measured()
-        leases = dict(self._heartbeat.leases)
-        self._let_go_of_lost(leases)
-        found = self._postponed | await self._due(leases, now)
-        due = found if everything else {number for number in found if self._is_time(number, now)}
-        self._postponed = found - due
-        self._publish_after = self._publish_interval(due)
-        ahead = {*self._to_undo(leases), *self._aged(leases, now), *self._unpublished(now, everything)}
-        for number in sorted((due | ahead | self._retry_at.keys()) - self._resting(leases, now)):
-            await self._attempt(number, leases, now, everything)
-            await self._clock.sleep(0)
-        await self._guard.look_at_tenants()
+    def _look_over(self, leases: dict[int, Lease], now: int) -> _Seen:
+        """Walk once over the contexts in use; let go of those whose shard another server has, or had meanwhile.
 
-    async def _due(self, leases: dict[int, Lease], now: int) -> set[int]:
+        As long as they are held here, this server does not follow their publications: it would serve by what it knew
+        then, also after a rollback.
+        """
+        aged, unpublished, longest = list[int](), list[Context](), 0
+        for context in self._contexts:
+            lease, terms = leases.get(context.number % SHARDS), context.fold.terms
+            if context.held_in >= 0 and (lease is None or lease.epoch != context.held_in):
+                self._let_go(context)
+                continue
+            longest = max(longest, terms.window_ms)
+            if lease is not None and terms.epoch_at(now - terms.window_ms) > context.fold.epoch:
+                aged.append(context.number)
+            if context.dirty:
+                unpublished.append(context)
+        return _Seen(aged, unpublished, longest or now)
+
+    async def _due(self, leases: dict[int, Lease], now: int, longest_window: int) -> set[int]:
         """Contexts with pages to be closed. Shards that are new here are searched from the beginning."""
         if now - self._searched_at >= SEARCH_MS:  # others may have contexts with longer windows than any known here
-            self._looked_at, self._searched_at = {}, now
-        new = [shard for shard, lease in leases.items() if self._looked_at.get(shard, (-1, 0))[0] != lease.epoch]
-        old = [shard for shard in leases if shard not in new]
+            self._epochs, self._searched_at = {}, now
+        new = [shard for shard, lease in leases.items() if self._epochs.get(shard) != lease.epoch]
+        old = list(leases.keys() - new)
         late = GRACE_MS if self._heartbeat.servers > 1 else 0
         due: set[int] = set()
         if new:
             due.update(await self._store.due(new, 0, now - late))
         if old:
-            windows = (context.terms.window_ms for context in self._contexts)
-            since = min(self._looked_at[shard][1] for shard in old) - max(windows, default=now) - late
+            since = self._looked_through - longest_window - late
             due.update(await self._store.due(old, max(0, since), now - late))
-        self._looked_at = {shard: (lease.epoch, now - late) for shard, lease in leases.items()}
+        self._epochs = {shard: lease.epoch for shard, lease in leases.items()}
+        self._looked_through = now - late
         return due
 
     def _is_time(self, number: int, now: int) -> bool:
@@ -153,25 +181,13 @@ class Closer:
                 found.append(number)
         return found
 
-    def _aged(self, leases: dict[int, Lease], now: int) -> list[int]:
-        """Contexts in use whose certificates may have to end although there was no page."""
-        return [
-            context.number
-            for context in self._contexts
-            if context.shard in leases and context.terms.epoch_at(now - context.terms.window_ms) > context.fold.epoch
-        ]
-
-    def _publish_interval(self, due: set[int]) -> float:
+    def _publish_interval(self, unpublished: Sequence[Context], due: set[int]) -> float:
         """Milliseconds between two publications of a context, as long as its certificates stay the same."""
-        seconds = sum(context.packing for context in self._contexts if context.dirty or context.number in due)
-        return max(PUBLISH_MS, 1000 * seconds / PUBLISH_SHARE)
+        to_pack = {*unpublished, *filter(None, map(self._contexts.numbered, due))}
+        return max(PUBLISH_MS, 1000 * sum([context.packing for context in to_pack]) / PUBLISH_SHARE)
 
-    def _unpublished(self, now: int, everything: bool) -> list[int]:
-        return [
-            context.number
-            for context in self._contexts
-            if context.dirty and (everything or now - context.published_at >= self._publish_after)
-        ]
+    def _is_to_publish(self, context: Context, now: int) -> bool:
+        return now - context.published_at >= self._publish_after
 
     def _resting(self, leases: dict[int, Lease], now: int) -> set[int]:
         """Contexts that could not be closed a moment ago. Those of other servers by now are forgotten."""
@@ -182,8 +198,8 @@ class Closer:
     async def _attempt(self, number: int, leases: dict[int, Lease], now: int, everything: bool) -> None:
         try:
             context = self._contexts.numbered(number) or await self._load(number)
-            if context is not None and context.shard in leases:
-                await self._close(context, leases[context.shard], now, everything)
+            if context is not None and number % SHARDS in leases:
+                await self._close(context, leases[number % SHARDS], now, everything)
         except BaseException as problem:  # a cancelled call as well: the store may have taken some of it
             context = self._contexts.numbered(number)
             if context is not None:
@@ -214,22 +230,11 @@ class Closer:
             del self._contexts.set_aside[number]
             log(logging.WARNING, "a context that could not be closed is closed again", number=number)
 
-    def _let_go_of_lost(self, leases: dict[int, Lease]) -> None:
-        """Let go of contexts whose shard another server has, or had meanwhile.
-
-        As long as they are held here, this server does not follow their publications: it would serve by what it knew
-        then, also after a rollback.
-        """
-        for context in [context for context in self._contexts if context.held_in >= 0]:
-            lease = leases.get(context.shard)
-            if lease is None or lease.epoch != context.held_in:
-                self._let_go(context)
-
     def _let_go(self, context: Context) -> None:
         """Another server may continue with it: what is ahead of the publication is forgotten, and looked for again."""
         context.dirty, context.held_in = False, -1
         self._contexts.forget(context)
-        self._looked_at.pop(context.shard, None)
+        self._epochs.pop(context.number % SHARDS, None)
 
     async def _load(self, number: int) -> Context | None:
         row = await self._store.context(number)
@@ -259,7 +264,7 @@ class Closer:
         for operation in operations:
             await self._carry_out(context, operation)
         news = context.fold.versions or context.fold.alarm_rows or operations
-        if news or (context.dirty and (everything or now - context.published_at >= self._publish_after)):
+        if news or (context.dirty and (everything or self._is_to_publish(context, now))):
             await self._publish(context, lease, now, bool(operations))
         await self._guard.look(context)
 
@@ -281,9 +286,7 @@ class Closer:
         """Go on from the newest publication, and from the visitors of its newest window."""
         publication = await self._store.publication(context.number)
         fold = await self._contexts.fold_of(context.row, publication)
-        window = context.terms.window_ms
-        recent = await self._store.pages_between(context.number, fold.through // window * window - 1, fold.through)
-        fold.recall(recent)
+        await recall_visitors(self._store, fold)
         context.fold, context.published = fold, 0 if publication is None else publication.number
         context.kept_at, context.held_in = fold.pages, lease.epoch
 
@@ -291,7 +294,9 @@ class Closer:
         if operation.kind == OperationKind.ROLLBACK:
             await self._roll_back(context, operation)
         elif operation.kind == OperationKind.RESET:
-            context.fold.reset(operation.number, operation.at, **json.loads(operation.body))
+            facts = json.loads(operation.body)
+            await prepare(context.terms._replace(**facts.get("terms") or {}))
+            context.fold.reset(operation.number, operation.at, **facts)
         else:
             context.fold.compare_again(operation.number, operation.at, whole=operation.context == 0)
 

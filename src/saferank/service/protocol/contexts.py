@@ -8,13 +8,15 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from saferank.service.knowledge.arms import DAY_MS
 from saferank.service.knowledge.catalogues import Catalogue, Catalogues, items_of, unpack_catalogue
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.lessons import Room
-from saferank.service.knowledge.publications import memory_of, read_head, restored
+from saferank.service.knowledge.publications import memory_of, read_head, restored, terms_in
+from saferank.service.knowledge.warm_up import prepare
 from saferank.service.settings import Settings
-from saferank.store.contract import SHARDS, ContextRow, Publication, Store, StoreError, VersionRow
+from saferank.store.contract import ContextRow, Publication, Store, StoreError, VersionRow
 
 
 class Context:
@@ -34,11 +36,6 @@ class Context:
         self._stands_for: tuple[Fold, int] | None = None
         self.waited: tuple[int, bool] = (-1, False)  # asked daily: the day, and whether it waits for traffic
         self.newest: tuple[bytes, Catalogue, int] | None = None  # of the newest call here: digest, lists, page size
-
-    @property
-    def shard(self) -> int:
-        """The shard that it belongs to."""
-        return self.row.id % SHARDS
 
     @property
     def terms(self) -> Terms:
@@ -132,19 +129,18 @@ class Contexts:
         return found
 
     async def fold_of(self, row: ContextRow, publication: Publication | None) -> Fold:
-        """What a publication says; without one, the fold of no pages."""
+        """What a publication says; without one, the fold of no pages. StoreError when the store lacks its catalogue."""
         facts, terms = json.loads(row.terms), terms_of(row)
         if publication is not None:
-            return restored(publication, terms, self._room)
+            head = read_head(publication.body)
+            await prepare(terms_in(head) or terms)
+            return restored(publication, terms, self._room, head)
+        await prepare(terms)
         digest = bytes.fromhex(facts["catalogue"])
-        return Fold.opened(row.id, terms, facts["k"], digest, await self.catalogue(digest), self._room)
-
-    async def catalogue(self, digest: bytes) -> Catalogue:
-        """A catalogue; StoreError when the store does not hold it."""
         lists = await self.known_catalogue(digest)
         if lists is None or not items_of(lists):
             raise StoreError(f"the store names a catalogue {digest.hex()} that it does not hold")
-        return lists
+        return Fold.opened(row.id, terms, facts["k"], digest, lists, self._room)
 
     async def known_catalogue(self, digest: bytes) -> Catalogue | None:
         """A catalogue, or None."""
@@ -213,7 +209,7 @@ def terms_by_settings(
     return {
         "policy": settings.policy,
         "rule": settings.rule,
-        "lifetime_ms": round(days * 86_400_000),
+        "lifetime_ms": round(days * DAY_MS),
         "source_daily_pages": settings.source_daily_pages,
         "trust": settings.trust if trust is None else trust,
     }
@@ -268,14 +264,20 @@ async def fold_at_version(store: Store, contexts: Contexts, context: Context, ve
     return fold if fold.version == version else await _sought(store, context, fold, version)
 
 
+async def recall_visitors(store: Store, fold: Fold) -> None:
+    """Have a fold that was published know the visitors of its newest window, who are not in a publication."""
+    begin = fold.through // fold.terms.window_ms * fold.terms.window_ms
+    fold.recall(await store.pages_between(fold.context, begin - 1, fold.through))
+
+
 async def _sought(store: Store, context: Context, fold: Fold, version: int) -> Fold:
     def stop_at(row: VersionRow) -> None:
         if row.version == version:
             raise _Reached
 
     fold.version_made = stop_at
-    through, window = context.fold.through, context.terms.window_ms
-    fold.recall(await store.pages_between(context.number, fold.through // window * window - 1, fold.through))
+    through = context.fold.through
+    await recall_visitors(store, fold)
     try:
         fold.fold(await store.pages_between(context.number, fold.through, through), through)
     except _Reached:

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from saferank.service.clock import Clock
 from saferank.service.json_logs import log
+from saferank.service.knowledge.arms import DAY_MS
 from saferank.service.knowledge.publications import read_head
 from saferank.service.protocol.contexts import terms_of
 from saferank.service.protocol.heartbeat import Heartbeat
@@ -34,7 +35,6 @@ SLICE = 500
 SLICE_PAUSE_SECONDS = 0.05
 SNAPSHOTS = 4
 """Snapshots that are kept in ``keep_days``: pages go at most a quarter of that time late."""
-_DAY_MS = 86_400_000
 _EVENTS_SHARD = 0
 """Event ids are of no context: who holds this shard forgets them."""
 
@@ -44,7 +44,7 @@ class Retention:
 
     def __init__(self, store: Store, clock: Clock, heartbeat: Heartbeat, keep_days: float) -> None:
         self._store, self._clock, self._heartbeat = store, clock, heartbeat
-        self._keep_ms = round(keep_days * _DAY_MS)
+        self._keep_ms = round(keep_days * DAY_MS)
         self.deleted = 0  # pages
         self.events = 0
         self.catalogues = 0

@@ -133,9 +133,10 @@ class Switches:
 
     def restarts(self, row: ContextRow, after: int, whole: bool = False) -> list[OperationRow]:
         """Operations that begin the comparison of a context again, in order; ``whole``: only those of its tenant."""
-        addresses = [(row.tenant, 0)] if whole else [(row.tenant, 0), (row.tenant, row.id)]
-        found = [op for address in addresses for op in self._restarts.get(address, ()) if op.number > after]
-        return sorted(op for op in found if op.at >= row.opened_at)
+        found = [*self._restarts.get((row.tenant, 0), ())]
+        if not whole:
+            found += self._restarts.get((row.tenant, row.id), ())
+        return sorted([op for op in found if op.number > after and op.at >= row.opened_at])
 
     def to_carry_out(self, row: ContextRow, after: int) -> list[OperationRow]:
         """What the holder of a context's shard has to do to its fold: rollbacks, resets and restarts, in order."""

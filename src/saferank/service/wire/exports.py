@@ -31,14 +31,14 @@ class Converter:
     def take(self, facts: Facts) -> Iterator[str]:
         """The lines that one line of the log gives."""
         if self._form == "events":
-            yield _line(facts)
+            yield line_of(facts)
         elif facts["kind"] == "page" and facts["closes_at"] <= self._now and self._arm in (None, facts["arm"]):
             # times are compared as texts: their order is the same
             yield from _session(facts) if self._form == "sessions" else _documents(facts)
 
 
 def _session(facts: Facts) -> Iterator[str]:
-    yield _line(
+    yield line_of(
         {
             "query": facts["context"],
             "items": facts["ranking"],
@@ -53,8 +53,8 @@ def _session(facts: Facts) -> Iterator[str]:
 def _documents(facts: Facts) -> Iterator[str]:
     """A query and its clicks, each behind the action line of a bulk request."""
     about = {"query_id": facts["impression_id"], "client_id": facts.get("visitor") or "unknown"}
-    yield _line({"index": {"_index": "ubi_queries", "_id": facts["impression_id"]}})
-    yield _line(
+    yield line_of({"index": {"_index": "ubi_queries", "_id": facts["impression_id"]}})
+    yield line_of(
         {
             **about,
             "user_query": facts["context"],
@@ -66,8 +66,8 @@ def _documents(facts: Facts) -> Iterator[str]:
     )
     for item in facts["clicks"]:
         position = {"ordinal": {"index": facts["ranking"].index(item) + 1}}
-        yield _line({"index": {"_index": "ubi_events"}})
-        yield _line(
+        yield line_of({"index": {"_index": "ubi_events"}})
+        yield line_of(
             {
                 **about,
                 "action_name": "click",
@@ -77,5 +77,6 @@ def _documents(facts: Facts) -> Iterator[str]:
         )
 
 
-def _line(facts: Facts) -> str:
+def line_of(facts: Facts) -> str:
+    """Facts as a line of JSON."""
     return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))

@@ -10,11 +10,13 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, NoReturn, TypeVar
 
 from saferank.store.contract import SCHEMA_VERSION, SHARDS, DamagedStoreError, StoreError, StoreUnavailableError
 from saferank.store.sql import check_version, new_facts, schema, statements
@@ -134,33 +136,17 @@ def damage(connection: sqlite3.Connection, path: Path) -> list[str]:
     return [] if found == ["ok"] else [f"{path}: is damaged ({what}). Restore the store from a backup"]
 
 
-def identity(path: Path) -> tuple[int, int]:
-    """What tells the file at a path from any other."""
-    found = path.stat()
-    return found.st_dev, found.st_ino
-
-
-def insert(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Run a statement with VALUES (?) for many rows."""
-    _for_many(connection, statement, rows, "{}")
-
-
-def select_in(connection: sqlite3.Connection, statement: str, keys: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Run a statement with IN (?) or FROM (?) for many keys."""
-    return _for_many(connection, statement, keys, "(VALUES {})")
-
-
-def _for_many(
-    connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]], form: str
-) -> list[tuple[Any, ...]]:
+def for_many(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Run a statement with VALUES (?) for many rows, or one with IN (?) or FROM (?) for many keys."""
     before, _, behind = statement.partition("(?)")
+    form = "{}" if before.endswith("VALUES ") else "(VALUES {})"
     found: list[tuple[Any, ...]] = []
     start = 0
     for size in _CHUNKS:
         while len(rows) - start >= size:
             chunk = rows[start : start + size]
             places = f"({', '.join('?' * len(chunk[0]))})"
-            values = [value for row in chunk for value in row]
+            values = list(chain.from_iterable(chunk))
             found += connection.execute(before + form.format(", ".join([places] * size)) + behind, values)
             start += size
     return found
@@ -193,8 +179,8 @@ def _make(connection: sqlite3.Connection) -> None:
     """Make the tables, all at once or not at all."""
     try:
         connection.executescript(f"BEGIN IMMEDIATE;\n{schema('embedded')}\nPRAGMA user_version = {SCHEMA_VERSION};")
-        insert(connection, statements("embedded")["put_meta"], new_facts())
-        insert(connection, statements("embedded")["add_shard"], [(shard,) for shard in range(SHARDS)])
+        for_many(connection, statements("embedded")["put_meta"], new_facts())
+        for_many(connection, statements("embedded")["add_shard"], [(shard,) for shard in range(SHARDS)])
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -213,21 +199,18 @@ _BOOT_TIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)  # Linux
 def wall_clock() -> Clock:
     """Milliseconds since 1970: the wall clock's reading now, and from then on the time that passed.
 
-    Somebody who sets the wall clock changes nothing until the next start.
+    Somebody who sets the wall clock changes nothing until the next start. Time passes also while the machine sleeps:
+    windows end meanwhile, as they do for the service.
     """
-    begin, reference = time.time_ns(), _steady_ns()
-    return lambda: (begin + _steady_ns() - reference) // 1_000_000
-
-
-def _steady_ns() -> int:
-    """Time that passed, also while the machine slept: windows end meanwhile, as they do for the service."""
-    return time.clock_gettime_ns(_BOOT_TIME) if _BOOT_TIME is not None else time.monotonic_ns()
+    passed = time.monotonic_ns if _BOOT_TIME is None else partial(time.clock_gettime_ns, _BOOT_TIME)
+    before = time.time_ns() - passed()
+    return lambda: (before + passed()) // 1_000_000
 
 
 def not_before(clock: Clock, newest: int) -> Clock:
     """A clock that continues from the newest time in the store when the given one is behind it."""
-    ahead = max(0, newest - clock())
-    return lambda: clock() + ahead
+    ahead = newest - clock()
+    return clock if ahead <= 0 else lambda: clock() + ahead
 
 
 # --- where SQLite runs: one thread that writes, a few that read. The event loop never waits for a disk ---
@@ -250,9 +233,9 @@ class Readers:
         self._open: list[sqlite3.Connection] = []
         self._threads = ThreadPoolExecutor(_READERS, "saferank-reader")
 
-    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def run(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
         """Do some reading; StoreUnavailableError or DamagedStoreError when it fails."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, work)
+        return asyncio.get_running_loop().run_in_executor(self._threads, self._read, work)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -261,15 +244,14 @@ class Readers:
             connection.close()
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with sentences(self._path):
-            return work(self._connection())
-
-    def _connection(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._own, "connection", None)
-        if connection is None:
-            connection = self._own.connection = for_reading(self._path)
-            self._open.append(connection)
-        return connection
+        try:
+            connection: sqlite3.Connection | None = getattr(self._own, "connection", None)
+            if connection is None:
+                connection = self._own.connection = for_reading(self._path)
+                self._open.append(connection)
+            return work(connection)
+        except (sqlite3.Error, OSError) as problem:
+            in_a_sentence(self._path, problem)
 
 
 class WriterThread:
@@ -283,48 +265,55 @@ class WriterThread:
             raise DamagedStoreError(sentence)
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # a log that was cut off earlier has gaps
         self._log = path.with_name(f"{path.name}-wal")
-        self._files: dict[Path, tuple[int, int]] = {path: identity(path)}
+        opened = path.stat()
+        self._files = {path: (opened.st_dev, opened.st_ino)}  # in use, by path; the log is the last
         self._log_size, self._log_head = 0, b""  # after the last commit
         self._thread = ThreadPoolExecutor(1, "saferank-writer")
         self.whole = True
         """False once the log was cut off: then it must not be copied into the file."""
 
-    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do some writing in one transaction, all of it or nothing; when this returns it is durable."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, work)
+    def run(self, work: Callable[..., T], *arguments: Any, **named: Any) -> asyncio.Future[T]:
+        """Do some writing in one transaction, all of it or nothing; when this has come it is durable."""
+        transaction = partial(self._transact, work, *arguments, **named)
+        return asyncio.get_running_loop().run_in_executor(self._thread, transaction)
 
     def close(self) -> None:
         """Finish what was begun and let go of the file."""
         self._thread.shutdown()
         self._connection.close()
 
-    def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with sentences(self._path):
+    def _transact(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
+        connection = self._connection
+        try:
             self._check_files()
-            connection = self._connection
             try:
                 connection.execute("BEGIN IMMEDIATE")
-                result = work(connection)
+                result = work(connection, *arguments, **named)
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
             self._check_log()
-            return result
+        except (sqlite3.Error, OSError) as problem:
+            in_a_sentence(self._path, problem)
+        return result
 
     def _check_files(self) -> None:
+        """Before a transaction: what is written comes into the files that were opened, and behind no gap."""
         for path, opened in self._files.items():
             try:
-                why = None if identity(path) == opened else "is another file than the one that was opened"
+                found = path.stat()
+                why = None if (found.st_dev, found.st_ino) == opened else "is another file than the one that was opened"
             except OSError as problem:
                 why = f"the file is gone: {problem.strerror}"
             if why is not None:
                 self._rescue(path)
                 raise StoreUnavailableError(f"{path}: {why}; put it back or restart the service")
-        if self._log in self._files and 0 < self._log.stat().st_size < self._log_size:
+        if 0 < found.st_size < self._log_size:  # the log was the last
             self.whole = False
-        self._refuse_gaps()
+        if not self.whole:
+            raise self._cut_off()
 
     def _check_log(self) -> None:
         """After a commit, before it is acknowledged: the log has no gap, so that a recovery finds what was written.
@@ -333,22 +322,22 @@ class WriterThread:
         off is continued where it ended before, behind a gap.
         """
         with self._log.open("rb") as log:
-            size, head = os.fstat(log.fileno()).st_size, log.read(_LOG_HEAD)
-            end = size
+            facts, head = os.fstat(log.fileno()), log.read(_LOG_HEAD)
+            size = end = facts.st_size
             with suppress(OSError):  # a file system that cannot tell
                 end = os.lseek(log.fileno(), 0, os.SEEK_HOLE)
-            self._files.setdefault(self._log, identity(self._log))  # made by the first transaction; it stays while open
+        self._files.setdefault(self._log, (facts.st_dev, facts.st_ino))  # made by the first transaction; it stays
         if end < size or (size and not any(head)) or (size < self._log_size and head == self._log_head):
             self.whole = False
         self._log_size, self._log_head = size, head
-        self._refuse_gaps()
-
-    def _refuse_gaps(self) -> None:
         if not self.whole:
-            raise StoreUnavailableError(
-                f"{self._log}: was cut off while it was in use; nothing more is written. Restart the service: what was "
-                "written since the log was copied into the file for the last time may be lost"
-            )
+            raise self._cut_off()
+
+    def _cut_off(self) -> StoreUnavailableError:
+        return StoreUnavailableError(
+            f"{self._log}: was cut off while it was in use; nothing more is written. Restart the service: what was "
+            "written since the log was copied into the file for the last time may be lost"
+        )
 
     def _rescue(self, path: Path) -> None:
         """A log that has no name any more is lost at the next crash, unless it is in the file by then."""
@@ -356,16 +345,10 @@ class WriterThread:
             self._connection.execute("PRAGMA wal_checkpoint(FULL)")
 
 
-@contextmanager
-def sentences(path: Path) -> Iterator[None]:
-    """Errors of SQLite as those of the contract."""
-    try:
-        yield
-    except sqlite3.IntegrityError:
-        raise  # a mistake of the caller
-    except sqlite3.Error as problem:
-        if getattr(problem, "sqlite_errorcode", None) in DAMAGE:
-            raise DamagedStoreError(f"{path}: is damaged ({problem}). Restore the store from a backup") from problem
-        raise StoreUnavailableError(f"{path}: {problem}") from problem
-    except OSError as problem:
-        raise StoreUnavailableError(f"{path}: {problem}") from problem
+def in_a_sentence(path: Path, problem: sqlite3.Error | OSError) -> NoReturn:
+    """Raise an error of SQLite as one of the contract."""
+    if isinstance(problem, sqlite3.IntegrityError):
+        raise problem  # a mistake of the caller
+    if getattr(problem, "sqlite_errorcode", None) in DAMAGE:
+        raise DamagedStoreError(f"{path}: is damaged ({problem}). Restore the store from a backup") from problem
+    raise StoreUnavailableError(f"{path}: {problem}") from problem

@@ -1,35 +1,49 @@
 """A group of reports and pages, written in one transaction of SQLite."""
 
 import sqlite3
-from collections.abc import Mapping
-from typing import Any
 
 from saferank.store.contract import MOST_EVENT_IDS, ClickReport, Group, Outcome, PageRow, Written
-from saferank.store.embedded.file import insert, select_in
+from saferank.store.embedded.file import for_many
 from saferank.store.page_record import TIME_BYTES
 from saferank.store.sql import statements
 
 
 def write_group(connection: sqlite3.Connection, group: Group, now: int) -> Written:
     """Merge the reports, add the pages that are open; inside a transaction."""
-    sql = statements("embedded")
-    insert(connection, sql["add_catalogue"], [(*row, now) for row in group.catalogues])
+    rows = [(*row, now) for row in group.catalogues]
+    for_many(connection, statements("embedded")["add_catalogue"], rows)
     merge = _Merge(connection, group, now)
-    outcomes = tuple(merge.report(report) for report in group.reports)
-    left_out = sum(not merge.add(page) for page in group.pages)
+    outcomes = tuple(map(merge.report, group.reports))
+    added = sum(map(merge.add, group.pages))
     merge.write(connection)
-    return Written(outcomes, now, left_out)
+    return Written(outcomes, now, len(group.pages) - added)
 
 
 class _Merge:
     """What the store holds of the pages and events of a group, and what becomes of it."""
 
     def __init__(self, connection: sqlite3.Connection, group: Group, now: int) -> None:
-        pages = [*(report.page for report in group.reports), *group.pages]
-        self._now = now
-        self._closed = _closed(connection, pages)
-        self._clicks, self._ids = _clicks(connection, pages)
-        self._events = _events(connection, group)
+        sql, self._now = statements("embedded"), now
+        contexts, impressions, events = set[tuple[int]](), set[tuple[bytes]](), set[tuple[bytes, str]]()
+        for page in group.pages:
+            contexts.add((page.context,))
+            impressions.add((page.impression,))
+        for page, _, event_id in group.reports:
+            contexts.add((page.context,))
+            impressions.add((page.impression,))
+            if event_id is not None:
+                events.add((page.impression, event_id))
+        self._closed: dict[int, int] = dict(for_many(connection, sql["closed_through_in"], list(contexts)))
+        for (number,) in contexts:
+            if number not in self._closed:
+                raise KeyError(f"there is no context {number}")
+        self._clicks: dict[bytes, int] = {}  # of pages that are there
+        self._ids: dict[bytes, int] = {}  # how many event ids of them are kept
+        for impression, clicks, ids in for_many(connection, sql["clicks_in"], list(impressions)):
+            self._clicks[impression], self._ids[impression] = clicks_of(clicks), ids
+        self._events: dict[tuple[bytes, str], bytes] = {}
+        for impression, event_id, digest in for_many(connection, sql["deliveries_in"], list(events)):
+            self._events[impression, event_id] = digest
         self._changed: dict[bytes, PageRow] = {}
         self._new: dict[int, int] = {}  # context: the earliest end of a window of a new page
         self._delivered: list[tuple[bytes, str, bytes, int]] = []
@@ -61,11 +75,11 @@ class _Merge:
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Bring it into the file."""
-        sql = statements("embedded")
-        insert(connection, sql["add_delivery"], self._delivered)
-        rows = [_page_row(page, self._ids.get(page.impression, 0)) for page in self._changed.values()]
-        insert(connection, sql["add_page"], rows)
-        insert(connection, sql["add_waiting"], list(self._new.items()))
+        sql, ids, pages = statements("embedded"), self._ids, self._changed.values()
+        for_many(connection, sql["add_delivery"], self._delivered)
+        rows = [(*page[:-1], packed_clicks(page.clicks), ids.get(page.impression, 0)) for page in pages]
+        for_many(connection, sql["add_page"], rows)
+        for_many(connection, sql["add_waiting"], list(self._new.items()))
 
     def _is_open(self, page: PageRow) -> bool:
         issued_at = int.from_bytes(page.impression[:TIME_BYTES], "big")
@@ -92,29 +106,3 @@ def packed_clicks(clicks: int) -> bytes:
 def clicks_of(data: bytes) -> int:
     """The clicks that were packed."""
     return int.from_bytes(data, "little")
-
-
-def _page_row(page: PageRow, ids: int) -> tuple[Any, ...]:
-    return (*page[:-1], packed_clicks(page.clicks), ids)
-
-
-def _closed(connection: sqlite3.Connection, pages: list[PageRow]) -> Mapping[int, int]:
-    contexts = {page.context for page in pages}
-    found = dict(select_in(connection, statements("embedded")["closed_through_in"], [(number,) for number in contexts]))
-    for number in contexts - found.keys():
-        raise KeyError(f"there is no context {number}")
-    return found
-
-
-def _clicks(connection: sqlite3.Connection, pages: list[PageRow]) -> tuple[dict[bytes, int], dict[bytes, int]]:
-    """By page that is there: its clicks, and how many event ids of it are kept."""
-    keys = [(impression,) for impression in {page.impression for page in pages}]
-    rows = select_in(connection, statements("embedded")["clicks_in"], keys)
-    clicks = {impression: clicks_of(data) for impression, data, _ in rows}
-    return clicks, {impression: ids for impression, _, ids in rows}
-
-
-def _events(connection: sqlite3.Connection, group: Group) -> dict[tuple[bytes, str], bytes]:
-    keys = {(report.page.impression, report.event_id) for report in group.reports if report.event_id is not None}
-    rows = select_in(connection, statements("embedded")["deliveries_in"], list(keys))
-    return {(impression, event_id): digest for impression, event_id, digest in rows}

@@ -33,7 +33,7 @@ from saferank.store.contract import (
     Written,
 )
 from saferank.store.embedded import file
-from saferank.store.embedded.file import Clock, Readers, StoreLock, WriterThread, insert, select_in, sentences
+from saferank.store.embedded.file import Clock, Readers, StoreLock, WriterThread, for_many, in_a_sentence
 from saferank.store.embedded.groups import clicks_of, packed_clicks, write_group
 from saferank.store.page_record import CATALOGUE_PLACE, TIME_BYTES, first_id
 from saferank.store.sql import SqlStore, statements
@@ -53,7 +53,7 @@ def _writing(
     async def call(self: "SqliteStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
         if self._writer is None:
             raise StoreUnavailableError(f"{self.name}: is not open for writing")
-        result = await self._writer.run(lambda on: work(self, on, *args, **kwargs))
+        result = await self._writer.run(functools.partial(work, self), *args, **kwargs)
         if told:
             self._changed.set()
         return result
@@ -115,13 +115,13 @@ class SqliteStore(SqlStore):
 
     _clicks = staticmethod(clicks_of)
 
-    async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _read(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
         if self._readers is None:
             raise StoreUnavailableError(f"{self.name}: is not open")
-        return await self._readers.run(work)
+        return self._readers.run(work)
 
-    async def _rows(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
-        return await self._read(lambda on: on.execute(self._sql[statement], arguments).fetchall())
+    def _rows(self, statement: str, *arguments: Any) -> asyncio.Future[list[tuple[Any, ...]]]:
+        return self._read(lambda on: on.execute(self._sql[statement], arguments).fetchall())
 
     # --- servers, time, leases ---
 
@@ -166,7 +166,7 @@ class SqliteStore(SqlStore):
             return None
         (last,) = on.execute(self._sql["last_context"]).fetchone()
         row = ContextRow(last + 1, tenant, name, terms, self._clock())
-        insert(on, self._sql["add_context"], [row])
+        for_many(on, self._sql["add_context"], [row])
         return row
 
     @_writing
@@ -211,9 +211,9 @@ class SqliteStore(SqlStore):
         if publication.number != (row[1] if row else 0) + 1:
             raise StaleLeaseError(f"publication {publication.number} of context {context} is not the next")
         on.execute(sql["set_publication"], (*publication, self._clock()))
-        insert(on, sql["add_version"], versions)
-        insert(on, sql["add_alarm"], alarms)
-        insert(on, sql["put_snapshot"], [publication] if keep else [])
+        for_many(on, sql["add_version"], versions)
+        for_many(on, sql["add_alarm"], alarms)
+        for_many(on, sql["put_snapshot"], [publication] if keep else [])
         following = on.execute(sql["first_page"], (context, first_id(publication.through + 1))).fetchone()
         if following is None:
             on.execute(sql["end_waiting"], (context,))
@@ -222,7 +222,7 @@ class SqliteStore(SqlStore):
 
     async def publications(self, contexts: Sequence[int]) -> Sequence[Publication]:
         keys = [(context,) for context in contexts]
-        rows = await self._read(lambda on: select_in(on, self._sql["publications_in"], keys))
+        rows = await self._read(lambda on: for_many(on, self._sql["publications_in"], keys))
         return sorted(Publication(*row) for row in rows)
 
     async def wait(self, seconds: float) -> None:
@@ -269,7 +269,7 @@ class SqliteStore(SqlStore):
         self._stand_for(on, context, snapshot)
         rows = [(impression, context, first_id(snapshot.through + 1)) for impression in impressions]
         gone = [row[:1] for row in rows if on.execute(self._sql["delete_page"], row).rowcount]
-        return Deleted(len(gone), len(select_in(on, self._sql["delete_events_in"], gone)))
+        return Deleted(len(gone), len(for_many(on, self._sql["delete_events_in"], gone)))
 
     def _stand_for(self, on: sqlite3.Connection, context: int, snapshot: Snapshot) -> None:
         """From now on the log of a context begins with a snapshot."""
@@ -294,16 +294,16 @@ class SqliteStore(SqlStore):
     ) -> OperationRow:
         (last,) = on.execute(self._sql["last_operation"]).fetchone()
         row = OperationRow(last + 1, self._clock(), tenant, context, int(kind), body)
-        insert(on, self._sql["put_operation"], [row])
+        for_many(on, self._sql["put_operation"], [row])
         return row
 
     @_writing
     def add_alarm(self, on: sqlite3.Connection, alarm: AlarmRow) -> None:
-        insert(on, self._sql["add_alarm"], [alarm])
+        for_many(on, self._sql["add_alarm"], [alarm])
 
     @_writing
     def put_meta(self, on: sqlite3.Connection, name: str, value: bytes) -> None:
-        insert(on, self._sql["put_meta"], [(name, value)])
+        for_many(on, self._sql["put_meta"], [(name, value)])
 
     async def damage(self) -> Sequence[str]:
         return await self._read(lambda on: file.damage(on, self.path))
@@ -311,10 +311,12 @@ class SqliteStore(SqlStore):
     # --- the whole store as rows: read in one transaction beside a running server, written in one ---
 
     async def dump(self) -> AsyncIterator[Chunk]:
-        with sentences(self.path):
-            chunks = self._dumped()
+        chunks = self._dumped()
+        try:
             while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
                 yield chunk
+        except (sqlite3.Error, OSError) as problem:
+            in_a_sentence(self.path, problem)
 
     def _dumped(self) -> Iterator[Chunk]:
         """All rows as of one moment. In WAL mode a reader sees the moment of BEGIN, and writers are not held up."""
@@ -329,23 +331,24 @@ class SqliteStore(SqlStore):
 
     async def fill(self, chunks: AsyncIterable[Chunk]) -> None:
         """Write all rows in one transaction of a connection of its own; this store has the lock."""
-        with sentences(self.path):
-            connection = await asyncio.to_thread(file.for_writing, self.path)
-            try:
-                if connection.execute(self._sql["is_used"]).fetchone()[0]:
-                    raise StoreError(f"{self.path}: is not empty; restore into a new folder")
-                connection.execute("BEGIN IMMEDIATE")
-                async for chunk in chunks:
-                    await asyncio.to_thread(self._put, connection, chunk)
-                await asyncio.to_thread(self._finish, connection)
-            finally:
-                await asyncio.to_thread(connection.close)  # what is not committed is rolled back
+        connection = await asyncio.to_thread(file.for_writing, self.path)
+        try:
+            if connection.execute(self._sql["is_used"]).fetchone()[0]:
+                raise StoreError(f"{self.path}: is not empty; restore into a new folder")
+            connection.execute("BEGIN IMMEDIATE")
+            async for chunk in chunks:
+                await asyncio.to_thread(self._put, connection, chunk)
+            await asyncio.to_thread(self._finish, connection)
+        except (sqlite3.Error, OSError) as problem:
+            in_a_sentence(self.path, problem)
+        finally:
+            await asyncio.to_thread(connection.close)  # what is not committed is rolled back
 
     def _put(self, connection: sqlite3.Connection, chunk: Chunk) -> None:
         table, rows = chunk
         if table == "page":
             rows = [(*page[:-1], packed_clicks(page.clicks)) for page in map(PageRow._make, rows)]
-        insert(connection, self._sql[f"put_{table}"], rows)
+        for_many(connection, self._sql[f"put_{table}"], rows)
 
     def _finish(self, connection: sqlite3.Connection) -> None:
         """Note what follows from the rows, and commit."""
@@ -354,5 +357,5 @@ class SqliteStore(SqlStore):
         for context, through in connection.execute(sql["published_through"]).fetchall():
             following = connection.execute(sql["first_page"], (context, first_id(through + 1))).fetchone()
             if following is not None:
-                insert(connection, sql["add_waiting"], [(context, following[0])])
+                for_many(connection, sql["add_waiting"], [(context, following[0])])
         connection.execute("COMMIT")

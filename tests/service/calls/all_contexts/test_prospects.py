@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from saferank.service.calls.summary import DAY_MS, days_to_decide, needed_lead
-from saferank.service.knowledge.arms import ComparedArms
+from saferank.service.calls.summary import days_to_decide, needed_lead
+from saferank.service.knowledge.arms import DAY_MS, ComparedArms
 from saferank.service.knowledge.evidence import PairProgress
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.protocol.all_contexts import ContextFigures

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
 
-from saferank.service.http.endpoints import Endpoints, Request, check_items, largest_body
+from saferank.service.http.endpoints import Endpoints, Request, check_items, check_token, largest_body
 from saferank.service.wire.calls import (
     INVALID,
     LARGEST_BATCH,
@@ -207,11 +207,10 @@ class _About(NamedTuple):
         if not isinstance(name, str) or not name:
             return Problem(422, INVALID, f"{field} is missing: it says which page this is about", field)
         is_token = "." in name  # an impression id has no point
-        if self.role == "feedback" and not is_token:
-            return Problem(403, "Rank key needed", f"{field}: a feedback key needs the token of the page", field)
         named = {"token": name} if is_token else {"impression_id": name}
         names |= {"token": field, "impression_id": field}
         try:
+            check_token(self.role, is_token, field)
             return Reported(_called(FeedbackCall, names, {**named, **parts}), names)
         except Problem as problem:
             return problem
