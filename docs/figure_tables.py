@@ -422,12 +422,12 @@ def _call_cost(figures: Figures) -> list[str]:
 @table_of("call-walk")
 def _call_walk(figures: Figures) -> list[str]:
     labels = {
-        "rank": "a rank call", "report": "a report, written", "closing": "the closing that learns it",
+        "rank": "a rank call", "report": "a report, written", "closing": "the closing that learns and publishes it",
         "click": "a click, from its report to being learnt",
     }  # fmt: skip
-    walks = figures["call_walk"]
-    rows = [(label, f"{walks[name]['modules']:g}", f"{walks[name]['calls']:g}") for name, label in labels.items()]
-    return _table(("what is asked", "modules of saferank", "Python calls"), rows)
+    walks = [(label, figures["call_walk"][name]) for name, label in labels.items()]
+    rows = [(label, f"{one['modules']:g}", f"{one['calls']:g}", f"{one['us']:,.0f} us") for label, one in walks]
+    return _table(("what is asked", "modules of saferank", "Python calls", "processor time"), rows)
 
 
 @table_of("load")

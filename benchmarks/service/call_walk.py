@@ -1,10 +1,12 @@
-"""The walk of a warm rank call, of a report and of the closing that learns it: modules of saferank, Python calls.
+"""The walk of a warm rank call, of a report and of the closing that learns it: modules, Python calls, processor time.
 
     python benchmarks/service/call_walk.py [--policy safe-draw] [--hops]
 
 A call has 40 items, k = 10 and a session, as in ``call_cost.py``. It begins where uvicorn calls the application; the
 loops are driven by hand, so nothing else is counted. A Python call is a function of saferank that begins or goes on
 after it has waited; kernels are compiled code and do not count. The thread that writes to the store is counted as well.
+Times are of other calls, without the counting. The closing is of one page and publishes what it has learnt: the cost of
+a context with little traffic.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import statistics
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +30,7 @@ from saferank.service.http.app import App
 from saferank.service.settings import Settings
 
 PACKAGE = str(Path(saferank.__file__).parent)
-WARM, COUNTED = 40, 20
+WARM, COUNTED, TIMED = 40, 20, 200
 
 
 class Walk:
@@ -69,16 +72,22 @@ async def answered(app: App, path: str, call: dict[str, object]) -> dict[str, An
     return dict(json.loads(b"".join(said)))
 
 
-async def walked(policy: str, folder: Path) -> dict[str, list[list[tuple[str, str]]]]:
-    """The walks of ``COUNTED`` rank calls, of their reports and of the closings of their pages."""
-    walk = Walk()
+async def time_of(work: Callable[[], Any]) -> float:
+    """Microseconds of processor time of one piece of work, in all threads."""
+    began = time.process_time()
+    await work()
+    return 1e6 * (time.process_time() - began)
+
+
+async def walked(policy: str, folder: Path, rounds: int, meter: Callable[[Callable[[], Any]], Any]) -> dict[str, Any]:
+    """What a meter says of some rank calls, of their reports and of the closings of their pages."""
     engine = open_engine(
         Settings(store=str(folder), policy=policy, window_seconds=0.02, holdout_share=0, guardrail_drop=0)
     )
     await engine.start(loops=False)
     app, calls = App(engine.server.settings, engine), Calls(1)
-    found: dict[str, list[list[tuple[str, str]]]] = {"rank": [], "report": [], "closing": []}
-    for number in range(WARM + COUNTED):
+    found: dict[str, list[Any]] = {"rank": [], "report": [], "closing": []}
+    for number in range(WARM + rounds):
         question, page = calls.rank(), dict[str, Any]()
 
         async def rank(question: dict[str, object] = question, page: dict[str, Any] = page) -> None:
@@ -92,30 +101,39 @@ async def walked(policy: str, folder: Path) -> dict[str, list[list[tuple[str, st
             await engine.flush()
             await writing
 
-        walks = {"rank": await walk.of(rank), "report": await walk.of(report)}
+        said = {"rank": await meter(rank), "report": await meter(report)}
         await asyncio.sleep(0.03)
-        walks["closing"] = await walk.of(engine.close_due)
+        said["closing"] = await meter(engine.close_due)
         await engine.beat()
         if number >= WARM:
-            for name, hops in walks.items():
-                found[name].append(hops)
+            for name, one in said.items():
+                found[name].append(one)
+    await engine.stop()
+    found["click"] = [report + closing for report, closing in zip(found["report"], found["closing"], strict=True)]
+    return found
+
+
+def hops_of(policy: str) -> dict[str, list[list[tuple[str, str]]]]:
+    """The walks of some calls."""
+    walk = Walk()
+    with tempfile.TemporaryDirectory() as folder:
+        found = asyncio.run(walked(policy, Path(folder), COUNTED, walk.of))
     sys.setprofile(None)
     threading.setprofile(None)
-    await engine.stop()
     return found
 
 
 def measured(policy: str = "safe-draw") -> dict[str, dict[str, float]]:
-    """Modules and Python calls of the median walk, and of a click on its way from the report to being learnt."""
+    """The median of each, also of a click on its way from the report to being learnt."""
     with tempfile.TemporaryDirectory() as folder:
-        found = asyncio.run(walked(policy, Path(folder)))
-    found["click"] = [[*report, *closing] for report, closing in zip(found["report"], found["closing"], strict=True)]
+        times = asyncio.run(walked(policy, Path(folder), TIMED, time_of))
     return {
         name: {
             "modules": statistics.median([len({module for module, _ in hops}) for hops in walks]),
             "calls": statistics.median([len(hops) for hops in walks]),
+            "us": statistics.median(times[name]),
         }
-        for name, walks in found.items()
+        for name, walks in hops_of(policy).items()
     }
 
 
@@ -126,16 +144,13 @@ def main() -> None:
     parser.add_argument("--hops", action="store_true", help="name the functions of the last walk, by module")
     options = parser.parse_args()
     for name, numbers in measured(options.policy).items():
-        print(f"{name:8} {numbers['modules']:4g} modules {numbers['calls']:5g} Python calls")
-    if options.hops:
-        with tempfile.TemporaryDirectory() as folder:
-            found = asyncio.run(walked(options.policy, Path(folder)))
-        for name, walks in found.items():
-            hops = walks[-1]
-            print(f"\n{name}")
-            for module in dict.fromkeys(module for module, _ in hops):
-                functions = Counter(function for other, function in hops if other == module)
-                print(f"  {module} {functions.total()}: " + ", ".join(f"{f} {n}" for f, n in functions.items()))
+        print(f"{name:8} {numbers['modules']:4g} modules {numbers['calls']:5g} Python calls {numbers['us']:6.0f} us")
+    for name, walks in hops_of(options.policy).items() if options.hops else ():
+        hops = walks[-1]
+        print(f"\n{name}")
+        for module in dict.fromkeys(module for module, _ in hops):
+            functions = Counter(function for other, function in hops if other == module)
+            print(f"  {module} {functions.total()}: " + ", ".join(f"{f} {n}" for f, n in functions.items()))
 
 
 if __name__ == "__main__":

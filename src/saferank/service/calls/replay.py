@@ -358,7 +358,7 @@ class _Comparison:
             raise self._difference(f"page {rows[number].impression.hex()} is in the place of another page")
 
     def _check_clicks(self, pages: ClosedPages) -> None:
-        for number in np.flatnonzero(pages.clicks_beyond).tolist():
+        for number in pages.clicked_beyond():
             name = pages.row(number).impression.hex()
             raise self._difference(f"page {name} has clicks on places that it does not have")
 

@@ -84,10 +84,9 @@ class ClosedPages:
         """When they were issued."""
         return self.records.column(ISSUED_AT)
 
-    @property
-    def clicks_beyond(self) -> Flags:
-        """Pages with clicks on places that they do not have."""
-        return has_clicks_from(self.words[self.at], self.records.column(K))
+    def clicked_beyond(self) -> list[int]:
+        """The numbers of pages with clicks on places that they do not have."""
+        return [number for number, k in enumerate(self.records.column(K).tolist()) if self.row(number).clicks >> k]
 
 
 def click_words(clicks: Sequence[int]) -> Words:
@@ -98,13 +97,6 @@ def click_words(clicks: Sequence[int]) -> Words:
     except OverflowError as problem:
         raise ValueError(f"a page has clicks beyond its {8 * size} places") from problem
     return np.frombuffer(packed, np.uint64).reshape(-1, CLICK_WORDS)
-
-
-def has_clicks_from(clicks: Words, k: Ints | int) -> Flags:
-    """By page: True when a place from the k-th on, counted from 0, was clicked."""
-    first, second, k = clicks[:, 0], clicks[:, 1], np.asarray(k, np.uint64)
-    beyond = np.where(k < 64, first >> np.minimum(k, 63) | second, second >> (np.maximum(k, 64) - np.uint64(64)))
-    return np.asarray(beyond != 0)
 
 
 def issue_time(page: PageRow) -> int:

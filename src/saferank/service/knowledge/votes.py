@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from saferank._kernel import kernel
 from saferank.policies.safe_draw.draw import has_target, odds_of_exchange
+from saferank.service.knowledge.arms import DAY_MS
 from saferank.store.page_record import SOURCE_SIZE
 from saferank.verbs import Floats, Impression, Ints
 
@@ -132,7 +133,6 @@ def item_hash(item: str) -> int:
 # --- a daily cap on the pages of one source that count in a day, in each context ---
 
 
-DAY_MS = 86_400_000
 MOST_SOURCES = 1 << 16
 """Sources of a context that are counted in a day; pages of further ones do not count until the next."""
 
