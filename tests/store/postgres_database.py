@@ -37,6 +37,7 @@ def emptied(address: str) -> str:
         if connection.execute("SELECT to_regclass('saferank.alarm') IS NOT NULL").fetchone() == (True,):
             connection.execute(f"TRUNCATE {', '.join(f'saferank.{table}' for table in _TABLES)}")
             connection.execute("UPDATE saferank.shard SET epoch = 0, holder = '', until = 0")
+            connection.execute("DELETE FROM saferank.meta WHERE name LIKE 'forgotten/%'")
     return address
 
 
