@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from saferank.checks.state import same
-from saferank.service.calls.propensities import decisions_of
 from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.knowledge import Knowledge, Terms
+from saferank.service.knowledge.propensities import decisions_of
 from saferank.service.knowledge.view import View
 from saferank.service.wire.calls import MisuseError, PageNotes, RankCall
 from saferank.store.page_record import free_positions

@@ -202,7 +202,7 @@ async def _copy(store: Store, form: str, tenant: str | None, file: BinaryIO, arm
 
 async def _decision_lines(store: Store, tenant: str | None) -> AsyncIterator[str]:
     """The decisions of all closed pages (``propensities.py``), in the order of time."""
-    from saferank.service.calls.propensities import decisions_of
+    from saferank.service.knowledge.propensities import decisions_of
 
     names = {row.id: row.name for row in await store.contexts() if tenant in (None, row.tenant)}
     now = round(1000 * time.time())

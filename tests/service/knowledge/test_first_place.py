@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from saferank.service.calls.propensities import first_place_chances
+from saferank.service.knowledge.propensities import first_place_chances
 from saferank.store.page_record import NO_LAW, TARGET_BIT, Law, PageRecord
 from tests.store.laws import drawn_law
 

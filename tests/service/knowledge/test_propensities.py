@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from saferank.service.calls.export import export
-from saferank.service.calls.propensities import Decision, decisions_of
 from saferank.service.knowledge.arms import EXPLORE, HOLDOUT
+from saferank.service.knowledge.propensities import Decision, decisions_of
 from saferank.store.page_record import Law, PageRecord
 from tests.cli.commands.test_export import filled
 from tests.service.engine_harness import ALONE, house, run
