@@ -20,7 +20,7 @@ from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.publications import differences, pack
 from saferank.service.protocol.heartbeat import LONGEST_JUMP
-from saferank.service.protocol.server import Server
+from saferank.service.server import Server
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackCall, RankAnswer, RankCall
 from saferank.service.wire.problems import Problem

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -16,16 +17,19 @@ from saferank.service.knowledge.arms import (
 )
 from saferank.service.protocol.all_contexts import Compared
 from saferank.service.protocol.guard import EFFECT_ERROR, Whole, guarded_whole, whole_of
-from saferank.service.protocol.server import Server, while_available
 from saferank.service.protocol.switches import Switch
+from saferank.service.wire.problems import while_available
 from saferank.service.wire.views import ArmView, ClickBoundsView, EffectView, GuardrailView, IntervalView, ShadowView
 from saferank.statistics.effect import ArmComparison, Guardrail, Interval, difference, relative_difference
+
+if TYPE_CHECKING:
+    from saferank.service.server import Server
 
 
 class EffectQueries:
     """Reads the comparisons of contexts: contexts in memory here, and publications of the rest."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: "Server") -> None:
         self._server = server
 
     @while_available

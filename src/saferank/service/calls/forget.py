@@ -24,9 +24,9 @@ from saferank.service.knowledge.closed_pages import issue_time
 from saferank.service.knowledge.fold import to_json
 from saferank.service.protocol.contexts import terms_of
 from saferank.service.protocol.heartbeat import Heartbeat
-from saferank.service.protocol.server import while_available
 from saferank.service.protocol.switches import Switches
 from saferank.service.wire.calls import ForgetCall
+from saferank.service.wire.problems import while_available
 from saferank.service.wire.views import ForgetView
 from saferank.store.contract import (
     FINAL_MS,

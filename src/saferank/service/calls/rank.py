@@ -4,6 +4,7 @@ import functools
 import json
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
@@ -17,17 +18,19 @@ from saferank.service.knowledge.arms import ARMS, DAY_MS, EXPLORE, HOLDOUT, OFF,
 from saferank.service.knowledge.catalogues import Catalogue, digest_of, pack_catalogue
 from saferank.service.knowledge.view import IllegalPageError
 from saferank.service.protocol.contexts import Context, terms_by_settings
-from saferank.service.protocol.server import Server
 from saferank.service.wire.calls import Mode, PageNotes, PositionNote, RankAnswer, RankCall, Safety
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import CatalogueRow, Group, PageRow, StoreError, StoreUnavailableError
 from saferank.store.page_record import COINS_SIZE, OVER, SERVER_SIZE, PageRecord, free_positions
 
+if TYPE_CHECKING:
+    from saferank.service.server import Server
+
 
 class Ranking:
     """Answers rank calls. A page is one record from here on: production's first, then the one that was drawn."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: "Server") -> None:
         self._server = server
 
     async def rank(self, tenant: str, call: RankCall) -> RankAnswer:
@@ -146,7 +149,7 @@ def page_row(record: PageRecord, context: int, body: bytes) -> PageRow:
     return PageRow(record.impression, context, record.closes_at, body)
 
 
-async def open_context(server: Server, tenant: str, name: str, k: int, lists: Catalogue) -> Context:
+async def open_context(server: "Server", tenant: str, name: str, k: int, lists: Catalogue) -> Context:
     """A context that was not known before; Problem 422 when the tenant has too many, or the page is too large."""
     settings, digest = server.settings, digest_of(lists)
     _check_positions(settings.policy, k)
