@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from saferank.service.identifiers import from_text
+from saferank.service.identifiers import Tokens, from_text, rotate, tokens_of
 from saferank.service.server import Server
-from saferank.service.tokens import Tokens, rotate, tokens_of
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import StoreError
 from saferank.store.page_record import NO_LAW, PageRecord

@@ -29,7 +29,7 @@ from saferank.service.calls.overview import Overview
 from saferank.service.calls.rank import Ranking
 from saferank.service.calls.summary import Summary
 from saferank.service.clock import Clock, SystemClock
-from saferank.service.identifiers import Ids, Visitor, traffic_draw
+from saferank.service.identifiers import TOKEN_KEYS, Ids, Tokens, Visitor, tokens_of, traffic_draw
 from saferank.service.json_logs import log, sign_lines
 from saferank.service.knowledge.arms import DAY_MS, ComparedArms, waits_for_traffic
 from saferank.service.knowledge.catalogues import Catalogues
@@ -45,7 +45,6 @@ from saferank.service.protocol.retention import Retention
 from saferank.service.protocol.switches import Release, Switches
 from saferank.service.protocol.writer import Writer
 from saferank.service.settings import Settings, masked
-from saferank.service.tokens import TOKEN_KEYS, Tokens, tokens_of
 from saferank.service.wire.calls import ForgetCall, Mode
 from saferank.service.wire.problems import Problem, while_available
 from saferank.service.wire.views import ForgetView, TrafficView
