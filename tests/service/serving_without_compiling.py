@@ -17,7 +17,7 @@ from msgspec import structs
 
 from saferank._inner_code import Kernel
 from saferank._kernel import nothing_compiled
-from saferank.service.knowledge.catalogues import digest_of, pack_catalogue
+from saferank.service.knowledge.view import digest_of, pack_catalogue
 from saferank.service.protocol.contexts import terms_by_settings
 from saferank.service.wire.calls import ForgetCall, SettingsCall
 from saferank.store.contract import CatalogueRow, Group

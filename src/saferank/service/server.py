@@ -32,9 +32,8 @@ from saferank.service.clock import Clock, SystemClock
 from saferank.service.identifiers import TOKEN_KEYS, Ids, Tokens, Visitor, tokens_of, traffic_draw
 from saferank.service.json_logs import log, sign_lines
 from saferank.service.knowledge.arms import DAY_MS, ComparedArms, waits_for_traffic
-from saferank.service.knowledge.catalogues import Catalogues
 from saferank.service.knowledge.knowledge import Terms
-from saferank.service.knowledge.view import Views
+from saferank.service.knowledge.view import Catalogues, Views
 from saferank.service.knowledge.warm_up import warm_up
 from saferank.service.protocol.all_contexts import AllContexts
 from saferank.service.protocol.closer import Closer

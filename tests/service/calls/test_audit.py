@@ -9,9 +9,8 @@ import pytest
 from saferank.live.page import Item
 from saferank.service.calls.audit import leader_of_page
 from saferank.service.calls.export import Bounds
-from saferank.service.clock import moment
 from saferank.service.knowledge.view import View
-from saferank.service.wire.calls import RankAnswer
+from saferank.service.wire.calls import RankAnswer, moment
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import VersionRow
 from saferank.store.page_record import PageRecord

@@ -10,11 +10,11 @@ import pytest
 from saferank.errors import ArgumentError
 from saferank.service.calls.forget import Forgotten, NotForgottenError, forget
 from saferank.service.calls.replay import ReplayReport, verify
-from saferank.service.clock import SystemClock, moment
+from saferank.service.clock import SystemClock
 from saferank.service.identifiers import visitor
 from saferank.service.server import Server
 from saferank.service.settings import Settings
-from saferank.service.wire.calls import ForgetCall, RankCall
+from saferank.service.wire.calls import ForgetCall, RankCall, moment
 from saferank.store.contract import CopiedStore, Lease, OperationKind, StoreError
 from saferank.store.copying import backup, restore
 from saferank.store.embedded.store import SqliteStore

@@ -8,9 +8,8 @@ import pytest
 from msgspec import structs
 
 from saferank.policies import POLICIES, policy_kind
-from saferank.service.clock import moment
 from saferank.service.knowledge.arms import EXPLORE, HOLDOUT, OFF, SHADOW
-from saferank.service.wire.calls import SettingsCall
+from saferank.service.wire.calls import SettingsCall, moment
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import OperationKind
 from tests.service.house import BASE, House, T, house, run, store_down

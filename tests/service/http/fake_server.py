@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Mapping
 
 from saferank.service.calls.effect import shadow_view
 from saferank.service.calls.export import EVERYTHING, Bounds
-from saferank.service.clock import milliseconds
 from saferank.service.http.metrics import SERVER_METRICS
 from saferank.service.knowledge.arms import ShadowCounts
 from saferank.service.wire.calls import (
@@ -16,6 +15,7 @@ from saferank.service.wire.calls import (
     Safety,
     SettingsCall,
     TrafficCall,
+    milliseconds,
 )
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import (

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from saferank.service.knowledge.catalogues import Catalogues
+from saferank.service.knowledge.view import Catalogues
 from saferank.service.protocol import contexts as module
 from saferank.service.protocol.contexts import Context, Contexts, Limits
 from saferank.store.contract import ContextRow, Store

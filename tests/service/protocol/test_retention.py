@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from saferank.service.calls.replay import ReplayReport, verify
-from saferank.service.knowledge.catalogues import pack_catalogue
+from saferank.service.knowledge.view import pack_catalogue
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import OperationKind
 from saferank.store.embedded.file import FILE_NAME

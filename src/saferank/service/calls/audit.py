@@ -8,11 +8,11 @@ from saferank.live.page import Item
 from saferank.service import identifiers
 from saferank.service.calls.export import EVERYTHING, Bounds, export_lines, items_of_bits, time_of
 from saferank.service.calls.rank import reversed_pairs
-from saferank.service.clock import milliseconds, moment
 from saferank.service.knowledge.arms import ARMS, EXPLORE, SHADOW, takes_part
-from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import Certified, exchanged
+from saferank.service.knowledge.view import Catalogue, items_of
 from saferank.service.protocol.contexts import Context, terms_of
+from saferank.service.wire.calls import milliseconds, moment
 from saferank.service.wire.problems import Problem, unavailable, while_available
 from saferank.service.wire.views import ImpressionView, LeaderAt, LeaderChange, LeaderChanges, PairView
 from saferank.store.contract import FINAL_MS, SHARDS, OperationKind, PageRow, StoreUnavailableError, VersionRow

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from saferank.service.clock import moment
 from saferank.service.knowledge.arms import (
     NO_PAGES,
     Balance,
@@ -18,6 +17,7 @@ from saferank.service.knowledge.arms import (
 from saferank.service.protocol.all_contexts import Compared
 from saferank.service.protocol.guard import EFFECT_ERROR, Whole, guarded_whole, whole_of
 from saferank.service.protocol.switches import Switch
+from saferank.service.wire.calls import moment
 from saferank.service.wire.problems import while_available
 from saferank.service.wire.views import ArmView, ClickBoundsView, EffectView, GuardrailView, IntervalView, ShadowView
 from saferank.statistics.effect import ArmComparison, Guardrail, Interval, difference, relative_difference

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from saferank.service import identifiers
 from saferank.service.calls.rank import open_context, page_row
-from saferank.service.clock import moment
-from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall
+from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, moment
 from saferank.service.wire.problems import Problem, while_available
 from saferank.store.contract import ClickReport, Outcome, PageRow
 from saferank.store.page_record import PageRecord, read_record

@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 from saferank.live.explanation import Explanation
 from saferank.service.calls.audit import leader_change, versions_of
 from saferank.service.calls.effect import arm_view
-from saferank.service.clock import moment
 from saferank.service.knowledge.arms import ARMS, DAY_MS
-from saferank.service.knowledge.catalogues import Catalogue
 from saferank.service.knowledge.evidence import compared
 from saferank.service.knowledge.knowledge import Knowledge
-from saferank.service.knowledge.view import View
+from saferank.service.knowledge.view import Catalogue, View
 from saferank.service.protocol.all_contexts import ContextFigures
 from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.protocol.switches import switch_view
-from saferank.service.wire.calls import Mode
+from saferank.service.wire.calls import Mode, moment
 from saferank.service.wire.problems import while_available
 from saferank.service.wire.views import (
     ChallengerView,

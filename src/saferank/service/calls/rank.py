@@ -11,14 +11,12 @@ from msgspec import UNSET
 from saferank.policies import policy_kind
 from saferank.service import identifiers
 from saferank.service.calls.propensities import first_place_chances
-from saferank.service.clock import moment
 from saferank.service.identifiers import Visitor, draws_of, visitor
 from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import ARMS, DAY_MS, EXPLORE, HOLDOUT, OFF, REPEAT, SHADOW
-from saferank.service.knowledge.catalogues import Catalogue, digest_of, pack_catalogue
-from saferank.service.knowledge.view import IllegalPageError
+from saferank.service.knowledge.view import Catalogue, IllegalPageError, digest_of, pack_catalogue
 from saferank.service.protocol.contexts import Context, terms_by_settings
-from saferank.service.wire.calls import Mode, PageNotes, PositionNote, RankAnswer, RankCall, Safety
+from saferank.service.wire.calls import Mode, PageNotes, PositionNote, RankAnswer, RankCall, Safety, moment
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import CatalogueRow, Group, PageRow, StoreError, StoreUnavailableError
 from saferank.store.page_record import COINS_SIZE, OVER, SERVER_SIZE, PageRecord, free_positions

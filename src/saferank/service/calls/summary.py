@@ -11,11 +11,11 @@ from msgspec import structs
 
 from saferank.service.calls.audit import leader_change
 from saferank.service.calls.effect import EffectQueries, arm_view
-from saferank.service.clock import moment
 from saferank.service.knowledge.arms import ARMS, DAY_HOURS, DAY_MS, FINE_HOURS, HOUR_MS, Bin, by_day
 from saferank.service.protocol.all_contexts import Compared, ContextFigures
 from saferank.service.protocol.contexts import terms_of
 from saferank.service.protocol.guard import comparable
+from saferank.service.wire.calls import moment
 from saferank.service.wire.problems import while_available
 from saferank.service.wire.views import (
     AlarmView,

@@ -17,7 +17,6 @@ from msgspec import UNSET, Struct, structs
 
 from saferank._version import __version__
 from saferank.service import limits
-from saferank.service.clock import moment
 from saferank.service.http.limits import check_headers, too_large
 from saferank.service.http.metrics import CONTENT_TYPE
 from saferank.service.keys import Headers, Principal
@@ -41,6 +40,7 @@ from saferank.service.wire.calls import (
     about,
     converted,
     decoded,
+    moment,
     values,
 )
 from saferank.service.wire.exports import Converter, ExportFormat

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from saferank.service.clock import moment
+from saferank.service.wire.calls import moment
 from saferank.service.wire.views import ContextSettingsView, SwitchView, TrafficView
 from saferank.store.contract import EVERYBODY, ContextRow, OperationKind, OperationRow
 
