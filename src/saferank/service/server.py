@@ -29,7 +29,7 @@ from saferank.service.calls.overview import Overview
 from saferank.service.calls.rank import Ranking
 from saferank.service.calls.summary import Summary
 from saferank.service.clock import Clock, SystemClock
-from saferank.service.identifiers import TOKEN_KEYS, Ids, Tokens, Visitor, tokens_of, traffic_draw
+from saferank.service.identifiers import TOKEN_KEYS, Ids, Tokens, tokens_of
 from saferank.service.json_logs import log, sign_lines
 from saferank.service.knowledge.arms import DAY_MS, ComparedArms, waits_for_traffic
 from saferank.service.knowledge.knowledge import Terms
@@ -44,9 +44,9 @@ from saferank.service.protocol.retention import Retention
 from saferank.service.protocol.switches import Release, Switches
 from saferank.service.protocol.writer import Writer
 from saferank.service.settings import Settings, masked
-from saferank.service.wire.calls import ForgetCall, Mode
+from saferank.service.wire.calls import ForgetCall
 from saferank.service.wire.problems import Problem, while_available
-from saferank.service.wire.views import ForgetView, TrafficView
+from saferank.service.wire.views import ForgetView
 from saferank.statistics.effect import Interval
 from saferank.store.contract import EVERYBODY, AlarmRow, OperationKind, Store, StoreError, StoreUnavailableError
 from saferank.store.opening import is_shared, open_store
@@ -123,24 +123,6 @@ class Server:
     def window_ms(self) -> int:
         """How long pages of new contexts are open."""
         return max(1, round(self.settings.window_seconds * 1000))
-
-    def mode(self, context: int) -> Mode:
-        """What calls for a context get that name no mode."""
-        return self.switches.settings(context).mode or self.settings.mode
-
-    def holdout_share(self, context: int) -> float:
-        """Share of a context's pages that are production's, to compare with."""
-        own = self.switches.settings(context).holdout_share
-        return self.settings.holdout_share if own is None else own
-
-    def traffic(self, tenant: str) -> TrafficView:
-        """The share of a tenant's visitors whose pages the policy may choose: as an operator or the settings say."""
-        return self.switches.traffic.get(tenant) or TrafficView(share=self.settings.traffic_share)
-
-    def is_chosen_for(self, tenant: str, who: Visitor) -> bool:
-        """True when the policy may choose the pages of a visitor: one who is in a share is in every larger one."""
-        share = self.traffic(tenant).share
-        return share >= 1.0 or traffic_draw(self.session_key, who, tenant) < share
 
     def waits_for_traffic(self, compared: ComparedArms, terms: Terms) -> bool:
         """True while a context has too few clicks to learn from (least_traffic): it gets production's ranking."""

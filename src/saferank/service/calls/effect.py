@@ -42,15 +42,13 @@ class EffectQueries:
         if name is None:
             return self.over(tenant, await server.all_contexts.of_tenant(tenant))
         context = await server.known_context(tenant, name)
-        compared, drop = (
-            context.fold.compared,
-            server.switches.guardrail(context.number, server.settings.guardrail_drop),
-        )
-        pending = server.switches.restarts(context.row, context.fold.operation)
+        compared, switches = context.fold.compared, server.switches
+        drop = switches.guardrail(context.number, server.settings.guardrail_drop)
+        pending = switches.restarts(context.row, context.fold.operation)
         whole = Whole(NO_PAGES if pending else compared.now, compared.most, Balance() if pending else compared.balance)
         rule = context_guardrail(drop, context.number, compared.most) if drop else None
-        switch, share = server.switches.switch(tenant, context.number), server.holdout_share(context.number)
-        return self._view(whole, rule, switch, share)
+        share = switches.in_force(server.settings, tenant, context.number).holdout_share
+        return self._view(whole, rule, switches.switch(tenant, context.number), share)
 
     @while_available
     async def shadow(self, tenant: str, name: str | None) -> ShadowView:
@@ -66,7 +64,7 @@ class EffectQueries:
         if settings.guardrail_drop:
             rule = tenant_guardrail(settings.guardrail_drop, whole.most)
             guarded = guarded_whole(contexts, switches).clicks
-        shares = (self._server.holdout_share(row.id) for row, _ in contexts)
+        shares = (switches.in_force(settings, tenant, row.id).holdout_share for row, _ in contexts)
         share = max(shares, default=settings.holdout_share)
         return self._view(whole, rule, switches.switch(tenant, 0), share, guarded)
 

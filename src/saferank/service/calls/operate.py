@@ -99,7 +99,7 @@ class Operations:
         """Let the policy choose the pages of a share of a tenant's visitors."""
         body = to_json(structs.asdict(call))
         await self._obeyed_everywhere(await self._add(tenant, 0, OperationKind.TRAFFIC, body))
-        return self._server.traffic(tenant)
+        return self._server.switches.traffic(self._server.settings, tenant)
 
     async def _close_and_follow(self) -> None:
         """Fold due windows into the knowledge before something of it is taken away."""

@@ -73,8 +73,8 @@ class Overview:
         )
 
     def _mode(self, row: ContextRow) -> Mode:
-        off = self._server.switches.is_killed(row.tenant, row.id)
-        return "off" if off else self._server.mode(row.id)
+        found = self._server.switches.in_force(self._server.settings, row.tenant, row.id)
+        return "off" if found.stopped else found.mode
 
     @while_available
     async def context(self, tenant: str, name: str) -> ContextView:

@@ -276,7 +276,7 @@ class Summary:
             now=moment(now),
             mode=server.settings.mode,
             policy=server.settings.policy,
-            traffic=server.traffic(tenant),
+            traffic=server.switches.traffic(server.settings, tenant),
             unknowable=server.settings.unknowable,
             pages=pages,
             served_share=(arms["explore"].pages + arms["repeat"].pages) / pages if pages else None,
