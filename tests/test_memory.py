@@ -1,6 +1,5 @@
 """Arrays moved into one block, and kernels whose arguments are unpacked once: the same pages as by ordinary calls."""
 
-import functools
 import gc
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -90,7 +89,7 @@ def test_pages_are_those_of_choose_and_freeze(policy: str, size: int) -> None:
     draw, workspace = drawing_of(one)
     call = other.call(other.items[:2], other.items[2:])
     plan, expected, plain_rng = other.plan(call, 0), new_impression(2, other.places(call)), words()
-    assert isinstance(draw, functools.partial) != JIT
+    assert isinstance(draw, memory._Bound) == JIT
     for number in range(50):
         workspace.issued[0] = number
         draw()

@@ -26,7 +26,7 @@ TRIALS = {
     "report": "import matplotlib, jinja2; from saferank import report",
     "pandas": "import pandas",
     "cluster": "import distributed, saferank.simulation.cluster",
-    "service": "import saferank.service.http.server",
+    "service": "import saferank.service.http.process",
     "postgres": "import psycopg",
     "traces": "import opentelemetry.trace",
 }

@@ -26,7 +26,7 @@ from http_load import Connections, post
 from machine import machine
 from service_process import ServiceProcess, Usage
 
-from saferank.service.engine import Engine, open_engine
+from saferank.service.server import Server, new_server
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackCall, RankAnswer, RankCall
 
@@ -67,21 +67,21 @@ def settings_of(policy: str, window: float) -> dict[str, Any]:
 
 
 async def inside(options: argparse.Namespace, policy: str, folder: Path) -> None:
-    """The engine alone: rank, then the reports, in rounds, so that pages close in between."""
-    engine = open_engine(Settings(store=str(folder / "inside"), **settings_of(policy, options.window)))
-    await engine.start()
+    """The server alone: rank, then the reports, in rounds, so that pages close in between."""
+    server = new_server(Settings(store=str(folder / "inside"), **settings_of(policy, options.window)))
+    await server.start()
     calls = Calls(options.contexts)
-    await _round(engine, calls, 500, Costs())
+    await _round(server, calls, 500, Costs())
     costs, profile = Costs(), cProfile.Profile(time.thread_time)  # not wall time: others use the machine
     if options.profile:
         profile.enable()
     began = time.perf_counter()
     for _ in range(10):
-        await _round(engine, calls, options.calls // 10, costs)
+        await _round(server, calls, options.calls // 10, costs)
         await asyncio.sleep(0.3)
     profile.disable()
     print(f"in process: {costs.sentence(options.calls)}; {time.perf_counter() - began:.1f} s of wall time")
-    await engine.stop()
+    await server.stop()
     if options.profile:
         pstats.Stats(profile).sort_stats("tottime").print_stats(45)
 
@@ -103,19 +103,19 @@ class Costs:
         )
 
 
-async def _round(engine: Engine, calls: Calls, size: int, costs: Costs) -> None:
+async def _round(server: Server, calls: Calls, size: int, costs: Costs) -> None:
     questions = [msgspec.convert(calls.rank(), RankCall) for _ in range(size)]
     began = time.process_time()
     pages: list[RankAnswer] = []
     for number, question in enumerate(questions):
-        pages.append(await engine.rank("default", question))
+        pages.append(await server.rank("default", question))
         if number % 10 == 0:
             await asyncio.sleep(0)
     costs.rank += time.process_time() - began
     reports = [msgspec.convert(calls.click(page.token, page.ranking), FeedbackCall) for page in pages]
     began = time.process_time()
     for start in range(0, size, 20):
-        await asyncio.gather(*(engine.feedback("default", [report]) for report in reports[start : start + 20]))
+        await asyncio.gather(*(server.feedback("default", [report]) for report in reports[start : start + 20]))
     costs.feedback += time.process_time() - began
 
 

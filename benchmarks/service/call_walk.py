@@ -19,14 +19,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from call_cost import Calls
 
 import saferank
-from saferank.service.engine import open_engine
 from saferank.service.http.app import App
+from saferank.service.server import new_server
 from saferank.service.settings import Settings
 
 PACKAGE = str(Path(saferank.__file__).parent)
@@ -81,11 +82,11 @@ async def time_of(work: Callable[[], Any]) -> float:
 
 async def walked(policy: str, folder: Path, rounds: int, meter: Callable[[Callable[[], Any]], Any]) -> dict[str, Any]:
     """What a meter says of some rank calls, of their reports and of the closings of their pages."""
-    engine = open_engine(
+    server = new_server(
         Settings(store=str(folder), policy=policy, window_seconds=0.02, holdout_share=0, guardrail_drop=0)
     )
-    await engine.start(loops=False)
-    app, calls = App(engine.server.settings, engine), Calls(1)
+    await server.start(loops=False)
+    app, calls = App(server.settings, server), Calls(1)
     found: dict[str, list[Any]] = {"rank": [], "report": [], "closing": []}
     for number in range(WARM + rounds):
         question, page = calls.rank(), dict[str, Any]()
@@ -98,17 +99,17 @@ async def walked(policy: str, folder: Path, rounds: int, meter: Callable[[Callab
             writing = asyncio.get_running_loop().create_task(answered(app, "/v1/feedback", click))
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-            await engine.flush()
+            await server.writer.flush()
             await writing
 
         said = {"rank": await meter(rank), "report": await meter(report)}
         await asyncio.sleep(0.03)
-        said["closing"] = await meter(engine.close_due)
-        await engine.beat()
+        said["closing"] = await meter(partial(server.closer.close_due, everything=True))
+        await server.heartbeat.attempt()
         if number >= WARM:
             for name, one in said.items():
                 found[name].append(one)
-    await engine.stop()
+    await server.stop()
     found["click"] = [report + closing for report, closing in zip(found["report"], found["closing"], strict=True)]
     return found
 

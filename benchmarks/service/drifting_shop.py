@@ -1,4 +1,4 @@
-"""A shop of 500 queries on the engine: clicks per page relative to production's, before and after a drift.
+"""A shop of 500 queries on the server: clicks per page relative to production's, before and after a drift.
 
     python benchmarks/service/drifting_shop.py [--runs defaults,second-edition,endless] [--seeds 0,1,2]
         [--pages 108000] [--queries 500] [--items 200] [--out build/drifting-shop.json]
@@ -8,7 +8,7 @@ up to a quarter of an hour later, and one in ten has an ad blocker: their clicks
 the query's items at every 200th visit). Production is trained once a week: it ranks by the truth with noise, and a
 tenth of the noise is new. Half-way, in the middle of an epoch of certificates, the true order of every query turns
 round. Production knows that at once (or --notice days later): the service has to unlearn what production never knew.
-The clocks of the engine and of its store are turned by the benchmark; there is no HTTP. Pages are closed every six
+The clocks of the server and of its store are turned by the benchmark; there is no HTTP. Pages are closed every six
 hours instead of all the time: that makes learning a little later, and the benchmark quicker.
 
 The runs of a seed are paired: the same visits to the same queries with the same items and the same rankings of
@@ -44,8 +44,8 @@ from typing import Any
 from drifting_world import EXAMINATION, RANKED, K, Query
 
 from saferank.service import limits
-from saferank.service.engine import Engine
 from saferank.service.protocol import closer
+from saferank.service.server import Server
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackCall, RankAnswer, RankCall
 from saferank.store.embedded.store import SqliteStore
@@ -74,7 +74,7 @@ class Shop:
         self.now = self.began = self.tended = self.closed = 1_800_000_000_000
         limits.MAX_PENDING = 10**9  # time passes as quickly as pages are made
         settings = Settings(store=str(folder), freshness_seconds=3600, log_level="error", **RUNS[run])
-        self.engine = Engine(settings, SqliteStore(folder, clock=lambda: self.now), self, name="alone")
+        self.server = Server(settings, SqliteStore(folder, clock=lambda: self.now), self, name="alone")
         seeds = random.Random(f"queries of {seed}")
         self.queries = [Query(f"q{n}", random.Random(seeds.random()), options.items) for n in range(options.queries)]
         self.weights = [1 / (rank + 1) for rank in range(options.queries)]
@@ -84,10 +84,10 @@ class Shop:
         self.lost = 0  # reports that the service did not accept
         self.cost = 0.0  # processor seconds of the service, everything that is done for a page
 
-    # --- the engine's clock ---
+    # --- the server's clock ---
 
     def monotonic(self) -> float:
-        """Seconds, for the engine."""
+        """Seconds, for the server."""
         return self.now / 1000
 
     def wall(self) -> float:
@@ -95,7 +95,7 @@ class Shop:
         return self.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """The engine's loops are driven by ``tend``. The writer's must not spin while the store works."""
+        """The server's loops are driven by ``tend``. The writer's must not spin while the store works."""
         await asyncio.sleep(min(seconds, 0.001))
 
     # --- time passes ---
@@ -107,8 +107,8 @@ class Shop:
 
     async def run(self, progress: bool) -> None:
         """All visits."""
-        await self.engine.start(loops=False)
-        writing = asyncio.create_task(self.engine.server.writer.run())
+        await self.server.start(loops=False)
+        writing = asyncio.create_task(self.server.writer.run())
         pages, span = self.options.pages, self.options.span
         for number in range(pages):
             before, self.now = self.day, self.began + number * span * DAY // pages
@@ -120,7 +120,7 @@ class Shop:
             (query,) = self.dice.choices(range(len(self.queries)), self.weights)
             await self.visit(number, query)
         writing.cancel()
-        await self.engine.stop()
+        await self.server.stop()
 
     def begin_day(self) -> None:
         """The truth drifts half-way; production is trained once a week, and when it notices."""
@@ -143,13 +143,13 @@ class Shop:
         while self.late and self.late[0][0] <= self.now:
             reports.append(heapq.heappop(self.late)[2])
         for first in range(0, len(reports), 1000):
-            answers = await self.engine.feedback("default", reports[first : first + 1000])
+            answers = await self.server.feedback("default", reports[first : first + 1000])
             self.lost += sum(not getattr(answer, "accepted", False) for answer in answers)
-        await self.engine.flush()
-        await self.engine.beat()
+        await self.server.writer.flush()
+        await self.server.heartbeat.attempt()
         if self.now - self.closed >= CLOSED:
             self.closed = self.now
-            await self.engine.server.closer.close_due()
+            await self.server.closer.close_due()
         self.cost += time.process_time() - began
 
     # --- visitors ---
@@ -162,7 +162,7 @@ class Shop:
         base, candidates = query.ranking[:RANKED], query.ranking[RANKED:]
         call = RankCall(context=query.name, base_ranking=base, candidates=candidates, k=K, session_id=str(number))
         began = time.process_time()
-        page = await self.engine.rank("default", call)
+        page = await self.server.rank("default", call)
         self.cost += time.process_time() - began
         self.note(which, page)
         looks = zip(EXAMINATION, page.ranking, strict=True)
@@ -203,7 +203,7 @@ class Shop:
         """All figures."""
         head, everything = self.options.head, range(self.options.queries)
         groups = {"head": range(head), "tail": range(head, len(everything)), "all": everything}
-        last, span, made = self.options.span - self.options.lifetime, self.options.span, self.engine.server.closer
+        last, span, made = self.options.span - self.options.lifetime, self.options.span, self.server.closer
         busy = [q for q in everything if self.total("pages", range(q, q + 1), last, span) >= FEW_PAGES]
         stretches = self.stretches()
         before = [(0, self.options.span // 2), *stretches[1:]]
@@ -214,7 +214,7 @@ class Shop:
             "above": sum(self.gain(range(query, query + 1), last, span) > 0 for query in groups["head"]),
             "frozen": sum(self.comparing[query] == 0 for query in busy),
             "busy": len(busy),
-            "stopped": self.engine.server.guard.stops,
+            "stopped": self.server.guard.stops,
             "versions": made.versions,
             "alarms": made.alarms,
             "not_accepted": self.lost,

@@ -2,7 +2,7 @@
 
     python benchmarks/service/replay.py [--pages 1000000] [--contexts 20] [--clicked 0.5]
 
-Pages are issued by the engine itself with a clock that runs ahead, without HTTP and without waiting for the disk.
+Pages are issued by the server itself with a clock that runs ahead, without HTTP and without waiting for the disk.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from saferank.service import limits
 from saferank.service.calls.replay import verify
-from saferank.service.engine import Engine
+from saferank.service.server import Server
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackCall, RankCall
 from saferank.store.embedded.store import SqliteStore
@@ -34,11 +34,11 @@ class Traffic:
         self.items = [f"item-{number}" for number in range(ITEMS)]
         limits.MAX_PENDING = 10**9  # time passes as quickly as pages are made
         settings = Settings(store=str(folder), window_seconds=window_seconds, freshness_seconds=3600)
-        self.engine = Engine(settings, SqliteStore(folder, clock=lambda: self.now), self, name="alone")
+        self.server = Server(settings, SqliteStore(folder, clock=lambda: self.now), self, name="alone")
         self._reports: list[FeedbackCall] = []
 
     def monotonic(self) -> float:
-        """The engine's clock."""
+        """The server's clock."""
         return self.now / 1000
 
     def wall(self) -> float:
@@ -56,7 +56,7 @@ class Traffic:
             context=f"context {number % self.contexts}", base_ranking=self.items[:K], candidates=self.items[K:], k=K,
             session_id=f"session {number}",
         )  # fmt: skip
-        page = await self.engine.rank("default", call)
+        page = await self.server.rank("default", call)
         if self.dice.random() < self.clicked:
             clicks = [self.dice.choice(page.ranking)]
             self._reports.append(FeedbackCall(token=page.token, clicks=clicks, event_id=f"event {number}"))
@@ -67,33 +67,33 @@ class Traffic:
         """Report the clicks so far, write the pages, close what is due."""
         reports, self._reports = self._reports, []
         if reports:
-            answer = asyncio.create_task(self.engine.feedback("default", reports))
+            answer = asyncio.create_task(self.server.feedback("default", reports))
             await asyncio.sleep(0)
-            await self.engine.flush()
+            await self.server.writer.flush()
             await answer
-        await self.engine.flush()
-        await self.engine.server.closer.close_due()
+        await self.server.writer.flush()
+        await self.server.closer.close_due()
 
 
 async def fill(traffic: Traffic, pages: int) -> None:
     """Write the store, and leave it as a crash would: the newest publications are old."""
-    await traffic.engine.start(loops=False)
+    await traffic.server.start(loops=False)
     start = time.perf_counter()
     for number in range(pages):
         await traffic.visit(number)
         if number % 100_000 == 99_999:
             print(f"  {number + 1} pages, {(time.perf_counter() - start) / (number + 1) * 1e6:.0f} us each", flush=True)
     await traffic.write()
-    await traffic.engine.server.store.close()
+    await traffic.server.store.close()
 
 
 async def restart(traffic: Traffic, pages: int) -> float:
-    """Seconds of processor time until the engine is ready again."""
+    """Seconds of processor time until the server is ready again."""
     traffic.now += pages
     began = time.process_time()
-    await traffic.engine.start(loops=False)
+    await traffic.server.start(loops=False)
     took = time.process_time() - began
-    await traffic.engine.stop()
+    await traffic.server.stop()
     return took
 
 

@@ -14,6 +14,7 @@ from functools import partial
 
 from machine import machine
 
+from saferank.service.identifiers import new_id
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.view import View
@@ -35,7 +36,7 @@ def learnt(policy: str, items: list[str], dice: random.Random) -> Knowledge:
             page = view.page(dice.randbytes(32))
             chances = [appeal[item] * 0.95**place for place, item in enumerate(page.shown)]
             clicks = sum((dice.random() < chance) << place for place, chance in enumerate(chances))
-            page = page._replace(impression=len(rows).to_bytes(16, "big"), policy=policy, window_ms=1000)
+            page = page._replace(impression=new_id(1, len(rows).to_bytes(10, "big")), policy=policy, window_ms=1000)
             rows.append(PageRow(page.impression, 1, 0, page.packed(), clicks))
         fold.fold(rows, 0)
     return fold.knowledge

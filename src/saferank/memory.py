@@ -230,19 +230,15 @@ def bound(entry: Callable[..., None], plain: Callable[..., None], *arguments: An
     compiled = _entries[key]
     if compiled is None:
         return functools.partial(plain, *arguments)
-    return _Bound(compiled, np.array(words, np.int64), arguments)
+    call = _Bound(compiled, None, np.array(words, np.int64))
+    call.arguments = arguments
+    return call
 
 
-class _Bound:
+class _Bound(functools.partial[None]):
     """A call that is ready to be made; it keeps the arrays alive whose addresses are in the table."""
 
-    __slots__ = ("_arguments", "_compiled", "_table")
-
-    def __init__(self, compiled: Callable[..., None], table: NDArray[np.int64], arguments: tuple[Any, ...]) -> None:
-        self._compiled, self._table, self._arguments = compiled, table, arguments
-
-    def __call__(self) -> None:
-        self._compiled(None, self._table)
+    arguments: tuple[Any, ...]
 
 
 def _compiled(entry: Any, arguments: tuple[Any, ...]) -> Callable[..., None] | None:

@@ -23,7 +23,7 @@ from saferank.progress import Meter
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankCall
 from saferank.verbs import Floats
-from tests.service.engine_harness import START, House, T
+from tests.service.house import START, House, T
 
 SMALL: dict[str, Any] = {
     "policies": ("safe-draw",), "positions": 5, "model": "pbm", "iterations": 60, "replicates": 6,
@@ -58,23 +58,23 @@ async def served(folder: Path, truth: list[Instance], found: saferank.Forecast, 
     await h.start()
     h.server.session_key = bytes(32)  # the coins are the same in every run of the test
     for day in range(91):
-        await h.engine.beat()
+        await h.server.heartbeat.attempt()
         reports = []
         pages = np.diff(np.floor(np.outer([day, day + 1], rates)), axis=0)[0].astype(int)
         for query in np.repeat(np.arange(len(rates)), pages):
             h.now += 10
             model, name = models[found.queries[query].id], str(query)
             items, session = [str(item) for item in range(len(model.attraction))], str(h.now)
-            page = await h.engine.rank(T, RankCall(context=name, base_ranking=items, k=5, session_id=session))
+            page = await h.server.rank(T, RankCall(context=name, base_ranking=items, k=5, session_id=session))
             chances = model.examination[:5] * model.attraction[[int(item) for item in page.ranking]]
             extra[day // 7] += chances.sum() - (model.examination[:5] * model.attraction[:5]).sum()
             clicks = [item for item, click in zip(page.ranking, dice.random(5) < chances, strict=True) if click]
             if clicks:
                 reports.append(FeedbackCall(token=page.token, clicks=clicks))
-        answers = await h.engine.feedback(T, reports)
+        answers = await h.server.feedback(T, reports)
         assert all(isinstance(answer, FeedbackAnswer) and answer.accepted for answer in answers)
         h.now = START + (day + 1) * 86_400_000
-        await h.engine.close_due()
+        await h.server.closer.close_due(everything=True)
     await h.stop()
     return extra / 7
 

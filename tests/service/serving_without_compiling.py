@@ -17,11 +17,11 @@ from msgspec import structs
 
 from saferank._inner_code import Kernel
 from saferank._kernel import nothing_compiled
-from saferank.service.knowledge.catalogues import digest_of, pack_catalogue
+from saferank.service.knowledge.view import digest_of, pack_catalogue
 from saferank.service.protocol.contexts import terms_by_settings
 from saferank.service.wire.calls import ForgetCall, SettingsCall
 from saferank.store.contract import CatalogueRow, Group
-from tests.service.engine_harness import House, T
+from tests.service.house import House, T
 
 
 def found(self: Any, signature: Any) -> Any:
@@ -53,14 +53,14 @@ async def serve(h: House, items: int, k: int) -> None:
     await h.accept(await h.rank(context, **lists, k=k - 1, session_id="other size"), names[0])
     await h.rank(context, **lists, k=k, mode="shadow")
     await h.close()
-    await h.engine.context(T, context)
-    await h.engine.set_context(T, context, SettingsCall(why="test", holdout_share=0.5))
+    await h.server.show_context(T, context)
+    await h.server.set_context(T, context, SettingsCall(why="test", holdout_share=0.5))
     await h.rank(context, **lists, k=k, session_id="held out")
     await h.later(15 * 86_400)  # certificates end
     await h.rank(context, **lists, k=k)
     await h.close()
-    await h.engine.rollback(T, context, 1, "test")
-    await h.engine.reset(T, context, "test")
+    await h.server.rollback(T, context, 1, "test")
+    await h.server.reset(T, context, "test")
     await h.rank(context, **lists, k=k)
 
 
@@ -82,8 +82,8 @@ async def take_over(policy: str, rule: str) -> None:
                 await h.later(2)
                 await h.close()
             assert page.mode == "live" and not h.server.contexts.set_aside
-            assert (await h.engine.context(T, "theirs")).policy == policy
-            assert (await h.engine.reset(T, "theirs", "test")).policy == "bubble-rank"
+            assert (await h.server.show_context(T, "theirs")).policy == policy
+            assert (await h.server.reset(T, "theirs", "test")).policy == "bubble-rank"
         await h.stop()
 
 
@@ -94,12 +94,17 @@ async def main(policy: str, rule: str) -> None:
         Kernel.compile = found  # type: ignore[method-assign, assignment]
         for items, k in ((5, 3), (12, 4), (40, 10)):
             await serve(h, items, k)
-        await h.engine.forget(T, ForgetCall("test", session_id="1"))
-        await h.engine.forgetting.carry_out()
-        for answer in (h.engine.overview(T), h.engine.contexts(T), h.engine.effect(T, None), h.engine.shadow(T, None)):
+        await h.server.forget(T, ForgetCall("test", session_id="1"))
+        await h.server.forgetting.carry_out()
+        for answer in (
+            h.server.overview(T),
+            h.server.list_contexts(T),
+            h.server.effect(T, None),
+            h.server.shadow(T, None),
+        ):
             await answer
-        h.engine.counters()
-        assert [line async for line in h.engine.export(T, None)]
+        h.server.counters()
+        assert [line async for line in h.server.export(T, None)]
         await h.stop()
 
 

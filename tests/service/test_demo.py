@@ -14,7 +14,7 @@ import pytest
 from saferank.randomness import stream
 from saferank.service import demo
 from saferank.service.calls.replay import verify
-from saferank.service.engine import open_engine
+from saferank.service.server import new_server
 from saferank.service.settings import Settings
 from saferank.service.wire.views import ContextView, EffectView, OverviewView
 from saferank.store.opening import open_store
@@ -64,15 +64,15 @@ class PlayedDemo:
         self.played += more
 
     async def _look(self) -> None:
-        engine = open_engine(self.settings)
-        await engine.start(loops=False)
+        server = new_server(self.settings)
+        await server.start(loops=False)
         try:
-            self.overview = await engine.overview("default")
+            self.overview = await server.overview("default")
             for shelf in demo.shelves():
-                found = await engine.context("default", shelf.name), await engine.effect("default", shelf.name)
+                found = await server.show_context("default", shelf.name), await server.effect("default", shelf.name)
                 self.contexts[shelf.name] = found
         finally:
-            await engine.stop()
+            await server.stop()
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from saferank.service.http.metrics import ENGINE_METRICS
+from saferank.service.http.metrics import SERVER_METRICS
 from saferank.service.http.openapi import document
 from saferank.service.settings import Settings
 from tests.service.http.service_in_process import Service
@@ -68,4 +68,4 @@ def test_every_metric_stands_there() -> None:
     text = service.app.metrics.text().decode()
     names = set(re.findall(r"^# HELP saferank_(\w+)", text, re.MULTILINE))
     assert {name for name in names if f"| `{name}` |" not in PAGE} == set()
-    assert names > set(ENGINE_METRICS)
+    assert names > set(SERVER_METRICS)

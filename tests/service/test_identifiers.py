@@ -6,8 +6,9 @@ import sys
 import pytest
 
 from saferank.service import identifiers
-from saferank.service.clock import SystemClock, milliseconds
-from saferank.service.knowledge.catalogues import digest_of, pack_catalogue, unpack_catalogue
+from saferank.service.clock import SystemClock
+from saferank.service.knowledge.view import digest_of, pack_catalogue, unpack_catalogue
+from saferank.service.wire.calls import milliseconds
 
 
 def test_ids_begin_with_their_time_and_have_one_spelling() -> None:

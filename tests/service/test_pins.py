@@ -16,7 +16,7 @@ from saferank.service.knowledge.propensities import decisions_of
 from saferank.service.knowledge.view import View
 from saferank.service.wire.calls import MisuseError, PageNotes, RankCall
 from saferank.store.page_record import free_positions
-from tests.service.engine_harness import CANDIDATES, T, house, run
+from tests.service.house import CANDIDATES, T, house, run
 from tests.service.knowledge.worlds import laid_out, recorded
 
 PAGE = ["a", "b", "c", "d", "e"]
@@ -104,10 +104,10 @@ def test_a_page_around_pins_is_explained_and_told(tmp_path: Path) -> None:
             assert isinstance(free.explanation, PageNotes)
             assert free.explanation.positions[0].first > 0 and free.explanation.positions[1].first == 0
             await h.later(1)
-            story = await h.engine.impression(T, free.impression_id)
+            story = await h.server.impression(T, free.impression_id)
             assert story.ranking == free.ranking and story.leader == ["a", "b", "c"]
             assert not any("b" in group for group in story.groups)
-            lines = [line async for line in h.engine.export(T, "c")]
+            lines = [line async for line in h.server.export(T, "c")]
             assert sum('"pinned":["a","c"]' in line for line in lines) == 1
 
     run(test())
@@ -137,7 +137,7 @@ def test_shadow_pages_note_what_would_stand_around_pins(tmp_path: Path) -> None:
             pages = [await h.rank(pinned=["b"], session_id=f"s{number}") for number in range(20)]
             assert {tuple(page.ranking) for page in pages} == {("a", "b", "c")}
             await h.later(1)
-            chosen = [(await h.engine.impression(T, page.impression_id)).would_have_shown or [] for page in pages]
+            chosen = [(await h.server.impression(T, page.impression_id)).would_have_shown or [] for page in pages]
             assert {page[1] for page in chosen} == {"b"} and len({tuple(page) for page in chosen}) > 1
             await h.close()
             assert h.fold().shadow.pages == 20

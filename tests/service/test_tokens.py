@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from saferank.service.engine import Engine
-from saferank.service.identifiers import from_text
-from saferank.service.tokens import Tokens, rotate, tokens_of
+from saferank.service.identifiers import Tokens, from_text, rotate, tokens_of
+from saferank.service.server import Server
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import StoreError
 from saferank.store.page_record import NO_LAW, PageRecord
-from tests.service.engine_harness import House, run
+from tests.service.house import House, run
 from tests.store.laws import drawn_law
 from tests.store.memory import MemoryStore
 
@@ -99,24 +98,24 @@ def test_a_rotation_is_accepted_everywhere_before_it_signs(tmp_path: Path) -> No
     async def test() -> None:
         h = House(tmp_path)
         store = MemoryStore(lambda: h.now)
-        servers = [Engine(h.settings, store, h, name) for name in ("one", "two")]
+        servers = [Server(h.settings, store, h, name) for name in ("one", "two")]
         for server in servers:
             await server.start(loops=False)
-        old = servers[0].server.tokens
+        old = servers[0].tokens
 
         async def turn(number: int) -> None:
-            await servers[number].beat()
+            await servers[number].heartbeat.attempt()
             for one in servers:
-                token = seal(one.server.tokens)
-                assert all(other.server.tokens.open(token) == PAGE for other in servers)
+                token = seal(one.tokens)
+                assert all(other.tokens.open(token) == PAGE for other in servers)
 
         rotating = asyncio.create_task(rotate(store))
         for number in (0, 1, 1, 0, 1, 0, 0, 1):
             await asyncio.sleep(0.15)
             await turn(number)
         name = await rotating
-        assert all(seal(one.server.tokens).startswith(f"{name}.") for one in servers)
-        assert servers[1].server.tokens.open(seal(old)) == PAGE
+        assert all(seal(one.tokens).startswith(f"{name}.") for one in servers)
+        assert servers[1].tokens.open(seal(old)) == PAGE
 
     run(test())
 

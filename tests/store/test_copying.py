@@ -15,7 +15,7 @@ from saferank.store.contract import COPIED, SCHEMA_VERSION, Chunk, CopiedStore, 
 from saferank.store.copying import backup, restore
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.opening import open_store
-from tests.service.engine_harness import House, T, run
+from tests.service.house import House, T, run
 from tests.store.postgres_database import emptied
 
 EVENT = "click-1"
@@ -28,9 +28,9 @@ async def traffic(house: House) -> RankAnswer:
         clicked = ["b"] if "b" in page.ranking else []
         await house.accept(page, *clicked, event_id=EVENT if number == 39 else None)
         await house.later(1)
-    await house.engine.rollback(T, "c", 1, "test")
-    await house.engine.kill(T, None, True, "stop")
-    await house.engine.kill(T, None, False, "go on")
+    await house.server.rollback(T, "c", 1, "test")
+    await house.server.kill(T, None, True, "stop")
+    await house.server.kill(T, None, False, "go on")
     house.server.alarm("illegal_page", await house.server.known_context(T, "c"), "for the test")
     await house.server.settle()
     return page
@@ -86,7 +86,7 @@ def test_a_service_goes_on_where_the_backup_was_taken(tmp_path: Path, target: Ca
         other = House(tmp_path / "again", window_seconds=1, rule="paper:0.1")
         other.now = house.now
         await other.start()
-        await other.engine.context(T, "c")
+        await other.server.show_context(T, "c")
         assert other.states() == states
         assert (await other.accept(before, before.ranking[0])).state == "open"
         assert (await other.refuse(reported, *reported.ranking, event_id=EVENT)).status == 409
@@ -122,7 +122,7 @@ def make(folder: Path) -> Path:
         await house.start()
         page = await house.rank()
         await house.accept(page, page.ranking[0], event_id=EVENT)
-        await house.engine.kill(T, None, True, "stop")
+        await house.server.kill(T, None, True, "stop")
         house.server.alarm("illegal_page", await house.server.known_context(T, "c"), "for the test")
         await house.server.settle()
         await house.close()

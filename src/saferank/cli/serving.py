@@ -1,4 +1,4 @@
-"""The work of ``saferank serve``: socket, engine and server, in the order in which they can fail."""
+"""The work of ``saferank serve``: socket, server and process, in the order in which they can fail."""
 
 import logging
 import socket
@@ -13,9 +13,9 @@ from saferank.experiments.engines import cores
 from saferank.precompiling import SERVICE, jobs_for
 from saferank.progress import SESSIONS, Shown
 from saferank.service.demo import DEMO_SETTINGS, N_VISITS, SIMULATED, play_past, visitors
-from saferank.service.engine import open_engine
-from saferank.service.http.server import Companion, StopError, bind, run
+from saferank.service.http.process import Companion, StopError, bind, run
 from saferank.service.json_logs import log, log_to_stderr
+from saferank.service.server import new_server
 from saferank.service.settings import Settings, masked
 from saferank.simulation.compiling import compile_ahead, worth_compiling
 from saferank.store.contract import StoreError
@@ -43,9 +43,9 @@ def serve(settings: Settings, demo: bool = False) -> None:
         log(logging.INFO, "opening the store and warming up the kernels")
         try:
             companion = _past_of_demo(settings) if demo else None
-            engine = open_engine(settings)
-            engine.server.simulated = SIMULATED if demo else None
-            run(settings, engine, bound, lambda address: _say_ready(address, settings), companion)
+            server = new_server(settings)
+            server.simulated = SIMULATED if demo else None
+            run(settings, server, bound, lambda address: _say_ready(address, settings), companion)
         except (StoreError, StopError) as problem:
             raise CommandError(str(problem)) from problem
 

@@ -1,14 +1,11 @@
-"""Time in the service: milliseconds of the store's clock, how they are written, and what a server measures them by."""
+"""The clocks that a server measures time by."""
 
 import asyncio
 import functools
-import re
 import time
-from datetime import UTC, datetime
 from typing import Protocol
 
 _BOOT_TIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)  # Linux
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
 class Clock(Protocol):
@@ -57,30 +54,3 @@ class TurnedClock:
     async def sleep(self, seconds: float) -> None:
         """Loops are driven by the simulation. The writer's must not spin while the store works."""
         await asyncio.sleep(min(seconds, 0.001))
-
-
-def moment(milliseconds: int) -> str:
-    """A time for people and programs (RFC 3339, UTC).
-
-    >>> moment(1_772_366_400_007)
-    '2026-03-01T12:00:00.007Z'
-    """
-    seconds, rest = divmod(milliseconds, 1000)
-    return f"{_second(seconds)}.{rest:03d}Z"
-
-
-@functools.lru_cache(maxsize=256)  # thousands of answers in a second name the same few
-def _second(seconds: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-
-
-def milliseconds(text: str) -> int:
-    """The time that an RFC 3339 text names; ValueError for any other text.
-
-    >>> milliseconds("2026-03-01T13:00:00.007+01:00")
-    1772366400007
-    """
-    if not _MOMENT.fullmatch(text):
-        raise ValueError(f"{text!r} is not a moment like 2026-03-01T12:00:00Z")
-    since = datetime.fromisoformat(text.upper()) - datetime(1970, 1, 1, tzinfo=UTC)
-    return round(since.total_seconds() * 1000)

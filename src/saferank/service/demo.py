@@ -5,7 +5,7 @@ so that what was proven is no longer true; and a bait, an item that wins every c
 which the guardrail stops. Attractions are those of embedded instances (of seasons more extreme) and settings the
 service's own, so numbers are of the size that a shop sees.
 
-The past is played before the service starts, by the service's own engine on a clock that is turned by hand, into the
+The past is played before the service starts, by a server of the service on a clock that is turned by hand, into the
 store that it then serves from. Nothing else is made up: pages, clicks, certificates and the stop come out as they do.
 From then on visitors call over HTTP, as any shop would.
 """
@@ -30,7 +30,7 @@ from saferank.click_models import DBN, PBM
 from saferank.instances.embedded import embedded_instances
 from saferank.randomness import Words, stream
 from saferank.service.clock import TurnedClock
-from saferank.service.engine import Engine
+from saferank.service.server import Server
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackCall, RankCall
 from saferank.store.embedded.store import SqliteStore
@@ -42,7 +42,7 @@ PAST_HOURS, PAST_VISITS = 8, 5000
 """The past of a demo, and visits to each shelf in it."""
 SIMULATED = (
     f"This is a demo. Visitors are simulated: those of the {PAST_HOURS} hours before the start were played when it "
-    "started, through the same engine; since then they come over HTTP."
+    "started, through the same server; since then they come over HTTP."
 )
 N_VISITS = 5 * PAST_VISITS
 """In the past of a demo."""
@@ -57,7 +57,7 @@ TURN = 3 * PAST_VISITS // 10
 """The visit with which the season turns."""
 
 _TENDED_MS = 60_000
-"""While the past is played, clicks are reported and the engine closes so often."""
+"""While the past is played, clicks are reported and the server closes so often."""
 _log = logging.getLogger("saferank.demo")
 
 
@@ -127,7 +127,7 @@ def play_past(settings: Settings, played: Callable[[int], None], seed: int = 0) 
 
 
 class _PastPlayer:
-    """The engine on a clock that stands still while it works."""
+    """A server on a clock that stands still while it works."""
 
     def __init__(self, settings: Settings, seed: int) -> None:
         now = round(1000 * time.time())
@@ -135,13 +135,13 @@ class _PastPlayer:
         self._step = (now - self._began) / PAST_VISITS
         store = SqliteStore(Path(settings.store), clock=lambda: self._clock.now)
         patient = structs.replace(settings, freshness_seconds=3600.0)
-        self._engine = Engine(patient, store, self._clock, "alone")
+        self._server = Server(patient, store, self._clock, "alone")
         self._reports: list[FeedbackCall] = []
         self._words = {shelf.name: stream(seed, shelf.name) for shelf in shelves()}
 
     async def play(self, played: Callable[[int], None]) -> None:
-        await self._engine.start(loops=False)
-        writing = asyncio.create_task(self._engine.server.writer.run())
+        await self._server.start(loops=False)
+        writing = asyncio.create_task(self._server.writer.run())
         tended, places = self._began, shelves()
         for visit in range(PAST_VISITS):
             self._clock.now = self._began + round(visit * self._step)
@@ -153,10 +153,10 @@ class _PastPlayer:
             played(len(places))
         await self._tend()
         writing.cancel()
-        await self._engine.stop()
+        await self._server.stop()
 
     async def _visit(self, shelf: Shelf, visit: int) -> None:
-        page = await self._engine.rank("default", RankCall(**rank_call(shelf, visit)))
+        page = await self._server.rank("default", RankCall(**rank_call(shelf, visit)))
         words = self._words[shelf.name]
         if clicks := shelf.clicked(visit, page.ranking, words):
             self._reports.append(FeedbackCall(token=page.token, clicks=clicks))
@@ -164,10 +164,10 @@ class _PastPlayer:
     async def _tend(self) -> None:
         """What a running server does all the time: take reports, renew its leases, close due windows."""
         reports, self._reports = self._reports, []
-        await self._engine.feedback("default", reports)
-        await self._engine.flush()
-        await self._engine.beat()
-        await self._engine.server.closer.close_due()
+        await self._server.feedback("default", reports)
+        await self._server.writer.flush()
+        await self._server.heartbeat.attempt()
+        await self._server.closer.close_due()
 
 
 # --- visitors from now on ---

@@ -1,6 +1,6 @@
 """The record of a page, from its birth to the archive. There is no second shape of a page.
 
-Packed once, a record is what the log keeps. Sealed (``service/tokens.py``) it is the token that comes back with
+Packed once, a record is what the log keeps. Sealed (``service/identifiers.py``) it is the token that comes back with
 the clicks. Folded it is a lesson, read it is the audit. So it says everything that must be known when the clicks come:
 what was shown, what was compared with it, by which law the page was drawn, and from what.
 

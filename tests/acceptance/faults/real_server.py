@@ -10,17 +10,13 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from saferank.service.calls.feedback import Feedback
-from saferank.service.calls.operate import Operations
-from saferank.service.calls.overview import Overview
-from saferank.service.calls.rank import Ranking
 from saferank.service.identifiers import impression_id
-from saferank.service.knowledge.catalogues import unpack_catalogue
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.publications import differences, pack
+from saferank.service.knowledge.view import unpack_catalogue
 from saferank.service.protocol.heartbeat import LONGEST_JUMP
-from saferank.service.protocol.server import Server
+from saferank.service.server import Server
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackCall, RankAnswer, RankCall
 from saferank.service.wire.problems import Problem
@@ -79,8 +75,6 @@ class RealServer:
         )  # fmt: skip
         self.host, self.monitor, self.store = host, monitor, store
         self.server = Server(settings, store, HostClock(host))  # type: ignore[arg-type]
-        self.ranking, self.reports = Ranking(self.server), Feedback(self.server)
-        self.operations = Operations(self.server, Overview(self.server))
         self.ready = False
 
     def start(self) -> None:
@@ -101,7 +95,7 @@ class RealServer:
         self._check_ready()
         call = RankCall(context=f"context {context}", **CALL)
         with _busy():
-            answer = await self.ranking.rank(TENANT, call)
+            answer = await self.server.rank(TENANT, call)
         return self._noted(answer, context)
 
     def _noted(self, answer: RankAnswer, context: int) -> PageRow:
@@ -121,7 +115,7 @@ class RealServer:
         items = [item for place, item in enumerate(shown.ranking) if clicks >> place & 1]
         call = FeedbackCall(token=shown.token, clicks=items, event_id=event_id)
         with _busy():
-            (answer,) = await self.reports.feedback(TENANT, [call])
+            (answer,) = await self.server.feedback(TENANT, [call])
         if isinstance(answer, Problem):
             assert answer.status == 409, answer
             return Outcome.CONFLICT
@@ -133,7 +127,7 @@ class RealServer:
         self._check_ready()
         on = kind == OperationKind.KILL
         with _busy():
-            await self.operations.kill(TENANT, f"context {context}", on, "a simulation")
+            await self.server.kill(TENANT, f"context {context}", on, "a simulation")
         if on:
             self.monitor.kill_returned(context, 0)
 
@@ -162,7 +156,7 @@ class RealScenario(Scenario):
         opener = RealServer(host, Link(host, self.store), self.monitor)
         await opener.server.start(loops=False)
         for number in range(1, self.contexts + 1):
-            await opener.ranking.rank(TENANT, RankCall(context=f"context {number}", **CALL))
+            await opener.server.rank(TENANT, RankCall(context=f"context {number}", **CALL))
         await opener.server.stop()
 
     def all_folded(self) -> bool:

@@ -35,6 +35,9 @@ def test_a_seed_gives_the_same_run_again() -> None:
     assert run_real(5) == run_real(5)
 
 
+READING = Heartbeat.reading
+
+
 async def _does_not_wait(*_: Any) -> None:
     """In the place of waiting for other servers."""
 
@@ -42,8 +45,8 @@ async def _does_not_wait(*_: Any) -> None:
 @pytest.mark.parametrize(
     ("guard", "name", "mutant", "seed"),
     [
-        (Heartbeat, "is_fresh", lambda _: True, 46),
-        (Heartbeat, "_jumped", lambda *_: False, 361),
+        (Heartbeat, "reading", lambda heartbeat: READING(heartbeat)._replace(is_fresh=True), 9),
+        (Heartbeat, "_jumped", lambda *_: False, 83),
         (Operations, "_obeyed_everywhere", _does_not_wait, 14),
         (Closer, "_let_go_of_lost", lambda *_: None, 10),
     ],
@@ -55,6 +58,6 @@ def test_a_guard_of_a_server_that_is_removed_is_missed(
         assert first_breach(seeds_from(seed), run_real) is not None, HOW_TO_SEARCH
 
 
-@pytest.mark.parametrize(("store", "seed"), [(NoFence, 0), (NoEventDigest, 5), (NoLockWhileWriting, 99)])
+@pytest.mark.parametrize(("store", "seed"), [(NoFence, 0), (NoEventDigest, 5), (NoLockWhileWriting, 70)])
 def test_a_guard_of_the_store_that_is_removed_is_missed(store: type[SharedStore], seed: int) -> None:
     assert first_breach(seeds_from(seed), lambda seed: run_real(seed, store)) is not None, HOW_TO_SEARCH

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from saferank.cli import main
-from saferank.service import engine
+from saferank.service import server
 from saferank.service.clock import SystemClock
 
 _SKEWS = struct.Struct("<dd")
@@ -53,5 +53,5 @@ class JumpingClock(SystemClock):
 
 if __name__ == "__main__":
     JumpingClock.skews = Skews(Path(sys.argv[1]))
-    engine.SystemClock = JumpingClock  # type: ignore[attr-defined]
+    server.SystemClock = JumpingClock  # type: ignore[attr-defined]
     sys.exit(main(sys.argv[2:]))

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from saferank.service.clock import milliseconds
 from saferank.service.identifiers import from_text
+from saferank.service.wire.calls import milliseconds
 
 
 @dataclass

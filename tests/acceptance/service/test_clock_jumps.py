@@ -10,7 +10,7 @@ import pytest
 from service_process import ServiceProcess
 
 from saferank.cli import main
-from saferank.service.clock import milliseconds
+from saferank.service.wire.calls import milliseconds
 from tests.acceptance.service.jumping_clock import Skews
 
 WINDOW = 60.0

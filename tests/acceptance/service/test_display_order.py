@@ -1,4 +1,4 @@
-"""The engine itself counts in order of display: the delays of ``test_delayed_clicks.py`` through the real service code.
+"""The server itself counts in order of display: the delays of ``test_delayed_clicks.py`` through the real service code.
 
 Two equal items; clicks of one are reported at once, those of the other 200 informative pages later, inside the window.
 """
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from equal_items import Visits, decided, in_order_of_arrival
 
-from saferank.service.engine import Engine
+from saferank.service.server import Server
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankCall
 from saferank.store.embedded.store import SqliteStore
@@ -22,7 +22,7 @@ CALL = RankCall(context="pair", base_ranking=["first", "second"], k=2)
 
 
 class SlowClock:
-    """One millisecond for every page, for the engine and for its store."""
+    """One millisecond for every page, for the server and for its store."""
 
     def __init__(self) -> None:
         self.now = 1_700_000_000_000
@@ -45,38 +45,38 @@ async def played(folder: Path, chance: random.Random) -> tuple[list[tuple[int, i
     clock, window = SlowClock(), 3 * DELAY  # only about every other page compares the two
     asked: dict[str, Any] = {"policy": "kl-ucb-br", "rule": "paper:1e-5", "holdout_share": 0, "guardrail_drop": 0}
     settings = Settings(store=str(folder), window_seconds=window / 1000, **asked)
-    engine = Engine(settings, SqliteStore(folder, clock), clock, name="alone")
-    await engine.start(loops=False)
-    writing = asyncio.create_task(engine.server.writer.run())
+    server = Server(settings, SqliteStore(folder, clock), clock, name="alone")
+    await server.start(loops=False)
+    writing = asyncio.create_task(server.writer.run())
     seen, swapped, second_won = [], [], []
     waiting: deque[tuple[int, str]] = deque()  # when a click on the second item is reported, and the token
     for page_number in range(2 * INFORMATIVE):
         clock.now += 1
-        await engine.server.closer.close_due()
-        page = await engine.rank("default", CALL)
+        await server.closer.close_due()
+        page = await server.rank("default", CALL)
         reports = []
         while waiting and waiting[0][0] <= page_number:
             reports.append(FeedbackCall(token=waiting.popleft()[1], clicks=["second"]))
-        if engine.server.tokens.open(page.token).round % 2 == 0:  # in even rounds the first two places are a pair
+        if server.tokens.open(page.token).round % 2 == 0:  # in even rounds the first two places are a pair
             clicked = page.ranking[int(chance.random() < 0.3)]
             swapped.append(page.ranking[0] == "second")
             second_won.append(clicked == "second")
-            seen.append(await duel(engine))
+            seen.append(await duel(server))
             if clicked == "second":
                 waiting.append((page_number + 2 * DELAY, page.token))
             else:
                 reports.append(FeedbackCall(token=page.token, clicks=["first"]))
         if reports:
-            answers = await engine.feedback("default", reports)
+            answers = await server.feedback("default", reports)
             assert all(isinstance(answer, FeedbackAnswer) and answer.accepted for answer in answers)
-    version = (await engine.context("default", "pair")).leader_version
+    version = (await server.show_context("default", "pair")).leader_version
     writing.cancel()
-    await engine.stop()
+    await server.stop()
     return seen, Visits(np.array(swapped), np.array(second_won)), version
 
 
-async def duel(engine: Engine) -> tuple[int, int]:
-    pairs = (await engine.context("default", "pair")).pairs
+async def duel(server: Server) -> tuple[int, int]:
+    pairs = (await server.show_context("default", "pair")).pairs
     s, n = (pairs[0].s, pairs[0].n) if pairs else (0, 0)
     return (s if pairs and pairs[0].better == "first" else -s), n
 

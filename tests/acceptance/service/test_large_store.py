@@ -17,7 +17,7 @@ import pytest
 from service_process import ServiceProcess
 
 from saferank.service import limits
-from saferank.service.engine import Engine
+from saferank.service.server import Server
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackCall, RankAnswer, RankCall
 from saferank.store.embedded.store import SqliteStore
@@ -44,7 +44,7 @@ class Playback:
         }
         limits.MAX_PENDING = 10**9
         settings = Settings(store=str(folder), policy=policy, **asked)
-        self.engine = Engine(settings, SqliteStore(folder, clock=lambda: self.now), self, name="alone")
+        self.server = Server(settings, SqliteStore(folder, clock=lambda: self.now), self, name="alone")
         self._chance = random.Random(1)
         names = [[f"{context}-{item}" for item in range(30)] for context in range(CONTEXTS)]
         self._calls = [
@@ -52,7 +52,7 @@ class Playback:
             for number, items in enumerate(names)
         ]
 
-    # --- the clock of the engine ---
+    # --- the clock of the server ---
 
     def monotonic(self) -> float:
         return self.now / 1000
@@ -65,19 +65,19 @@ class Playback:
 
     async def fill(self, pages: int, at_once: int = 500) -> None:
         """Issue pages, report a click for some of them, and close what is due."""
-        writing = asyncio.create_task(self.engine.server.writer.run())
+        writing = asyncio.create_task(self.server.writer.run())
         for _ in range(pages // at_once):
             answers = [await self._page() for _ in range(at_once)]
             reports = [self._report(answer) for answer in answers if self._chance.random() < ANSWERED]
-            await self.engine.feedback("default", reports)
-            await self.engine.flush()
-            await self.engine.beat()
-            await self.engine.server.closer.close_due()
+            await self.server.feedback("default", reports)
+            await self.server.writer.flush()
+            await self.server.heartbeat.attempt()
+            await self.server.closer.close_due()
         writing.cancel()
 
     async def _page(self) -> RankAnswer:
         self.now += 1
-        return await self.engine.rank("default", self._chance.choice(self._calls))
+        return await self.server.rank("default", self._chance.choice(self._calls))
 
     def _report(self, page: RankAnswer) -> FeedbackCall:
         weights = [1 / (1 + place + int(item.rpartition("-")[2]) % 7) for place, item in enumerate(page.ranking)]
@@ -85,12 +85,12 @@ class Playback:
 
 
 async def filled_and_crashed(folder: Path, crashed: Path, policy: str, window_seconds: float) -> None:
-    """The store as it is on disk while the engine runs, as a crash would leave it."""
+    """The store as it is on disk while the server runs, as a crash would leave it."""
     playback = Playback(folder, policy, window_seconds)
-    await playback.engine.start(loops=False)
+    await playback.server.start(loops=False)
     await playback.fill(IMPRESSIONS)
     shutil.copytree(folder, crashed)
-    await playback.engine.stop()
+    await playback.server.stop()
 
 
 @pytest.mark.parametrize("policy", ["safe-draw", "kl-ucb-br"])

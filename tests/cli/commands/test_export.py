@@ -7,7 +7,7 @@ import pytest
 
 from saferank.logs import read_log
 from tests.cli.command_line import call
-from tests.service.engine_harness import House, run
+from tests.service.house import House, run
 
 
 def filled(folder: Path) -> None:

@@ -9,13 +9,12 @@ import pytest
 from saferank.live.page import Item
 from saferank.service.calls.audit import leader_of_page
 from saferank.service.calls.export import Bounds
-from saferank.service.clock import moment
 from saferank.service.knowledge.view import View
-from saferank.service.wire.calls import RankAnswer
+from saferank.service.wire.calls import RankAnswer, moment
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import VersionRow
 from saferank.store.page_record import PageRecord
-from tests.service.engine_harness import BASE, CANDIDATES, House, T, house, run
+from tests.service.house import BASE, CANDIDATES, House, T, house, run
 
 
 async def teach(h: House, pages: int) -> None:
@@ -23,7 +22,7 @@ async def teach(h: House, pages: int) -> None:
         page = await h.rank()
         await h.accept(page, *(["b"] if "b" in page.ranking else []))
         await h.later(1)
-    await h.engine.close_due()
+    await h.server.closer.close_due(everything=True)
 
 
 def test_leaders_by_version_and_moment_with_the_evidence(tmp_path: Path) -> None:
@@ -31,22 +30,22 @@ def test_leaders_by_version_and_moment_with_the_evidence(tmp_path: Path) -> None
         async with house(tmp_path, window_seconds=1, rule="paper:0.1") as h:
             before = h.now
             await teach(h, 60)
-            changes = (await h.engine.changes(T, "c")).changes
+            changes = (await h.server.changes(T, "c")).changes
             assert [change.version for change in changes] == list(range(1, len(changes) + 1))
             assert (changes[0].cause, changes[0].leader) == ("opened", BASE[:3])
             moved = next(change for change in changes if change.leader != BASE[:3])
             assert moved.cause == "page" and moved.impression_id is not None
             assert [(pair.better, pair.worse, pair.decided) for pair in moved.evidence] == [("b", "a", True)]
             assert moved.evidence[0].s > 0
-            story = await h.engine.impression(T, moved.impression_id)
+            story = await h.server.impression(T, moved.impression_id)
             assert "b" in story.clicks and story.state == "closed"
-            assert (await h.engine.leader_at(T, "c", None)).version == len(changes)
-            assert (await h.engine.leader_at(T, "c", "1")).until == changes[1].at
-            assert (await h.engine.leader_at(T, "c", moved.at)).version >= 2
-            assert (await h.engine.leader_at(T, "c", moment(h.now + 5))).until is None
+            assert (await h.server.leader_at(T, "c", None)).version == len(changes)
+            assert (await h.server.leader_at(T, "c", "1")).until == changes[1].at
+            assert (await h.server.leader_at(T, "c", moved.at)).version >= 2
+            assert (await h.server.leader_at(T, "c", moment(h.now + 5))).until is None
             for wrong, status in [("99", 404), ("0", 404), (moment(before - 1), 404), ("yesterday", 422), ("-1", 422)]:
                 with pytest.raises(Problem) as caught:
-                    await h.engine.leader_at(T, "c", wrong)
+                    await h.server.leader_at(T, "c", wrong)
                 assert (caught.value.status, caught.value.field) == (status, "at")
 
     run(test())
@@ -58,10 +57,10 @@ def test_the_story_of_a_page(tmp_path: Path) -> None:
             page = await h.rank(request_id="r", session_id="s")
             record = h.record(page)
             await h.accept(page, page.ranking[1])
-            open_story = await h.engine.impression(T, page.impression_id)
+            open_story = await h.server.impression(T, page.impression_id)
             await h.rank(base_ranking=["q", "r", "s"], candidates=[])
             await h.close()
-            story = await h.engine.impression(T, page.impression_id)
+            story = await h.server.impression(T, page.impression_id)
             assert (open_story.state, open_story.closed_at, story.state) == ("open", None, "closed")
             assert (story.base_ranking, story.candidates, story.leader) == (BASE, CANDIDATES, BASE[:3])
             assert (story.ranking, story.clicks) == (page.ranking, [page.ranking[1]])
@@ -72,9 +71,9 @@ def test_the_story_of_a_page(tmp_path: Path) -> None:
             assert "were learnt" in story.explanation
             for unknown in ("A" * 22, "nonsense"):
                 with pytest.raises(Problem, match="no impression"):
-                    await h.engine.impression(T, unknown)
+                    await h.server.impression(T, unknown)
             with pytest.raises(Problem, match="no impression"):
-                await h.engine.impression("you", page.impression_id)
+                await h.server.impression("you", page.impression_id)
 
     run(test())
 
@@ -87,7 +86,7 @@ def test_the_coins_of_a_page_give_the_page_again(tmp_path: Path) -> None:
             await h.rank()
             for _ in range(20):
                 page = await h.rank()
-                story = await h.engine.impression(T, page.impression_id)
+                story = await h.server.impression(T, page.impression_id)
                 again = View(h.knowledge(), BASE, CANDIDATES, 3).page(bytes.fromhex(story.coins))
                 record = h.record(page)
                 assert (again.row, again.law, again.round) == (record.row, record.law, record.round)
@@ -106,22 +105,22 @@ def test_export_is_the_whole_log_of_a_tenant_in_order(tmp_path: Path) -> None:
             await h.later(0.1)
             await h.rank(candidates=["fresh"])
             await h.later(0.1)
-            await h.engine.kill(T, None, True, "pause")
+            await h.server.kill(T, None, True, "pause")
             await h.close()
-            lines = [json.loads(line) async for line in h.engine.export(T, None)]
+            lines = [json.loads(line) async for line in h.server.export(T, None)]
             kinds = [line["kind"] for line in lines]
             assert kinds == ["opened", "page", "opened", "page", "page", "kill"]
             assert [line["seq"] for line in lines] == sorted(line["seq"] for line in lines)
             assert (lines[1]["ranking"], lines[1]["clicks"]) == (page.ranking, [page.ranking[0]])
             assert lines[0]["candidates"] == CANDIDATES
             assert lines[4]["catalogue"] != lines[1]["catalogue"]
-            only = [json.loads(line) async for line in h.engine.export(T, "d")]
+            only = [json.loads(line) async for line in h.server.export(T, "d")]
             assert {line["context"] for line in only} == {"d"}
-            rest = [json.loads(line) async for line in h.engine.export(T, None, Bounds(lines[3]["seq"]))]
+            rest = [json.loads(line) async for line in h.server.export(T, None, Bounds(lines[3]["seq"]))]
             assert rest == lines[4:]
-            assert [line async for line in h.engine.export(T, None, Bounds(lines[-1]["seq"]))] == []
+            assert [line async for line in h.server.export(T, None, Bounds(lines[-1]["seq"]))] == []
             with pytest.raises(Problem, match="no context"):
-                await anext(aiter(h.engine.export(T, "nowhere")))
+                await anext(aiter(h.server.export(T, "nowhere")))
 
     run(test())
 
@@ -137,9 +136,9 @@ def test_a_continued_export_equals_a_whole_one_and_knows_all_clicks(tmp_path: Pa
 
             async def go_on() -> int:
                 nonlocal cursor
-                bounds = await h.engine.export_bounds(T, cursor)
+                bounds = await h.server.export_bounds(T, cursor)
                 cursor = bounds.cursor
-                found = [line async for line in h.engine.export(T, None, bounds)]
+                found = [line async for line in h.server.export(T, None, bounds)]
                 pieces.extend(found)
                 return len(found)
 
@@ -153,18 +152,18 @@ def test_a_continued_export_equals_a_whole_one_and_knows_all_clicks(tmp_path: Pa
                 if number % 20 == 3:
                     await go_on()
                 if number == 70:
-                    await h.engine.kill(T, "c", True, "a test")
-                    await h.engine.kill(T, "c", False, "a test")
+                    await h.server.kill(T, "c", True, "a test")
+                    await h.server.kill(T, "c", False, "a test")
             await h.close()
             await h.later(20)
             assert await go_on() > 0
             assert await go_on() == 0
-            assert pieces == [line async for line in h.engine.export(T, None)]
+            assert pieces == [line async for line in h.server.export(T, None)]
             clicked = [json.loads(line)["clicks"] for line in pieces if '"kind":"page"' in line]
             assert len(clicked) == 150 and sum(map(len, clicked)) > 15
             for wrong in ("", "c1.", "c1.xyz", "1700000000000", "c1." + "g" * 12):
                 with pytest.raises(Problem) as caught:
-                    await h.engine.export_bounds(T, wrong)
+                    await h.server.export_bounds(T, wrong)
                 assert (caught.value.status, caught.value.field) == (422, "cursor")
 
     run(test())
@@ -175,7 +174,7 @@ def test_an_export_of_many_events_is_read_in_pieces(tmp_path: Path) -> None:
         async with house(tmp_path) as h:
             for _ in range(1234):
                 await h.rank()
-            lines = [line async for line in h.engine.export(T, None)]
+            lines = [line async for line in h.server.export(T, None)]
             assert len(lines) == 1235
 
     run(test())

@@ -6,7 +6,7 @@ import pytest
 
 from saferank.service.knowledge.arms import HOLDOUT
 from saferank.service.wire.problems import Problem
-from tests.service.engine_harness import House, T, house, run
+from tests.service.house import House, T, house, run
 
 
 async def shown(h: House, pages: int, context: str = "c", tenant: str = T, session: str | None = None) -> int:
@@ -25,7 +25,7 @@ def test_pages_of_both_arms_their_difference_and_its_interval(tmp_path: Path) ->
     async def test() -> None:
         async with house(tmp_path, holdout_share=0.4) as h:
             held_out = await shown(h, 60)
-            view = await h.engine.effect(T, "c")
+            view = await h.server.effect(T, "c")
             assert (view.holdout.pages, view.served.pages) == (held_out, 60 - held_out)
             assert (
                 view.holdout.clicks + view.served.clicks == 30 == view.holdout.clicked_pages + view.served.clicked_pages
@@ -35,7 +35,7 @@ def test_pages_of_both_arms_their_difference_and_its_interval(tmp_path: Path) ->
             assert view.clicked_pages is not None and -1 <= view.clicked_pages.low < 0
             assert view.clicks_relative is not None and view.clicks_relative.low >= -1
             assert (view.why_not, view.error, view.guardrail) == (None, 0.05, None)
-            counts = h.engine.counters()
+            counts = h.server.counters()
             assert counts["arm_pages_total"]["holdout"] == held_out  # type: ignore[index]
             assert sum(counts["arm_clicks_total"].values()) == 30  # type: ignore[union-attr]
             assert counts["effect_clicks"] == pytest.approx(view.clicks.estimate)
@@ -51,9 +51,9 @@ def test_reloads_count_in_no_arm(tmp_path: Path) -> None:
                 for _ in range(3):
                     await h.rank(session_id=f"s{number}", base_ranking=[*"abcd"] if number % 2 else [*"badc"])
             await h.close()
-            view = await h.engine.effect(T, "c")
+            view = await h.server.effect(T, "c")
             assert view.served.pages + view.holdout.pages == 12
-            assert (await h.engine.context(T, "c")).arms["repeat"].pages == 24
+            assert (await h.server.show_context(T, "c")).arms["repeat"].pages == 24
 
     run(test())
 
@@ -65,13 +65,13 @@ def test_contexts_that_are_not_in_memory_are_read_from_their_publications(tmp_pa
                 await shown(h, 20, name)
             await shown(h, 7, "one", tenant="other")
             assert sum(context.row.tenant == T for context in h.server.contexts) < 3
-            whole = await h.engine.effect(T, None)
+            whole = await h.server.effect(T, None)
             assert whole.served.pages + whole.holdout.pages == 60
             await h.restart()
-            assert await h.engine.effect(T, None) == whole
-            other = await h.engine.effect("other", None)
+            assert await h.server.effect(T, None) == whole
+            other = await h.server.effect("other", None)
             assert other.served.pages + other.holdout.pages == 7
-            parts = [await h.engine.effect(T, name) for name in ("one", "two", "three")]
+            parts = [await h.server.effect(T, name) for name in ("one", "two", "three")]
             assert sum(part.served.clicks for part in parts) == whole.served.clicks
 
     run(test())
@@ -81,14 +81,14 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     async def test() -> None:
         async with house(tmp_path / "none") as h:
             await shown(h, 3)
-            view = await h.engine.effect(T, "c")
+            view = await h.server.effect(T, "c")
             assert view.clicks is None and "holdout_share" in str(view.why_not)
-            assert "holdout_share" in str((await h.engine.effect("nobody", None)).why_not)
+            assert "holdout_share" in str((await h.server.effect("nobody", None)).why_not)
             with pytest.raises(Problem, match="no context"):
-                await h.engine.effect(T, "unknown")
+                await h.server.effect(T, "unknown")
         async with house(tmp_path / "some", holdout_share=0.1, guardrail_drop=0.03) as h:
             await h.rank()
-            view = await h.engine.effect(T, "c")
+            view = await h.server.effect(T, "c")
             assert "window" in str(view.why_not) and view.guardrail is not None
             assert view.guardrail.log_evidence == pytest.approx(0) and not view.guardrail.stopped
 

@@ -13,7 +13,7 @@ from saferank.service.knowledge.fold import Fold
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer
 from saferank.service.wire.problems import Problem
 from tests.reference.service_fold import ModelPage, ServiceFold
-from tests.service.engine_harness import House, T, house, run
+from tests.service.house import House, T, house, run
 
 
 def model_page(h: House, page: RankAnswer, context: str, session: str | None) -> ModelPage:
@@ -61,7 +61,7 @@ def same_statistics(h: House, model: ServiceFold) -> None:
         for item in map(str, learner.items):
             for other in map(str, learner.items):
                 assert learner.duel(item, other) == model.pair(context.row.name, item, other)
-    counters = h.engine.counters()
+    counters = h.server.counters()
     assert counters["feedback_late_total"] == model.late
     assert counters["feedback_duplicate_total"] == model.duplicates
     assert counters["feedback_accepted_total"] == model.accepted
@@ -77,7 +77,7 @@ def test_any_mixture_of_reports_is_answered_and_counted_by_the_book(tmp_path: Pa
                 await one_step(h, model, dice, pages)
                 await h.later(dice.choice([0, 0.001, 0.1, 0.5, 2]))
                 model.close(h.now)
-            await h.engine.close_due()
+            await h.server.closer.close_due(everything=True)
             same_statistics(h, model)
             assert model.learnt and model.late and model.duplicates  # the mixture was rich
 
@@ -160,7 +160,7 @@ def test_another_tenant_may_use_the_same_event_id(tmp_path: Path) -> None:
 
 
 async def written(h: House) -> list[object]:
-    await h.engine.flush()
+    await h.server.writer.flush()
     return [page async for some in h.store.all_pages() for page in some]
 
 
@@ -170,7 +170,7 @@ def test_a_page_that_was_shown_as_answered_may_say_so(tmp_path: Path) -> None:
             page = await h.rank()
             assert (await h.accept(page, page.ranking[0], shown=page.ranking)).accepted
             await h.refuse(page, page.ranking[0], shown=page.ranking[1:])
-            assert h.engine.counters()["feedback_not_as_shown_total"] == 1
+            assert h.server.counters()["feedback_not_as_shown_total"] == 1
 
     run(test())
 
@@ -208,7 +208,7 @@ def test_a_batch_is_answered_one_by_one(tmp_path: Path) -> None:
             calls = [
                 FeedbackCall(token=page.token, clicks=[item]) for item in (page.ranking[0], "nowhere", page.ranking[0])
             ]
-            good, bad, again = await h.engine.feedback(T, calls)
+            good, bad, again = await h.server.feedback(T, calls)
             assert isinstance(good, FeedbackAnswer) and good.accepted and not good.duplicate
             assert isinstance(bad, Problem) and bad.status == 422
             assert isinstance(again, FeedbackAnswer) and again.duplicate
@@ -222,7 +222,7 @@ def test_a_server_remembers_no_page(tmp_path: Path) -> None:
             for number in range(200):
                 page = await h.rank(session_id=f"s{number}", request_id=f"r{number}")
                 await h.accept(page, page.ranking[0], event_id=f"e{number}")
-            await h.engine.flush()
+            await h.server.writer.flush()
             assert (h.server.writer.pending, len(h.server.writer.pages)) == (0, 0)
             await h.close()
             assert len(h.fold().visitors) == 200

@@ -10,18 +10,18 @@ import pytest
 from saferank.errors import ArgumentError
 from saferank.service.calls.forget import Forgotten, NotForgottenError, forget
 from saferank.service.calls.replay import ReplayReport, verify
-from saferank.service.clock import SystemClock, moment
-from saferank.service.engine import Engine
+from saferank.service.clock import SystemClock
 from saferank.service.identifiers import visitor
+from saferank.service.server import Server
 from saferank.service.settings import Settings
-from saferank.service.wire.calls import ForgetCall, RankCall
+from saferank.service.wire.calls import ForgetCall, RankCall, moment
 from saferank.store.contract import CopiedStore, Lease, OperationKind, StoreError
 from saferank.store.copying import backup, restore
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.opening import open_store
 from saferank.store.record_columns import unpacked
 from tests.postgres_process import PostgresProcess
-from tests.service.engine_harness import BASE, BUBBLE, CANDIDATES, House, T, house, run
+from tests.service.house import BASE, BUBBLE, CANDIDATES, House, T, house, run
 
 SESSIONS = ["ann", "bob", "cid"]
 Opened = Callable[[], CopiedStore]
@@ -120,14 +120,14 @@ def test_a_source_goes_with_all_its_sessions(opened: Opened) -> None:
 def test_a_server_goes_on_afterwards(opened: Opened) -> None:
     async def serve() -> None:
         settings = Settings(store="unused", policy=BUBBLE["policy"], rule=BUBBLE["rule"])
-        engine = Engine(settings, opened(), SystemClock())
-        await engine.start(loops=False)
+        server = Server(settings, opened(), SystemClock())
+        await server.start(loops=False)
         for name in ("c", "c", "d", "new"):
             call = RankCall(context=name, base_ranking=BASE, candidates=CANDIDATES, k=3, session_id="ann")
-            assert len((await engine.rank(T, call)).ranking) == 3
-            await engine.flush()
-        assert (await engine.context(T, "c")).leader == BASE[:3]
-        await engine.stop()
+            assert len((await server.rank(T, call)).ranking) == 3
+            await server.writer.flush()
+        assert (await server.show_context(T, "c")).leader == BASE[:3]
+        await server.stop()
 
     asyncio.run(forget(opened(), T, "ann"))
     run(serve())
@@ -156,7 +156,7 @@ def test_a_session_is_forgotten_while_the_service_runs(tmp_path: Path) -> None:
 
             async def theirs(name: str) -> int:
                 key = visitor(h.server.session_key, T, name, None, None).key
-                await h.engine.flush()
+                await h.server.writer.flush()
                 return sum(
                     [unpacked(page.record).visitor == key async for some in h.store.all_pages() for page in some]
                 )
@@ -166,9 +166,9 @@ def test_a_session_is_forgotten_while_the_service_runs(tmp_path: Path) -> None:
             await h.accept(late, late.ranking[0])
             others, pages = await theirs("bob"), await theirs("ann")
             assert pages > 10
-            answer = await h.engine.forget(T, ForgetCall("a request", session_id="ann"))
-            await h.engine.close_due()
-            await h.engine.forgetting.carry_out()
+            answer = await h.server.forget(T, ForgetCall("a request", session_id="ann"))
+            await h.server.closer.close_due(everything=True)
+            await h.server.forgetting.carry_out()
             left = await theirs("ann")
             assert 0 < left < pages  # open windows
             await h.restart()
@@ -176,15 +176,15 @@ def test_a_session_is_forgotten_while_the_service_runs(tmp_path: Path) -> None:
             returned = await h.rank(session_id="ann")  # after the request: a new beginning
             await h.close()
             h.now += 60_000
-            await h.engine.close_due()
-            await h.engine.forgetting.carry_out()
+            await h.server.closer.close_due(everything=True)
+            await h.server.forgetting.carry_out()
             assert await theirs("ann") == 1 and h.record(returned).visitor
             assert await theirs("bob") == others
             assert answer.done_by <= moment(h.now)
             await h.restart()
-            await h.engine.forgetting.carry_out()
-            assert h.engine.forgetting.pages == 0  # it is known to be done
-            lines = [line async for line in h.engine.export(T, None)]
+            await h.server.forgetting.carry_out()
+            assert h.server.forgetting.pages == 0  # it is known to be done
+            lines = [line async for line in h.server.export(T, None)]
             assert not [line for line in lines if "a request" in line]
 
     run(test())

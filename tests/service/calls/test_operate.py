@@ -8,12 +8,11 @@ import pytest
 from msgspec import structs
 
 from saferank.policies import POLICIES, policy_kind
-from saferank.service.clock import moment
 from saferank.service.knowledge.arms import EXPLORE, HOLDOUT, OFF, SHADOW
-from saferank.service.wire.calls import SettingsCall
+from saferank.service.wire.calls import SettingsCall, moment
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import OperationKind
-from tests.service.engine_harness import BASE, House, T, house, run, store_down
+from tests.service.house import BASE, House, T, house, run, store_down
 
 QUICK = {"window_seconds": 1, "rule": "paper:0.1"}
 
@@ -24,7 +23,7 @@ async def teach(h: House, favourite: str, pages: int, context: str = "c") -> Non
         page = await h.rank(context, candidates=["x"])
         await h.accept(page, *([favourite] if favourite in page.ranking else []))
         await h.later(1)
-    await h.engine.close_due()
+    await h.server.closer.close_due(everything=True)
 
 
 def test_a_kill_switch_is_at_once_and_survives_restarts(tmp_path: Path) -> None:
@@ -32,20 +31,20 @@ def test_a_kill_switch_is_at_once_and_survives_restarts(tmp_path: Path) -> None:
         async with house(tmp_path) as h:
             before = await h.rank(session_id="s")
             await h.rank("d")
-            view = await h.engine.kill(T, "c", True, "looks odd")
+            view = await h.server.kill(T, "c", True, "looks odd")
             assert (view.on, view.why) == (True, "looks odd")
             for _ in range(2):
                 killed = await h.rank(session_id="s")
                 assert (killed.ranking, killed.mode, h.record(killed).arm) == (BASE[:3], "off", OFF)
                 assert h.record(await h.rank("d")).arm == EXPLORE
-                assert (await h.engine.context(T, "c")).killed == view
-                assert (await h.engine.context(T, "c")).mode == "off"
+                assert (await h.server.show_context(T, "c")).killed == view
+                assert (await h.server.show_context(T, "c")).mode == "off"
                 await h.restart()
-            assert (await h.engine.kill(T, "c", True, "again")) == view
-            assert not (await h.engine.kill(T, "c", False, "fine")).on
+            assert (await h.server.kill(T, "c", True, "again")) == view
+            assert not (await h.server.kill(T, "c", False, "fine")).on
             assert (await h.rank(session_id="s")).ranking == before.ranking
             await h.restart()
-            assert not (await h.engine.context(T, "c")).killed.on
+            assert not (await h.server.show_context(T, "c")).killed.on
 
     run(test())
 
@@ -54,13 +53,13 @@ def test_the_switch_of_a_tenant_is_for_all_its_contexts_and_nobody_elses(tmp_pat
     async def test() -> None:
         async with house(tmp_path) as h:
             await h.rank()
-            await h.engine.kill(T, None, True, "all")
+            await h.server.kill(T, None, True, "all")
             for _ in range(2):
                 assert {h.record(await h.rank(name)).arm for name in ("c", "new", "newer")} == {OFF}
                 assert h.record(await h.rank(tenant="you")).arm == EXPLORE
-                assert (await h.engine.contexts(T)).killed_everywhere.why == "all"
+                assert (await h.server.list_contexts(T)).killed_everywhere.why == "all"
                 await h.restart()
-            await h.engine.kill(T, None, False, "done")
+            await h.server.kill(T, None, False, "done")
             await h.restart()
             assert h.record(await h.rank()).arm == EXPLORE
 
@@ -71,21 +70,21 @@ def test_an_operator_switches_off_all_tenants_and_no_tenant_can_end_it(tmp_path:
     async def test() -> None:
         async with house(tmp_path) as h:
             await h.rank()
-            view = await h.engine.kill_all_tenants(True, "an incident")
+            view = await h.server.kill_all_tenants(True, "an incident")
             assert (view.on, view.why, view.by_operator) == (True, "an incident", True)
             for _ in range(2):
                 for tenant in (T, "you", "new"):
                     assert h.record(await h.rank(tenant=tenant)).arm == OFF
-                    assert (await h.engine.contexts(tenant)).killed_everywhere == view
-                    assert (await h.engine.context(tenant, "c")).killed_everywhere == view
-                    assert (await h.engine.kill(tenant, None, False, "but we want it")) == view
-                assert not (await h.engine.context(T, "c")).killed.on
-                assert (await h.engine.overview("you")).markers[0].text == "for all tenants: an incident"
-                lines = [json.loads(line) async for line in h.engine.export("you", None)]
+                    assert (await h.server.list_contexts(tenant)).killed_everywhere == view
+                    assert (await h.server.show_context(tenant, "c")).killed_everywhere == view
+                    assert (await h.server.kill(tenant, None, False, "but we want it")) == view
+                assert not (await h.server.show_context(T, "c")).killed.on
+                assert (await h.server.overview("you")).markers[0].text == "for all tenants: an incident"
+                lines = [json.loads(line) async for line in h.server.export("you", None)]
                 assert [line["why"] for line in lines if line.get("all_tenants")] == ["an incident"]
                 await h.restart()
-            assert (await h.engine.kill(T, "c", True, "ours")).why == "ours"
-            assert not (await h.engine.kill_all_tenants(False, "over")).on
+            assert (await h.server.kill(T, "c", True, "ours")).why == "ours"
+            assert not (await h.server.kill_all_tenants(False, "over")).on
             assert [h.record(await h.rank(tenant=tenant)).arm for tenant in (T, "you")] == [OFF, EXPLORE]
 
     run(test())
@@ -96,7 +95,7 @@ def test_the_switch_of_all_tenants_holds_here_while_the_store_is_down(tmp_path: 
         async with house(tmp_path) as h:
             await h.rank(tenant="you")
             with store_down(h), pytest.raises(Problem) as caught:
-                await h.engine.kill_all_tenants(True, "an incident")
+                await h.server.kill_all_tenants(True, "an incident")
             assert caught.value.status == 503
             assert h.record(await h.rank(tenant="you")).arm == OFF
 
@@ -107,10 +106,10 @@ def test_clicks_that_arrive_while_killed_still_count(tmp_path: Path) -> None:
     async def test() -> None:
         async with house(tmp_path) as h:
             page = await h.rank()
-            await h.engine.kill(T, "c", True, "pause")
+            await h.server.kill(T, "c", True, "pause")
             await h.accept(page, page.ranking[0])
             await h.close()
-            assert (await h.engine.context(T, "c")).arms["explore"].clicks == 1
+            assert (await h.server.show_context(T, "c")).arms["explore"].clicks == 1
 
     run(test())
 
@@ -119,27 +118,27 @@ def test_rollback_brings_an_earlier_leader_back_and_forgets_what_came_after(tmp_
     async def test() -> None:
         async with house(tmp_path, **QUICK) as h:
             await teach(h, "b", 60)
-            first = await h.engine.context(T, "c")
+            first = await h.server.show_context(T, "c")
             assert first.leader_version > 1 and first.leader[0] == "b"
             version, pairs = first.leader_version, {(p.better, p.worse): p.n for p in first.pairs}
             await teach(h, "c", 200)
-            later = await h.engine.context(T, "c")
+            later = await h.server.show_context(T, "c")
             assert later.leader[:2] == ["b", "c"] or later.leader[0] == "c"
             open_page = await h.rank(session_id="s", candidates=["x"])
-            view = await h.engine.rollback(T, "c", version, "a bad day")
+            view = await h.server.rollback(T, "c", version, "a bad day")
             assert (view.leader, view.leader_version) == (first.leader, later.leader_version + 1)
             assert view.versions[0].cause == "rollback" and view.versions[0].why == "a bad day"
             assert sum(p.n for p in view.pairs) <= sum(pairs.values())
             await h.accept(open_page, open_page.ranking[0])
-            assert not (await h.engine.impression(T, open_page.impression_id)).counted
+            assert not (await h.server.impression(T, open_page.impression_id)).counted
             await h.restart()
-            assert (await h.engine.context(T, "c")).leader == first.leader
-            again = await h.engine.rollback(T, "c", view.leader_version, "to the rollback itself")
+            assert (await h.server.show_context(T, "c")).leader == first.leader
+            again = await h.server.rollback(T, "c", view.leader_version, "to the rollback itself")
             assert again.leader == first.leader
-            original = await h.engine.rollback(T, "c", 1, "to the beginning")
+            original = await h.server.rollback(T, "c", 1, "to the beginning")
             assert (original.leader, original.pairs[0].n) == (BASE[:3], 0)
             await teach(h, "c", 30)
-            story = await h.engine.leader_at(T, "c", str(version))
+            story = await h.server.leader_at(T, "c", str(version))
             assert story.leader == first.leader
 
     run(test())
@@ -150,26 +149,26 @@ def test_a_reset_forgets_what_was_learnt_and_keeps_the_history(tmp_path: Path) -
         async with house(tmp_path, snapshot_every=20, **QUICK) as h:  # the replay at its end compares
             await teach(h, "b", 60)
             await h.rank("other")
-            learnt = await h.engine.context(T, "c")
+            learnt = await h.server.show_context(T, "c")
             assert learnt.leader[0] == "b"
             open_page = await h.rank(session_id="s", candidates=["x"])
-            view = await h.engine.reset(T, "c", "a new catalogue")
+            view = await h.server.reset(T, "c", "a new catalogue")
             assert (view.leader, view.leader_version) == (BASE[:3], learnt.leader_version + 1)
             assert not any(pair.n or pair.decided for pair in view.pairs)
             newest = view.versions[0]
             assert (newest.cause, newest.why) == ("reset", "a new catalogue")
             assert {pair.better for pair in newest.lost} == {"b"} and view.arms == learnt.arms
             await h.accept(open_page, open_page.ranking[0])
-            assert not (await h.engine.impression(T, open_page.impression_id)).counted
+            assert not (await h.server.impression(T, open_page.impression_id)).counted
             await h.restart()
-            assert (await h.engine.context(T, "c")).leader == BASE[:3]
-            assert (await h.engine.overview(T)).markers[-1].kind == "reset"
+            assert (await h.server.show_context(T, "c")).leader == BASE[:3]
+            assert (await h.server.overview(T)).markers[-1].kind == "reset"
             await teach(h, "c", 200)
-            assert "c" in (await h.engine.context(T, "c")).leader[:2]
+            assert "c" in (await h.server.show_context(T, "c")).leader[:2]
             for version, leader in ((learnt.leader_version, learnt.leader), (view.leader_version, BASE[:3])):
-                assert (await h.engine.rollback(T, "c", version, "back")).leader == leader
+                assert (await h.server.rollback(T, "c", version, "back")).leader == leader
             with pytest.raises(Problem, match="no context 'q'"):
-                await h.engine.reset(T, "q", "no")
+                await h.server.reset(T, "q", "no")
 
     run(test())
 
@@ -182,9 +181,9 @@ def test_a_reset_forgets_every_page_size(tmp_path: Path) -> None:
                     page = await h.rank(candidates=[], k=k)
                     await h.accept(page, *(["b"] if "b" in page.ranking else []))
                     await h.later(1)
-            await h.engine.close_due()
+            await h.server.closer.close_due(everything=True)
             assert h.knowledge().certified.pairs
-            view = await h.engine.reset(T, "c", "test")
+            view = await h.server.reset(T, "c", "test")
             assert not h.knowledge().certified.pairs
             assert view.versions[0].cause == "reset"
 
@@ -204,32 +203,32 @@ def test_a_reset_takes_the_terms_that_the_service_is_set_to_now(tmp_path: Path) 
     async def test() -> None:
         async with house(tmp_path, certificate_days=0, **QUICK) as h:  # the replay at its end compares
             await teach(h, "b", 60)
-            learnt = await h.engine.context(T, "c")
+            learnt = await h.server.show_context(T, "c")
             told = await h.rank(candidates=["x"])
             await set_to(h, **DRAW)
-            kept = await h.engine.context(T, "c")
+            kept = await h.server.show_context(T, "c")
             assert (kept.policy, kept.rule, kept.certificate_days) == ("kl-ucb-br", "paper:0.1", 0)
-            view = await h.engine.reset(T, "c", "the present policy")
+            view = await h.server.reset(T, "c", "the present policy")
             for _ in range(2):
                 assert (view.policy, view.rule, view.certificate_days) == ("safe-draw", "anytime:0.1", 2)
                 assert (view.leader, view.window_seconds) == (BASE[:3], 1)
                 assert h.fold().terms.first_epoch == h.fold().epoch == 1
                 await h.restart()
-                assert [row.policy for row in (await h.engine.contexts(T)).contexts] == ["safe-draw"]
-                view = await h.engine.context(T, "c")
+                assert [row.policy for row in (await h.server.list_contexts(T)).contexts] == ["safe-draw"]
+                view = await h.server.show_context(T, "c")
             await h.later(1)
             await teach(h, "c", 15)
             page = await h.rank(candidates=["x"])
             assert (h.record(page).policy, h.record(page).arm) == ("safe-draw", EXPLORE)
             assert h.fold().knowledge.pages > 0
-            stories = [await h.engine.impression(T, shown.impression_id) for shown in (told, page)]
+            stories = [await h.server.impression(T, shown.impression_id) for shown in (told, page)]
             assert [story.rule for story in stories] == ["paper:0.1", "anytime:0.1"]
             assert learnt.leader_version < view.leader_version
             with pytest.raises(Problem, match="another policy, rule or lifetime") as caught:
-                await h.engine.rollback(T, "c", learnt.leader_version, "no")
+                await h.server.rollback(T, "c", learnt.leader_version, "no")
             assert (caught.value.status, caught.value.field) == (404, "version")
             assert f"the oldest version that can be is {view.leader_version}" in str(caught.value)
-            assert (await h.engine.rollback(T, "c", view.leader_version, "yes")).leader == BASE[:3]
+            assert (await h.server.rollback(T, "c", view.leader_version, "yes")).leader == BASE[:3]
 
     run(test())
 
@@ -240,7 +239,7 @@ def test_a_reset_gives_a_context_a_trust_of_its_own(tmp_path: Path) -> None:
 
             async def changed(trust: float | None) -> int:
                 """How many of 100 first pages are not production's after a reset with this trust."""
-                view = await h.engine.reset(T, "c", "test", trust=trust)
+                view = await h.server.reset(T, "c", "test", trust=trust)
                 assert view.trust == (0.977 if trust is None else trust)
                 await h.later(1)
                 pages = [await h.rank(candidates=["x"]) for _ in range(100)]
@@ -249,9 +248,9 @@ def test_a_reset_gives_a_context_a_trust_of_its_own(tmp_path: Path) -> None:
             await h.rank()
             free, usual, sure = await changed(0.5), await changed(None), await changed(0.99)
             assert free > 50 and 35 > usual >= sure
-            assert (await h.engine.context(T, "c")).trust == 0.99
+            assert (await h.server.show_context(T, "c")).trust == 0.99
             await h.restart()
-            assert (await h.engine.context(T, "c")).trust == 0.99
+            assert (await h.server.show_context(T, "c")).trust == 0.99
 
     run(test())
 
@@ -261,20 +260,20 @@ def test_a_reset_gives_a_context_a_lifetime_of_certificates_of_its_own(tmp_path:
         async with house(tmp_path, certificate_days=14, **QUICK) as h:
             await teach(h, "b", 60)
             await h.rank("other")
-            view = await h.engine.reset(T, "c", "fast fashion", 0.5)
-            assert (view.certificate_days, (await h.engine.context(T, "other")).certificate_days) == (0.5, 14)
+            view = await h.server.reset(T, "c", "fast fashion", 0.5)
+            assert (view.certificate_days, (await h.server.show_context(T, "other")).certificate_days) == (0.5, 14)
             await h.later(1)
             await teach(h, "b", 60)
-            assert (await h.engine.context(T, "c")).leader[0] == "b"
+            assert (await h.server.show_context(T, "c")).leader[0] == "b"
             h.now = h.fold().terms.opened_at + 86_400_000
             await h.later(1.001)
             await h.rank(candidates=["x"])
-            expired = await h.engine.context(T, "c")
+            expired = await h.server.show_context(T, "c")
             assert (expired.leader, expired.versions[0].cause) == (BASE[:3], "expired")
             assert expired.versions[0].at == moment(h.fold().terms.opened_at + 86_400_000)
-            assert (await h.engine.reset(T, "c", "without end", 0)).certificate_days == 0
-            assert (await h.engine.reset(T, "c", "as set")).certificate_days == 14
-            lines = [json.loads(line) async for line in h.engine.export(T, "c")]
+            assert (await h.server.reset(T, "c", "without end", 0)).certificate_days == 0
+            assert (await h.server.reset(T, "c", "as set")).certificate_days == 14
+            lines = [json.loads(line) async for line in h.server.export(T, "c")]
             assert [line["terms"]["lifetime_ms"] for line in lines if line["kind"] == "reset"] == [
                 43_200_000, 0, 14 * 86_400_000,
             ]  # fmt: skip
@@ -288,13 +287,13 @@ def test_a_rollback_that_a_reset_overtakes_is_left_out(tmp_path: Path) -> None:
     async def test() -> None:
         async with house(tmp_path, **QUICK) as h:  # the replay at its end leaves it out as well
             await teach(h, "b", 60)
-            await h.engine.reset(T, "c", "shorter", 1)
-            leader = (await h.engine.context(T, "c")).leader_version
+            await h.server.reset(T, "c", "shorter", 1)
+            leader = (await h.server.show_context(T, "c")).leader_version
             body = json.dumps({"version": 2, "why": "late"})
             await h.store.add_operation(T, h.fold().context, OperationKind.ROLLBACK, body)
             await h.server.heartbeat.hear()
-            await h.engine.close_due()
-            assert (await h.engine.context(T, "c")).leader_version == leader
+            await h.server.closer.close_due(everything=True)
+            assert (await h.server.show_context(T, "c")).leader_version == leader
             alarms = await h.store.alarms(h.fold().context)
             assert [alarm.kind for alarm in alarms] == ["rollback_refused"]
 
@@ -312,7 +311,7 @@ def test_a_policy_that_cannot_learn_the_items_of_a_context_is_refused(
             h.server.settings = structs.replace(h.settings, policy="bubble-rank")
             before = len(await h.store.operations(0))
             with pytest.raises(Problem, match="cannot be served by the policy of the settings") as caught:
-                await h.engine.reset(T, "c", "no")
+                await h.server.reset(T, "c", "no")
             assert caught.value.status == 422
             assert len(await h.store.operations(0)) == before
 
@@ -323,12 +322,12 @@ def test_a_version_between_a_rollback_and_a_later_snapshot_is_found(tmp_path: Pa
     async def test() -> None:
         async with house(tmp_path, snapshot_every=10, **QUICK) as h:  # the replay at its end compares
             await teach(h, "b", 60)
-            rolled_back = (await h.engine.rollback(T, "c", 1, "from the beginning")).leader_version
+            rolled_back = (await h.server.rollback(T, "c", 1, "from the beginning")).leader_version
             await teach(h, "c", 150)
-            versions = (await h.engine.changes(T, "c")).changes
+            versions = (await h.server.changes(T, "c")).changes
             between = next(made for made in versions if made.version == rolled_back + 1)
             assert versions[-1].version > between.version
-            view = await h.engine.rollback(T, "c", between.version, "one step")
+            view = await h.server.rollback(T, "c", between.version, "one step")
             assert view.leader == between.leader
             assert sum(pair.decided for pair in view.pairs) == len(between.evidence)
 
@@ -341,9 +340,9 @@ def test_items_keep_their_numbers_through_a_rollback(tmp_path: Path) -> None:
             await h.rank(candidates=["x"])
             page = await h.rank(candidates=["x", "later"], base_ranking=["later", "a", "b", "c"])
             await h.accept(page, "later")
-            await h.engine.rollback(T, "c", 1, "test")
+            await h.server.rollback(T, "c", 1, "test")
             other = await h.rank(candidates=["x", "other"], base_ranking=["other", "a", "b", "c"])
-            assert (await h.engine.impression(T, page.impression_id)).clicks == ["later"]
+            assert (await h.server.impression(T, page.impression_id)).clicks == ["later"]
             assert (await h.accept(page, "later")).duplicate
             assert "later" not in other.ranking
 
@@ -356,10 +355,10 @@ def test_unknown_versions_and_contexts_are_404(tmp_path: Path, version: int) -> 
         async with house(tmp_path) as h:
             await h.rank()
             with pytest.raises(Problem, match="versions 1 to 1") as caught:
-                await h.engine.rollback(T, "c", version, "no")
+                await h.server.rollback(T, "c", version, "no")
             assert (caught.value.status, caught.value.field) == (404, "version")
             with pytest.raises(Problem, match="no context 'q'"):
-                await h.engine.kill(T, "q", True, "no")
+                await h.server.kill(T, "q", True, "no")
 
     run(test())
 
@@ -377,10 +376,10 @@ def test_a_contradiction_is_an_alarm_and_learning_goes_on(tmp_path: Path) -> Non
     async def test() -> None:
         async with house(tmp_path, certificate_days=0, **QUICK) as h:
             await contradict(h)
-            view = await h.engine.context(T, "c")
+            view = await h.server.show_context(T, "c")
             assert view.alarms["contradiction"] > 0
-            assert h.engine.counters()["alarms_total"] == view.alarms["contradiction"]
-            dropped = [change for change in (await h.engine.changes(T, "c")).changes if change.cause == "contradiction"]
+            assert h.server.counters()["alarms_total"] == view.alarms["contradiction"]
+            dropped = [change for change in (await h.server.changes(T, "c")).changes if change.cause == "contradiction"]
             assert dropped and all(change.lost for change in dropped)
             pages, version = h.knowledge().pages, view.leader_version
             assert h.record(await h.rank(base_ranking=["a", "b"], candidates=["c"], k=2)).arm == EXPLORE
@@ -388,7 +387,7 @@ def test_a_contradiction_is_an_alarm_and_learning_goes_on(tmp_path: Path) -> Non
                 page = await h.rank(base_ranking=["a", "b"], candidates=["q"], k=2)
                 await h.accept(page, *(["q"] if "q" in page.ranking else []))
                 await h.later(1)
-            assert h.knowledge().pages > pages and (await h.engine.context(T, "c")).leader_version > version
+            assert h.knowledge().pages > pages and (await h.server.show_context(T, "c")).leader_version > version
 
     run(test())
 
@@ -400,7 +399,7 @@ def test_certificates_end_with_the_epoch_after_their_own(tmp_path: Path) -> None
         day = 86_400
         async with house(tmp_path, certificate_days=1, **QUICK) as h:
             await teach(h, "b", 60)
-            known = await h.engine.context(T, "c")
+            known = await h.server.show_context(T, "c")
             assert known.leader[0] == "b"
             await h.later(2 * day - h.now / 1000 % day - 2)
             opened = h.fold().terms.opened_at
@@ -409,12 +408,12 @@ def test_certificates_end_with_the_epoch_after_their_own(tmp_path: Path) -> None
             await h.later(1.001)
             expired = await h.rank(candidates=["x"])
             assert expired.leader_version == known.leader_version + 1
-            view = await h.engine.context(T, "c")
+            view = await h.server.show_context(T, "c")
             assert (view.leader, view.versions[0].cause) == (BASE[:3], "expired")
             assert {pair.better for pair in view.versions[0].lost} == {"b"}
             await h.restart()
             await teach(h, "c", 60)
-            assert (await h.engine.context(T, "c")).leader[0] == "c"
+            assert (await h.server.show_context(T, "c")).leader[0] == "c"
 
     run(test())
 
@@ -423,27 +422,27 @@ def test_a_context_may_have_a_mode_and_a_holdout_of_its_own(tmp_path: Path) -> N
     async def test() -> None:
         async with house(tmp_path) as h:  # the replay at its end compares
             await h.rank()
-            view = await h.engine.set_context(T, "c", SettingsCall(mode="shadow", why="first look"))
+            view = await h.server.set_context(T, "c", SettingsCall(mode="shadow", why="first look"))
             assert (view.mode, view.settings.mode, view.settings.why) == ("shadow", "shadow", "first look")
             for _ in range(2):
                 assert [h.record(await h.rank(name)).arm for name in ("c", "d")] == [SHADOW, EXPLORE]
                 assert h.record(await h.rank(mode="live")).arm == EXPLORE  # a call's own mode goes first
                 await h.restart()
-            await h.engine.set_context(T, "c", SettingsCall(holdout_share=0.5, why="compare"))
+            await h.server.set_context(T, "c", SettingsCall(holdout_share=0.5, why="compare"))
             records = [h.record(await h.rank(session_id=f"s{number}")) for number in range(40)]
             assert {record.arm for record in records} == {EXPLORE, HOLDOUT}  # all alike: once in 2^39 runs
             assert {record.share for record in records} == {0.5} and h.record(await h.rank("d")).share == 0
             await h.close()
-            effect = await h.engine.effect(T, "c")
+            effect = await h.server.effect(T, "c")
             assert effect.served.pages + effect.holdout.pages == 40 and effect.why_not is None
-            back = await h.engine.set_context(T, "c", SettingsCall(why="enough"))
+            back = await h.server.set_context(T, "c", SettingsCall(why="enough"))
             assert (back.mode, back.settings.mode, back.settings.holdout_share) == ("live", None, None)
-            texts = [marker.text for marker in (await h.engine.overview(T)).markers if marker.kind == "settings"]
+            texts = [marker.text for marker in (await h.server.overview(T)).markers if marker.kind == "settings"]
             assert texts == ["mode shadow: first look", "holdout_share 0.5: compare", "as the service is set: enough"]
-            lines = [json.loads(line) async for line in h.engine.export(T, "c")]
+            lines = [json.loads(line) async for line in h.server.export(T, "c")]
             assert [line["mode"] for line in lines if line["kind"] == "settings"] == ["shadow", None, None]
             with pytest.raises(Problem, match="no context 'q'"):
-                await h.engine.set_context(T, "q", SettingsCall(mode="off", why="no"))
+                await h.server.set_context(T, "q", SettingsCall(mode="off", why="no"))
 
     run(test())
 
@@ -453,14 +452,14 @@ def test_the_guardrail_keeps_its_holdout(tmp_path: Path) -> None:
         async with house(tmp_path, holdout_share=0.1, guardrail_drop=0.03) as h:
             await h.rank()
             with pytest.raises(Problem, match="without a holdout the guardrail") as caught:
-                await h.engine.set_context(T, "c", SettingsCall(holdout_share=0.0, why="no"))
+                await h.server.set_context(T, "c", SettingsCall(holdout_share=0.0, why="no"))
             assert (caught.value.status, caught.value.field) == (422, "holdout_share")
-            assert (await h.engine.set_context(T, "c", SettingsCall(holdout_share=0.3, why="ok"))).settings.why == "ok"
+            assert (await h.server.set_context(T, "c", SettingsCall(holdout_share=0.3, why="ok"))).settings.why == "ok"
             bare = SettingsCall(holdout_share=0.0, guardrail_drop=0.0, why="a test")
-            assert (await h.engine.set_context(T, "c", bare)).settings.guardrail_drop == 0
+            assert (await h.server.set_context(T, "c", bare)).settings.guardrail_drop == 0
         async with house(tmp_path / "without") as h:
             await h.rank()
             with pytest.raises(Problem, match="without a holdout the guardrail"):
-                await h.engine.set_context(T, "c", SettingsCall(guardrail_drop=0.1, why="no"))
+                await h.server.set_context(T, "c", SettingsCall(guardrail_drop=0.1, why="no"))
 
     run(test())

@@ -9,7 +9,7 @@ from saferank.service.knowledge.arms import EXPLORE, HOLDOUT, OFF
 from saferank.service.knowledge.page_check import Checked
 from saferank.service.wire.calls import PageNotes
 from saferank.service.wire.problems import Problem
-from tests.service.engine_harness import BASE, CANDIDATES, T, house, run
+from tests.service.house import BASE, CANDIDATES, T, house, run
 
 
 def test_a_reload_gets_the_same_page_until_the_window_ends(tmp_path: Path) -> None:
@@ -53,10 +53,10 @@ def test_one_page_of_a_visitor_counts_in_a_window_the_first_that_was_shown(tmp_p
             pages = [await h.rank(**{known_by: "s"}) for _ in range(3)]
             for page in reversed(pages):
                 await h.accept(page, page.ranking[0])
-            stories = [await h.engine.impression(T, page.impression_id) for page in pages]
+            stories = [await h.server.impression(T, page.impression_id) for page in pages]
             assert [story.counted for story in stories] == [True, False, False]
             await h.close()
-            view = await h.engine.context(T, "c")
+            view = await h.server.show_context(T, "c")
             assert (view.arms["explore"].clicks, view.arms["repeat"].clicks) == (1, 2)
             assert h.knowledge().pages == 1
             assert all(n == 1 for _, n in (await h.pairs()).values())
@@ -113,11 +113,11 @@ def test_shadow_shows_production_learns_nothing_and_notes_what_it_would_have_sho
             assert {page.mode for page in pages} == {"shadow"}
             for page in pages:
                 await h.accept(page, page.ranking[2])
-            stories = [await h.engine.impression(T, page.impression_id) for page in pages]
+            stories = [await h.server.impression(T, page.impression_id) for page in pages]
             await h.close()
             assert h.knowledge().learner.save() == before
             assert len({tuple(story.would_have_shown or ()) for story in stories}) > 1
-            assert (await h.engine.context(T, "c")).arms["shadow"].clicks == 30
+            assert (await h.server.show_context(T, "c")).arms["shadow"].clicks == 30
             live = await h.rank(mode="live")
             assert live.mode == "live"
             assert h.record(live).arm == EXPLORE
@@ -155,7 +155,7 @@ def test_items_come_and_go_and_the_base_changes(tmp_path: Path) -> None:
             await h.close()
             assert {"i0", "a"} <= set(h.knowledge().learner.items)
             await h.restart()
-            assert (await h.engine.context(T, "c")).candidates == ["i1", "new59"]
+            assert (await h.server.show_context(T, "c")).candidates == ["i1", "new59"]
 
     run(test())
 
@@ -171,7 +171,7 @@ def test_alternating_bases_share_what_was_learnt(tmp_path: Path) -> None:
                 await h.later(1)
             for base in bases:
                 await h.rank(base_ranking=base, candidates=[])
-                leader = (await h.engine.context(T, "c")).leader
+                leader = (await h.server.show_context(T, "c")).leader
                 assert leader.index("b") < min(leader.index("a"), leader.index("c"))
 
     run(test())
@@ -185,11 +185,11 @@ def test_pages_of_several_sizes(tmp_path: Path) -> None:
                 assert len(page.ranking) == k
                 await h.accept(page, page.ranking[0])
                 await h.close()
-            view = await h.engine.context(T, "c")
+            view = await h.server.show_context(T, "c")
             assert (view.k, view.leader) == (2, BASE[:2])
             assert h.knowledge().pages == 5
             await h.restart()
-            await h.engine.context(T, "c")
+            await h.server.show_context(T, "c")
             assert h.knowledge().pages == 5
             for k in range(1, 12):
                 assert len((await h.rank(k=k, base_ranking=list("abcdefghijkl"))).ranking) == k
@@ -207,7 +207,7 @@ def test_pages_that_are_too_large_for_the_policy_are_refused_and_open_no_context
                 assert (caught.value.status, caught.value.field) == (422, "k")
                 if context == "new":
                     with pytest.raises(Problem, match="new"):
-                        await h.engine.context(T, "new")
+                        await h.server.show_context(T, "new")
                     assert len((await h.rank(context="c", k=60, **many)).ranking) == 60
 
     run(test())
@@ -235,13 +235,13 @@ def test_what_pages_of_ten_prove_moves_the_leader_of_pages_of_four(tmp_path: Pat
             assert all(h.record(page).arm == EXPLORE for page in pages)
             assert sum("i6" in page.ranking for page in pages) >= 15  # the draw leaves it out once in 150 pages or so
             for k in (4, 6):
-                story = await h.engine.impression(T, (await h.rank(k=k, **call)).impression_id)
-                assert story.leader == list((await h.engine.context(T, "c")).leader) and story.leader[0] == "i6"
+                story = await h.server.impression(T, (await h.rank(k=k, **call)).impression_id)
+                assert story.leader == list((await h.server.show_context(T, "c")).leader) and story.leader[0] == "i6"
             known = h.states()
             await h.restart()
-            await h.engine.context(T, "c")
+            await h.server.show_context(T, "c")
             assert h.states() == known and h.fold().leader()[0] == "i6"
-            await h.engine.rollback(T, "c", 1, "as it was")
+            await h.server.rollback(T, "c", 1, "as it was")
             await h.close()
             assert h.fold().leader() == ("i0", "i1", "i2", "i3")
 
@@ -256,10 +256,10 @@ def test_a_page_that_fails_the_check_is_not_served(tmp_path: Path, monkeypatch: 
             page = await h.rank()
             assert (page.ranking, page.mode) == (BASE[:3], "off")
             monkeypatch.undo()
-            assert h.engine.counters()["alarms_total"] == 1
+            assert h.server.counters()["alarms_total"] == 1
             await h.close()
-            assert (await h.engine.context(T, "c")).alarms["illegal_page"] == 1
-            safety = (await h.engine.overview(T)).safety
+            assert (await h.server.show_context(T, "c")).alarms["illegal_page"] == 1
+            safety = (await h.server.overview(T)).safety
             assert (safety.checked, safety.over_limit) == (2, 1)
             assert h.record(await h.rank()).arm == EXPLORE
 
@@ -273,9 +273,9 @@ def test_contexts_and_tenants_are_apart(tmp_path: Path) -> None:
             assert len(yours.ranking) == 2
             await h.accept(mine, mine.ranking[0])
             await h.close()
-            assert (await h.engine.context("you", "c")).arms["explore"].clicks == 0
-            assert [context.k for context in (await h.engine.contexts("you")).contexts] == [2]
-            assert (await h.engine.contexts("nobody")).contexts == []
+            assert (await h.server.show_context("you", "c")).arms["explore"].clicks == 0
+            assert [context.k for context in (await h.server.list_contexts("you")).contexts] == [2]
+            assert (await h.server.list_contexts("nobody")).contexts == []
 
     run(test())
 

@@ -19,7 +19,7 @@ from saferank.store.embedded.file import FILE_NAME
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.page_record import NO_LAW
 from saferank.store.record_columns import unpacked
-from tests.service.engine_harness import BASE, CANDIDATES, House, T, run
+from tests.service.house import BASE, CANDIDATES, House, T, run
 
 ONES, ONES_PAST = bytes([0, 1, 2]), bytes([1, 2, 3])
 
@@ -32,7 +32,7 @@ def make_store(folder: Path) -> Path:
             page = await h.rank(candidates=["x", f"n{number % 2}"])
             await h.accept(page, *(["b"] if "b" in page.ranking else []))
             await h.later(1)
-        await h.engine.rollback(T, "c", 1, "test")
+        await h.server.rollback(T, "c", 1, "test")
         await h.rank()
         await h.stop()
 
@@ -215,12 +215,12 @@ def test_terms_that_a_reset_took_are_replayed_and_compared(tmp_path: Path) -> No
         h.settings = structs.replace(h.settings, **draw)
         await h.restart()
         late = await h.rank(candidates=["x"])  # open at the reset
-        await h.engine.reset(T, "c", "the present policy")
+        await h.server.reset(T, "c", "the present policy")
         await h.accept(late, late.ranking[1])
         for _ in range(4):
             await h.later(0.7 * 86_400)
             await visits(h, 4)
-        await h.engine.close_due()
+        await h.server.closer.close_due(everything=True)
         states = h.states()
         assert h.fold().epoch == h.fold().terms.first_epoch + 2 == 3
         await h.restart()

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from saferank.policies import POLICIES
 from tests.cli.command_line import call
-from tests.service.engine_harness import House, T, run
+from tests.service.house import House, T, run
 
 
 def test_a_policy_that_is_not_known_is_named(
@@ -34,7 +34,7 @@ def test_a_policy_that_a_reset_took_is_named_as_well(
         await house.rank("chairs")
         house.settings = structs.replace(house.settings, policy="bubble-rank")
         await house.restart()
-        await house.engine.reset(T, "chairs", "another policy")
+        await house.server.reset(T, "chairs", "another policy")
         await house.stop()
 
     run(fill())

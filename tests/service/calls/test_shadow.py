@@ -1,4 +1,4 @@
-"""What shadow pages tell over the whole engine, and that the bounds cover the truth."""
+"""What shadow pages tell over the whole server, and that the bounds cover the truth."""
 
 import random
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from saferank.service.calls.effect import shadow_view
 from saferank.service.knowledge.arms import ShadowCounts, with_shadow_page
-from tests.service.engine_harness import BASE, T, house, run
+from tests.service.house import BASE, T, house, run
 from tests.service.knowledge.arms.test_shadow import shadow_record
 
 
@@ -22,17 +22,17 @@ def test_counted_when_windows_close_kept_over_a_restart_and_summed_over_contexts
                 same, clicks = same + agrees, clicks + agrees
                 await h.accept(page, "a")
                 await h.later(0.1)
-            assert (await h.engine.shadow(T, "c")).pages == 0  # windows are open
+            assert (await h.server.shadow(T, "c")).pages == 0  # windows are open
             await h.close()
-            one, two = await h.engine.shadow(T, "c"), await h.engine.shadow(T, "d")
-            everything = await h.engine.shadow(T, None)
+            one, two = await h.server.shadow(T, "c"), await h.server.shadow(T, "d")
+            everything = await h.server.shadow(T, None)
             assert (one.pages, two.pages, everything.pages) == (20, 20, 40)
             assert 0 < everything.same == same == one.same + two.same < 40
             assert everything.clicks_where_same == everything.clicks == 1.0
             assert everything.would_have_got is not None and everything.would_have_got.low == clicks / 40
             await h.restart()
-            assert await h.engine.shadow(T, None) == everything
-            assert (await h.engine.shadow("another", None)).pages == 0
+            assert await h.server.shadow(T, None) == everything
+            assert (await h.server.shadow("another", None)).pages == 0
 
     run(test())
 

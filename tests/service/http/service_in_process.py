@@ -4,12 +4,12 @@ from typing import Any, cast
 
 import httpx
 
-from saferank.service.engine import Engine
 from saferank.service.http.app import App
 from saferank.service.keys import hashed
+from saferank.service.server import Server
 from saferank.service.settings import TenantKeys, settings_of
 from tests.limits import set_limits
-from tests.service.http.fake_engine import FakeEngine
+from tests.service.http.fake_server import FakeServer
 
 RANK = {"context": "home", "base_ranking": ["a", "b", "c"], "candidates": ["x"], "k": 2}
 SHOP = TenantKeys(**{role: (hashed(f"shop-{role}"),) for role in ("rank", "feedback", "read", "operate")})
@@ -17,11 +17,11 @@ BANK = TenantKeys(rank=(hashed("bank-rank"),))
 
 
 class Service:
-    """An application and the fake engine behind it."""
+    """An application and the fake server behind it."""
 
     def __init__(self, **settings: Any) -> None:
-        self.engine = FakeEngine()
-        self.app = App(settings_of(set_limits(settings)), cast(Engine, self.engine))
+        self.server = FakeServer()
+        self.app = App(settings_of(set_limits(settings)), cast(Server, self.server))
 
     def client(self, address: str = "127.0.0.1", host: str = "localhost") -> httpx.AsyncClient:
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False, client=(address, 1))

@@ -1,4 +1,4 @@
-"""Requests and refusals, through the whole application with a fake engine behind it."""
+"""Requests and refusals, through the whole application with a fake server behind it."""
 
 import asyncio
 import json
@@ -110,7 +110,7 @@ def test_feedback_alone_and_in_a_batch() -> None:
 def test_a_wrong_field_is_named(change: dict[str, Any], field: str, saying: str) -> None:
     service = Service()
     refused(post(service, "/v1/rank", {**RANK, **change}), 422, field, saying)
-    assert service.engine.seen == []
+    assert service.server.seen == []
 
 
 def test_a_missing_field_is_named() -> None:
@@ -146,10 +146,10 @@ def test_a_wrong_entry_of_a_batch_refuses_the_batch() -> None:
     refused(post(service, "/v1/feedback", {"batch": []}), 422, "batch")
     refused(post(service, "/v1/feedback", {"batch": [FEEDBACK], "x": 1}), 422, "x")
     refused(post(service, "/v1/feedback", {"batch": [FEEDBACK] * 1001}), 422, "batch", "1000")
-    assert service.engine.seen == []
+    assert service.server.seen == []
 
 
-def test_a_refusal_of_the_engine_is_the_answer() -> None:
+def test_a_refusal_of_the_server_is_the_answer() -> None:
     answer = post(Service(), "/v1/feedback", {**FEEDBACK, "token": "forged"})
     refused(answer, 401, "token")
     assert answer.headers["www-authenticate"].startswith("Bearer")
@@ -184,7 +184,7 @@ def test_unknown_paths_and_methods() -> None:
 
 def test_a_fault_is_told_without_its_insides_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     service = Service()
-    service.engine.fault = RuntimeError("secret inside")
+    service.server.fault = RuntimeError("secret inside")
     for answer in (post(service, "/v1/rank", RANK), get(service, "/v1/contexts")):
         refused(answer, 500)
         assert "secret" not in answer.text
@@ -211,7 +211,7 @@ def test_keys_are_needed_and_tell_the_tenant() -> None:
     refused(post(service, "/v1/rank", RANK, {"authorization": "Basic shop-rank"}), 401)
     assert post(service, "/v1/rank", RANK, {"authorization": "bearer shop-rank"}).status_code == 200
     assert post(service, "/v1/rank", RANK, {"x-api-key": "bank-rank"}).status_code == 200
-    assert [tenant for tenant, _ in service.engine.seen] == ["shop", "bank"]
+    assert [tenant for tenant, _ in service.server.seen] == ["shop", "bank"]
 
 
 def test_a_feedback_key_can_send_feedback_with_tokens_and_nothing_else() -> None:
@@ -226,7 +226,7 @@ def test_a_feedback_key_can_send_feedback_with_tokens_and_nothing_else() -> None
                  "/v1/impressions/i", "/v1/export"):  # fmt: skip
         refused(get(service, path, key), 403)
         refused(get(service, path), 401)
-    assert len(service.engine.seen) == 1
+    assert len(service.server.seen) == 1
 
 
 def test_a_key_opens_what_its_role_needs_and_no_more() -> None:
@@ -299,10 +299,10 @@ def test_switches() -> None:
     assert post(service, "/v1/contexts/c/reset", {"why": "test"}).json()["name"] == "c"
     for days in (0, 0.5, 3650):
         assert post(service, "/v1/contexts/c/reset", {"why": "test", "certificate_days": days}).status_code == 200
-        assert service.engine.seen[-2][1] == ("test", days, None)
+        assert service.server.seen[-2][1] == ("test", days, None)
     for trust in (0.5, 0.99):
         assert post(service, "/v1/contexts/c/reset", {"why": "test", "trust": trust}).status_code == 200
-        assert service.engine.seen[-2][1] == ("test", None, trust)
+        assert service.server.seen[-2][1] == ("test", None, trust)
     for wrong in (0.4, 1, "0.9", True):
         refused(post(service, "/v1/contexts/c/reset", {"why": "test", "trust": wrong}), 422, "trust")
     for wrong in (-1, 3651, "7", True):
@@ -341,10 +341,10 @@ def test_all_tenants_are_switched_off_with_an_operator_key_only() -> None:
     for headers, status in (({}, 401), ({"x-api-key": "who"}, 401), ({"x-api-key": "shop-rank"}, 403),
                             ({"x-api-key": "shop-feedback"}, 403)):  # fmt: skip
         refused(post(service, path, body, headers), status)
-    assert service.engine.seen == []
+    assert service.server.seen == []
     answer = post(service, path, body, {"authorization": "Bearer boss"})
     assert (answer.status_code, answer.json()["by_operator"]) == (200, True)
-    assert service.engine.seen == [("", (True, "x"))]
+    assert service.server.seen == [("", (True, "x"))]
     refused(post(service, path, {"on": 1, "why": "x"}, {"x-api-key": "boss"}), 422, "on")
     for other in ("/v1/rank", "/v1/kill"):  # it opens nothing else
         refused(post(service, other, RANK, {"x-api-key": "boss"}), 401)
@@ -372,7 +372,7 @@ def test_export_is_lines_of_json() -> None:
 def test_ready_tells_why_not() -> None:
     service = Service()
     assert get(service, "/readyz").json()["status"] == "ok"
-    service.engine.reason = "the disk is full"
+    service.server.reason = "the disk is full"
     answer = get(service, "/readyz")
     refused(answer, 503, None, "the disk is full")
     assert answer.headers["retry-after"] == "1"
@@ -412,13 +412,13 @@ def test_more_at_a_time_than_allowed_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 def _held_rank_calls(service: Service, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Rank calls are answered when the event is set."""
-    gate, rank = asyncio.Event(), service.engine.rank
+    gate, rank = asyncio.Event(), service.server.rank
 
     async def held(tenant: str, call: RankCall) -> RankAnswer:
         await gate.wait()
         return await rank(tenant, call)
 
-    monkeypatch.setattr(service.engine, "rank", held)
+    monkeypatch.setattr(service.server, "rank", held)
     return gate
 
 
@@ -603,7 +603,7 @@ def test_the_limit_of_items_holds_for_every_rank_call() -> None:
     refused(post(service, "/ubi_rank", query), 422, "query_response_hit_ids", "at most 3")
     query = {**query, "query_response_hit_ids": ["a"], "query_attributes": {"candidates": many}}
     refused(post(service, "/ubi_rank", query), 422, "query_attributes.candidates", "at most 3")
-    assert not service.engine.seen
+    assert not service.server.seen
 
 
 def test_pages_that_are_asked_for_in_one_turn_of_the_loop_are_bounded_too() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from saferank.service.http.openapi import document
-from tests.service.engine_harness import House, run
+from tests.service.house import House, run
 from tests.service.http.service_in_process import Service
 
 
@@ -58,7 +58,7 @@ def test_a_generated_client_completes_rank_and_feedback(tmp_path: Path) -> None:
         house = House(tmp_path)
         await house.start()
         service = Service()
-        service.app.engine = house.engine
+        service.app.server = house.server
         async with service.client() as http:
             client = Generated((await http.get("/openapi.json")).json(), http)
             rank, report = client.classes["RankCall"], client.classes["FeedbackCall"]

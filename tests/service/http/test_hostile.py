@@ -1,4 +1,4 @@
-"""What was done to the second edition, done to a real server with a fake engine."""
+"""What was done to the second edition, done to a real server with a fake server."""
 
 import json
 import time
@@ -8,7 +8,7 @@ import pytest
 
 from saferank.service.keys import hashed
 from tests.running_service import RunningService, post_bytes, read_answer
-from tests.service.http.server_process import running
+from tests.service.http.fake_process import running
 from tests.service.http.service_in_process import RANK
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"

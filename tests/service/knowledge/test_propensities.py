@@ -15,7 +15,7 @@ from saferank.service.knowledge.arms import EXPLORE, HOLDOUT
 from saferank.service.knowledge.propensities import Decision, decisions_of
 from saferank.store.page_record import Law, PageRecord
 from tests.cli.commands.test_export import filled
-from tests.service.engine_harness import ALONE, house, run
+from tests.service.house import ALONE, house, run
 
 
 def record(k: int, row: str, law: Law, arm: int = EXPLORE, instead: str = "") -> PageRecord:

@@ -11,7 +11,7 @@ from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.publications import differences, pack, read_head, restored, terms_in
 from saferank.store.contract import Publication
-from tests.service.engine_harness import House, T, house, run
+from tests.service.house import House, T, house, run
 
 ITEMS = [f"item-{number}" for number in range(40)]
 

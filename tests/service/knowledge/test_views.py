@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from saferank.service.knowledge.catalogues import digest_of, pack_catalogue, unpack_catalogue
 from saferank.service.knowledge.certified import Certified
 from saferank.service.knowledge.knowledge import Knowledge, Terms
-from saferank.service.knowledge.view import View, Views
+from saferank.service.knowledge.view import View, Views, digest_of, pack_catalogue, unpack_catalogue
 from tests.service.knowledge.worlds import World
 
 ITEMS = ["a", "b", "c", "d", "x"]

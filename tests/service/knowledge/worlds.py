@@ -1,4 +1,4 @@
-"""Visitors of a small world, through knowledge and views alone: no engine, no log, no clock."""
+"""Visitors of a small world, through knowledge and views alone: no server, no log, no clock."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Crashes: an engine started from what is on disk at any moment has all that was acknowledged, once."""
+"""Crashes: a server started from what is on disk at any moment has all that was acknowledged, once."""
 
 import asyncio
 import logging
@@ -15,11 +15,11 @@ from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.publications import pack
 from saferank.service.protocol import closer
 from saferank.service.protocol.closer import RETRY_MS
-from saferank.service.protocol.server import Server
+from saferank.service.server import Server
 from saferank.service.wire.calls import RankAnswer
 from saferank.store.embedded.file import FILE_NAME
 from saferank.store.embedded.store import SqliteStore
-from tests.service.engine_harness import BASE, CANDIDATES, House, T, house, run
+from tests.service.house import BASE, CANDIDATES, House, T, house, run
 
 
 def test_a_start_that_has_many_pages_to_fold_says_so(
@@ -84,7 +84,7 @@ def test_a_crash_at_any_moment_loses_nothing_acknowledged(tmp_path: Path, seed: 
             known = {name: set(items) for name, items in acknowledged.items()}
             fresh = await h.crashed_copy(tmp_path / str(round_ + 1))
             for name, items in known.items():
-                story = await fresh.engine.impression(T, name)
+                story = await fresh.server.impression(T, name)
                 assert items <= set(story.clicks)
             await asyncio.gather(*visits)  # in the old house: what is acknowledged there now is of another world
             acknowledged.clear()
@@ -112,10 +112,10 @@ def test_pages_that_were_not_on_disk_come_back_with_their_token(tmp_path: Path) 
             assert (await fresh.accept(lost, lost.ranking[1])).accepted
             assert (await fresh.accept(lost, lost.ranking[1])).duplicate
             assert (await fresh.accept(elsewhere, elsewhere.ranking[0])).accepted
-            story = await fresh.engine.impression(T, lost.impression_id)
+            story = await fresh.server.impression(T, lost.impression_id)
             assert (story.counted, story.ranking) == (True, lost.ranking)
             await fresh.close()
-            assert (await fresh.engine.context(T, "lost context")).arms["explore"].clicks == 1
+            assert (await fresh.server.show_context(T, "lost context")).arms["explore"].clicks == 1
             found = await fresh.rank(context="lost context", base_ranking=["p", "q", "r"], candidates=["t"])
             assert set(found.ranking) <= set("pqrt")
             await fresh.stop_and_replay()
@@ -147,12 +147,12 @@ def test_of_a_lost_page_and_another_of_its_session_the_first_shown_counts(tmp_pa
             assert second.token != lost.token
             assert (await fresh.accept(lost, lost.ranking[0])).accepted
             await fresh.accept(second, second.ranking[1])
-            story = await fresh.engine.impression(T, lost.impression_id)
+            story = await fresh.server.impression(T, lost.impression_id)
             assert (story.counted, story.clicks) == (True, [lost.ranking[0]])
-            assert not (await fresh.engine.impression(T, second.impression_id)).counted
+            assert not (await fresh.server.impression(T, second.impression_id)).counted
             await fresh.close()
             assert all(n == 1 for _, n in (await fresh.pairs()).values())
-            assert (await fresh.engine.context(T, "c")).arms["repeat"].clicks == 1
+            assert (await fresh.server.show_context(T, "c")).arms["repeat"].clicks == 1
             await fresh.stop_and_replay()
 
     run(test())
@@ -168,7 +168,7 @@ def test_a_page_brought_back_is_learnt_in_the_order_in_which_pages_were_shown(tm
             await fresh.later(1)
             newer = await fresh.rank()
             await fresh.accept(lost, lost.ranking[0])
-            await fresh.engine.flush()
+            await fresh.server.writer.flush()
             pages = [page.impression async for some in fresh.store.all_pages() for page in some]
             assert pages[1:] == [fresh.record(lost).impression, fresh.record(newer).impression]
             await fresh.stop_and_replay()
@@ -181,11 +181,11 @@ def test_what_became_due_while_down_is_closed_at_the_start(tmp_path: Path) -> No
         async with house(tmp_path) as h:
             page = await h.rank()
             await h.accept(page, page.ranking[0])
-            await h.engine.stop()
+            await h.server.stop()
             await h.later(100)
             await h.start()
-            assert (await h.engine.context(T, "c")).open_pages == 0
-            assert (await h.engine.context(T, "c")).arms["explore"].clicks == 1
+            assert (await h.server.show_context(T, "c")).open_pages == 0
+            assert (await h.server.show_context(T, "c")).arms["explore"].clicks == 1
 
     run(test())
 
@@ -217,11 +217,11 @@ def test_a_start_reads_snapshots_and_the_tail_and_equals_the_whole_log(tmp_path:
                 )
                 await h.accept(page, page.ranking[number % 3], event_id=f"e{number}")
                 await h.later(0.3)
-            await h.engine.close_due()
-            await h.engine.flush()
+            await h.server.closer.close_due(everything=True)
+            await h.server.writer.flush()
             fresh = await h.crashed_copy(tmp_path / "b")
             for name in "cde":
-                await fresh.engine.context(T, name)
+                await fresh.server.show_context(T, name)
             assert fresh.states() == h.states()
             await fresh.stop_and_replay()
 
@@ -237,17 +237,17 @@ def test_a_closing_that_is_cancelled_between_two_chunks_counts_every_page_once(t
                 page = await h.rank()
                 await h.accept(page, page.ranking[0])
                 h.now += step
-            await h.engine.flush()
+            await h.server.writer.flush()
             h.now += 10_000 - step * 100  # some are due now, others in the next round
-            await h.engine.beat()
+            await h.server.heartbeat.attempt()
             closing = asyncio.create_task(h.server.closer.close_due())
             while not h.fold().pages:
                 await asyncio.sleep(0)
             closing.cancel()
             await asyncio.gather(closing, return_exceptions=True)
             await h.later(10)
-            await h.engine.close_due()
-            view = await h.engine.context(T, "c")
+            await h.server.closer.close_due(everything=True)
+            view = await h.server.show_context(T, "c")
             assert view.arms["explore"].pages == view.arms["explore"].clicks == pages
             assert h.server.closer.arms["arm_pages_total"]["explore"] == pages
 
@@ -261,7 +261,7 @@ def change(h: House, statement: str) -> None:
 
 
 async def closed_clicks(h: House, context: str) -> int:
-    return (await h.engine.context(T, context)).arms["explore"].clicks
+    return (await h.server.show_context(T, context)).arms["explore"].clicks
 
 
 @pytest.mark.parametrize("started_again", [False, True])
@@ -273,7 +273,7 @@ def test_a_context_that_cannot_be_closed_gets_production_and_stops_no_other(
             for name in ("damaged", "whole"):
                 page = await h.rank(name)
                 await h.accept(page, page.ranking[0])
-            await h.engine.flush()
+            await h.server.writer.flush()
             change(h, "UPDATE page SET record = CAST(record || x'00' AS BLOB) WHERE context = 1")
             if started_again:
                 await h.stop()
@@ -281,18 +281,18 @@ def test_a_context_that_cannot_be_closed_gets_production_and_stops_no_other(
                 await h.start()
             else:
                 await h.close()
-            await h.engine.beat()
+            await h.server.heartbeat.attempt()
             assert (await closed_clicks(h, "damaged"), await closed_clicks(h, "whole")) == (0, 1)
             (alarm,) = await h.store.alarms(1)
             assert alarm.kind == "not_closed" and "the checksum of a page record is wrong" in alarm.detail
-            assert h.engine.counters()["alarms_total"] == 1
+            assert h.server.counters()["alarms_total"] == 1
             assert [h.record(await h.rank(name)).arm for name in ("damaged", "whole")] == [OFF, EXPLORE]
 
             whole = "substr(record, 1, length(record) - 1)"
             change(h, f"UPDATE page SET record = {whole} WHERE context = 1 AND length(clicks) > 0")
             await h.later(RETRY_MS / 1000)
-            await h.engine.beat()
-            await h.engine.close_due()
+            await h.server.heartbeat.attempt()
+            await h.server.closer.close_due(everything=True)
             assert await closed_clicks(h, "damaged") == 1
             assert h.record(await h.rank("damaged")).arm == EXPLORE
             assert len(await h.store.alarms(1)) == 1

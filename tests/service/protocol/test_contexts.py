@@ -5,11 +5,11 @@ from typing import Any, cast
 
 import pytest
 
-from saferank.service.knowledge.catalogues import Catalogues
+from saferank.service.knowledge.view import Catalogues
 from saferank.service.protocol import contexts as module
 from saferank.service.protocol.contexts import Context, Contexts, Limits
 from saferank.store.contract import ContextRow, Store
-from tests.service.engine_harness import run
+from tests.service.house import run
 
 DIGEST = bytes(16)
 

@@ -10,12 +10,12 @@ import pytest
 from msgspec import structs
 
 from saferank.service.calls.replay import verify
-from saferank.service.engine import Engine
 from saferank.service.protocol.contexts import terms_by_settings
+from saferank.service.server import Server
 from saferank.service.wire.calls import RankCall
 from saferank.store.contract import SHARDS, OperationKind
 from saferank.store.embedded.file import FILE_NAME
-from tests.service.engine_harness import BASE, House, T, run
+from tests.service.house import BASE, House, T, run
 from tests.store.memory import MemoryStore
 
 
@@ -47,39 +47,39 @@ def test_who_has_lost_a_shard_follows_what_its_new_holder_publishes(tmp_path: Pa
     async def test() -> None:
         h = House(tmp_path)
         store = MemoryStore(lambda: h.now)
-        engines = [Engine(h.settings, store, h, name) for name in ("one", "two")]
+        servers = [Server(h.settings, store, h, name) for name in ("one", "two")]
         names = [f"context {number}" for number in range(40)]  # of both halves of the shards
 
-        async def some_pages(engine: Engine) -> None:
-            await engine.beat()
+        async def some_pages(server: Server) -> None:
+            await server.heartbeat.attempt()
             for name in names:
-                await engine.rank(T, RankCall(context=name, base_ranking=BASE, k=3))
-            await engine.flush()
+                await server.rank(T, RankCall(context=name, base_ranking=BASE, k=3))
+            await server.writer.flush()
 
-        async def closed(*running: Engine) -> None:
+        async def closed(*running: Server) -> None:
             h.now += 15_000
-            for engine in running:
-                await engine.beat()
-            for engine in running:
-                await engine.close_due()
-            for engine in running:
-                await engine.follow()
+            for server in running:
+                await server.heartbeat.attempt()
+            for server in running:
+                await server.closer.close_due(everything=True)
+            for server in running:
+                await server.follower.follow()
 
-        await engines[0].start(loops=False)
-        await some_pages(engines[0])
-        await closed(engines[0])
-        await engines[1].start(loops=False)
-        for engine in engines * 2:  # shards are shared out
-            await engine.beat()
+        await servers[0].start(loops=False)
+        await some_pages(servers[0])
+        await closed(servers[0])
+        await servers[1].start(loops=False)
+        for server in servers * 2:  # shards are shared out
+            await server.heartbeat.attempt()
         for _ in range(3):
-            for engine in engines:
-                await some_pages(engine)
-            await closed(*engines)
-        for engine in engines:
-            await some_pages(engine)
-            found = {context.number: context.published for context in engine.server.contexts}
-            assert found == dict(await store.published(0)), engine.server.name
-        held = [sum(context.held_in >= 0 for context in engine.server.contexts) for engine in engines]
+            for server in servers:
+                await some_pages(server)
+            await closed(*servers)
+        for server in servers:
+            await some_pages(server)
+            found = {context.number: context.published for context in server.contexts}
+            assert found == dict(await store.published(0)), server.name
+        held = [sum(context.held_in >= 0 for context in server.contexts) for server in servers]
         assert sum(held) == len(names) and min(held) > 0, held
 
     run(test())
@@ -94,32 +94,32 @@ def test_who_acknowledges_that_something_was_undone_does_not_serve_by_it_any_mor
     async def test() -> None:
         h = House(tmp_path)
         store = MemoryStore(lambda: h.now)
-        engines = [Engine(h.settings, store, h, name) for name in ("holder", "other")]
+        servers = [Server(h.settings, store, h, name) for name in ("holder", "other")]
         call = RankCall(context="c", base_ranking=BASE, k=3)
-        for engine in engines:
-            await engine.start(loops=False)
-        for engine in engines * 2:
-            await engine.beat()
-        for engine in engines:
-            await engine.rank(T, call)
-            await engine.flush()
+        for server in servers:
+            await server.start(loops=False)
+        for server in servers * 2:
+            await server.heartbeat.attempt()
+        for server in servers:
+            await server.rank(T, call)
+            await server.writer.flush()
         h.now += 20_000
-        for engine in engines:
-            await engine.close_due()
-            await engine.follow()
-        holder, other = sorted(engines, key=lambda engine: 1 % SHARDS not in engine.server.heartbeat.leases)
+        for server in servers:
+            await server.closer.close_due(everything=True)
+            await server.follower.follow()
+        holder, other = sorted(servers, key=lambda server: 1 % SHARDS not in server.heartbeat.leases)
         assert (await other.rank(T, call)).mode == "live"
         terms = terms_by_settings(h.settings)
         body = {"why": "a test"} | ({"version": 1} if kind == OperationKind.ROLLBACK else {"terms": terms})
         operation = await store.add_operation(T, 1, kind, json.dumps(body))
-        await other.beat()
+        await other.heartbeat.attempt()
         assert [row.acknowledged for row in await store.servers() if row.server == "other"] == [operation.number]
         assert (await other.rank(T, call)).mode == "off"
-        await holder.beat()
-        await holder.close_due()
+        await holder.heartbeat.attempt()
+        await holder.closer.close_due(everything=True)
         assert (await other.rank(T, call)).mode == "off"
-        await other.follow()
-        assert [(await engine.rank(T, call)).mode for engine in engines] == ["live", "live"]
+        await other.follower.follow()
+        assert [(await server.rank(T, call)).mode for server in servers] == ["live", "live"]
 
     run(test())
 
@@ -131,45 +131,45 @@ def test_the_terms_that_a_reset_takes_are_followed(tmp_path: Path) -> None:
         h = House(tmp_path, certificate_days=0)
         store = MemoryStore(lambda: h.now)
         settings = structs.replace(h.settings, policy="safe-draw", rule="anytime:0.1", certificate_days=3.0)
-        engines = [Engine(h.settings, store, h, "one"), Engine(settings, store, h, "two")]
+        servers = [Server(h.settings, store, h, "one"), Server(settings, store, h, "two")]
         call = RankCall(context="c", base_ranking=BASE, k=3)
-        for engine in engines:
-            await engine.start(loops=False)
-        for engine in engines * 2:  # shards are shared out
-            await engine.beat()
-        for engine in engines:
-            await engine.rank(T, call)
-            await engine.flush()
+        for server in servers:
+            await server.start(loops=False)
+        for server in servers * 2:  # shards are shared out
+            await server.heartbeat.attempt()
+        for server in servers:
+            await server.rank(T, call)
+            await server.writer.flush()
         h.now += 20_000
-        for engine in engines:
-            await engine.close_due()
+        for server in servers:
+            await server.closer.close_due(everything=True)
 
         async def obey() -> None:
             while True:
-                for engine in engines:
-                    await engine.beat()
-                    await engine.close_due()
-                    await engine.server.follower.follow()
+                for server in servers:
+                    await server.heartbeat.attempt()
+                    await server.closer.close_due(everything=True)
+                    await server.follower.follow()
                 await asyncio.sleep(0)
 
         others = asyncio.create_task(obey())
-        view = await engines[1].reset(T, "c", "the present terms")
+        view = await servers[1].reset(T, "c", "the present terms")
         others.cancel()
         await asyncio.gather(others, return_exceptions=True)
         assert (view.policy, view.certificate_days) == ("safe-draw", 3)
-        contexts = [await engine.server.known_context(T, "c") for engine in engines]
+        contexts = [await server.known_context(T, "c") for server in servers]
         assert sorted(context.held_in >= 0 for context in contexts) == [False, True]
-        for engine, context in zip(engines, contexts, strict=True):
-            await engine.server.follower.follow()
+        for server, context in zip(servers, contexts, strict=True):
+            await server.follower.follow()
             assert context.terms == contexts[0].terms and context.terms.policy == "safe-draw"
-            page = await engine.rank(T, call)
-            assert engine.server.tokens.open(page.token).policy == "safe-draw"
-        for engine in engines:
-            await engine.flush()
+            page = await server.rank(T, call)
+            assert server.tokens.open(page.token).policy == "safe-draw"
+        for server in servers:
+            await server.writer.flush()
         h.now += 20_000
-        for engine in engines * 2:
-            await engine.beat()
-            await engine.close_due()
+        for server in servers * 2:
+            await server.heartbeat.attempt()
+            await server.closer.close_due(everything=True)
         await verify(store)
 
     run(test())

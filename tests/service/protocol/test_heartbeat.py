@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from saferank.service.engine import Engine
 from saferank.service.protocol.heartbeat import LONGEST_JUMP, MARGIN, Heartbeat
 from saferank.service.protocol.switches import Switches
+from saferank.service.server import Server
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
 from saferank.store.contract import OperationKind, StoreError, StoreUnavailableError
-from tests.service.engine_harness import BASE, House, T, run
+from tests.service.house import BASE, House, T, run
 from tests.service.protocol.test_guard import written
 from tests.store.memory import MemoryStore
 
@@ -206,9 +206,9 @@ def test_time_does_not_go_back_because_an_answer_came_late() -> None:
     run(story())
 
 
-async def click(engine: Engine, page: RankAnswer) -> FeedbackAnswer:
+async def click(server: Server, page: RankAnswer) -> FeedbackAnswer:
     calls = [FeedbackCall(token=page.token, clicks=page.ranking[:1])]
-    (answer,), _ = await asyncio.gather(engine.feedback(T, calls), written(engine))
+    (answer,), _ = await asyncio.gather(server.feedback(T, calls), written(server))
     assert isinstance(answer, FeedbackAnswer)
     return answer
 
@@ -220,33 +220,33 @@ def test_a_leap_of_the_stores_clock_is_not_followed(tmp_path: Path) -> None:
     async def test() -> None:
         h, leap = House(tmp_path, window_seconds=60, freshness_seconds=5), 0
         store = MemoryStore(lambda: h.now + leap)
-        engine = Engine(h.settings, store, h, "one")
-        await engine.start(loops=False)
-        pages = [await engine.rank(T, RankCall(context="c", base_ranking=BASE, k=3)) for _ in range(4)]
-        assert (await click(engine, pages[0])).accepted
+        server = Server(h.settings, store, h, "one")
+        await server.start(loops=False)
+        pages = [await server.rank(T, RankCall(context="c", base_ranking=BASE, k=3)) for _ in range(4)]
+        assert (await click(server, pages[0])).accepted
         leap = 600_000
         for _ in range(8):
             h.now += 1000
-            await engine.beat()
+            await server.heartbeat.attempt()
             with contextlib.suppress(StoreUnavailableError):
-                await engine.close_due()
-            assert engine.now() <= h.now + 1000
-        assert "leapt ahead" in str(engine.not_ready())
-        assert (await engine.rank(T, RankCall(context="c", base_ranking=BASE, k=3))).mode == "off"
+                await server.closer.close_due(everything=True)
+            assert server.now() <= h.now + 1000
+        assert "leapt ahead" in str(server.not_ready())
+        assert (await server.rank(T, RankCall(context="c", base_ranking=BASE, k=3))).mode == "off"
         leap = 0
         h.now += 1000
-        await engine.beat()
-        assert engine.not_ready() is None
+        await server.heartbeat.attempt()
+        assert server.not_ready() is None
         for page in pages[1:]:
-            assert (await click(engine, page)).accepted
-        later = await engine.rank(T, RankCall(context="c", base_ranking=BASE, k=3))
-        assert (later.mode, (await click(engine, later)).accepted) == ("live", True)
+            assert (await click(server, page)).accepted
+        later = await server.rank(T, RankCall(context="c", base_ranking=BASE, k=3))
+        assert (later.mode, (await click(server, later)).accepted) == ("live", True)
         h.now += 61_000
-        await engine.beat()
-        await engine.close_due()
-        fold = engine.server.contexts.loaded(T, "c").fold  # type: ignore[union-attr]
+        await server.heartbeat.attempt()
+        await server.closer.close_due(everything=True)
+        fold = server.contexts.loaded(T, "c").fold  # type: ignore[union-attr]
         assert sum(tally[2] for tally in fold.tallies) == 5
-        await engine.stop()
+        await server.stop()
 
     run(test())
 
@@ -258,17 +258,17 @@ def test_a_server_does_not_start_by_a_clock_that_is_ahead(tmp_path: Path) -> Non
     async def test() -> None:
         h, leap = House(tmp_path, window_seconds=60, freshness_seconds=5), 0
         store = MemoryStore(lambda: h.now + leap)
-        one = Engine(h.settings, store, h, "one")
+        one = Server(h.settings, store, h, "one")
         await one.start(loops=False)
         page = await one.rank(T, RankCall(context="c", base_ranking=BASE, k=3))
         await one.stop()
         leap = 600_000
         with pytest.raises(StoreError, match="its clock has leapt ahead by 600 s"):
-            await Engine(h.settings, store, h, "two").start(loops=False)
+            await Server(h.settings, store, h, "two").start(loops=False)
         leap = 0
         h.now += 1000
         assert not await store.servers()
-        three = Engine(h.settings, store, h, "three")
+        three = Server(h.settings, store, h, "three")
         await three.start(loops=False)
         assert (await click(three, page)).accepted
         await three.stop()
@@ -291,16 +291,16 @@ def test_a_kill_switch_waits_for_a_lease_that_the_store_ends_too_early(tmp_path:
     async def test() -> None:
         h, leap = Hurrying(tmp_path, freshness_seconds=5), 0
         store, call = MemoryStore(lambda: h.now + leap), RankCall(context="c", base_ranking=BASE, k=3)
-        one, two = engines = [Engine(h.settings, store, h, name) for name in ("one", "two")]
-        for engine in engines:
-            await engine.start(loops=False)
-            assert (await engine.rank(T, call)).mode == "live"
+        one, two = servers = [Server(h.settings, store, h, name) for name in ("one", "two")]
+        for server in servers:
+            await server.start(loops=False)
+            assert (await server.rank(T, call)).mode == "live"
         leap = 6000
         assert (await two.rank(T, call)).mode == "live"
         assert (await one.kill(T, "c", True, "a test")).on
-        assert [(await engine.rank(T, call)).mode for engine in engines] == ["off", "off"]
-        for engine in engines:
-            await engine.beat()
-            await engine.stop()
+        assert [(await server.rank(T, call)).mode for server in servers] == ["off", "off"]
+        for server in servers:
+            await server.heartbeat.attempt()
+            await server.stop()
 
     run(test())

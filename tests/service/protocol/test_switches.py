@@ -2,8 +2,8 @@
 
 import json
 
-from saferank.service.clock import moment
 from saferank.service.protocol.switches import Release, Switches
+from saferank.service.wire.calls import moment
 from saferank.service.wire.views import ContextSettingsView
 from saferank.store.contract import EVERYBODY, ContextRow, OperationKind, OperationRow
 

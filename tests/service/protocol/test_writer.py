@@ -10,7 +10,7 @@ from saferank.service.settings import Settings
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankCall
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import Group, StoreError, Written
-from tests.service.engine_harness import BASE, House, T, house, run, store_down
+from tests.service.house import BASE, House, T, house, run, store_down
 
 
 def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
@@ -22,8 +22,8 @@ def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
                 with pytest.raises(Problem, match="does not take writes") as caught:
                     await h.click(page, page.ranking[1], event_id="e")
                 assert (caught.value.status, caught.value.retry_after) == (503, 1)
-                assert "does not take writes" in str(h.engine.not_ready())
-                told = [str(h.engine.not_ready()), caught.value.detail]  # to anybody: not where the store is
+                assert "does not take writes" in str(h.server.not_ready())
+                told = [str(h.server.not_ready()), caught.value.detail]  # to anybody: not where the store is
                 assert not [text for text in told if "disk is full" in text]
                 with pytest.raises(Problem) as refused:
                     await h.click(other, other.ranking[0])
@@ -33,20 +33,20 @@ def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
                 stranger = await h.rank(context="unknown")
                 assert (stranger.ranking, stranger.mode) == (BASE[:3], "off")
                 h.now += 4_999
-                await h.engine.beat()
+                await h.server.heartbeat.attempt()
                 production = await h.rank(session_id="s")
                 assert (production.ranking, production.mode, h.record(production).arm) == (BASE[:3], "off", OFF)
-            await h.engine.beat()
+            await h.server.heartbeat.attempt()
             assert h.record(await h.rank()).arm == EXPLORE
             assert (await h.accept(page, page.ranking[1], event_id="e")).accepted
-            assert h.engine.not_ready() is None
+            assert h.server.not_ready() is None
             assert (await h.accept(other, other.ranking[0])).accepted
             for unlogged in (production, stranger):
                 assert (await h.accept(unlogged, unlogged.ranking[0])).accepted
-                assert not (await h.engine.impression(T, unlogged.impression_id)).counted
-            assert (await h.engine.impression(T, explored.impression_id)).counted
-            assert set((await h.engine.impression(T, page.impression_id)).clicks) == set(page.ranking[:2])
-            assert h.engine.counters()["commit_failures_total"] != 0
+                assert not (await h.server.impression(T, unlogged.impression_id)).counted
+            assert (await h.server.impression(T, explored.impression_id)).counted
+            assert set((await h.server.impression(T, page.impression_id)).clicks) == set(page.ranking[:2])
+            assert h.server.counters()["commit_failures_total"] != 0
 
     run(test())
 
@@ -57,10 +57,10 @@ def test_a_kill_switch_works_at_once_on_a_full_disk_and_is_durable_when_it_says_
             await h.rank()
             with store_down(h):
                 with pytest.raises(Problem, match="try again"):
-                    await h.engine.kill(T, "c", True, "now")
+                    await h.server.kill(T, "c", True, "now")
                 assert h.record(await h.rank()).arm == OFF
             assert h.record(await h.rank()).arm == OFF
-            assert (await h.engine.kill(T, "c", True, "now")).on
+            assert (await h.server.kill(T, "c", True, "now")).on
             await h.restart()
             assert h.record(await h.rank()).arm == OFF
 
@@ -84,7 +84,7 @@ def test_too_many_waiting_writes_are_refused_and_rank_goes_on(tmp_path: Path) ->
     async def test() -> None:
         async with house(tmp_path, max_pending=20) as h:
             pages = [await h.rank() for _ in range(5)]
-            await h.engine.flush()
+            await h.server.writer.flush()
             disk = SlowDisk(h)
             waiting = [asyncio.create_task(h.click(page, page.ranking[0])) for page in pages]
             for _ in range(40):
@@ -97,7 +97,7 @@ def test_too_many_waiting_writes_are_refused_and_rank_goes_on(tmp_path: Path) ->
             with pytest.raises(Problem, match="wait for the store") as caught:
                 await h.click(pages[0], pages[0].ranking[0])
             assert (caught.value.status, caught.value.retry_after) == (503, 1)
-            assert (await h.engine.rank(T, RankCall(context="c", base_ranking=BASE, k=3))).ranking == BASE[:3]
+            assert (await h.server.rank(T, RankCall(context="c", base_ranking=BASE, k=3))).ranking == BASE[:3]
             disk.gate.set()
             assert all(isinstance(answer, FeedbackAnswer) for answer in await asyncio.gather(*waiting))
             assert (await h.accept(pages[0], pages[0].ranking[0])).duplicate
@@ -109,10 +109,10 @@ def test_reports_that_arrive_during_a_commit_share_the_next_one(tmp_path: Path) 
     async def test() -> None:
         async with house(tmp_path) as h:
             pages = [await h.rank() for _ in range(64)]
-            await h.engine.flush()
+            await h.server.writer.flush()
             before = h.server.writer.counts.commits
             await asyncio.gather(
-                *(h.engine.feedback(T, [FeedbackCall(token=page.token, clicks=page.ranking[:1])]) for page in pages)
+                *(h.server.feedback(T, [FeedbackCall(token=page.token, clicks=page.ranking[:1])]) for page in pages)
             )
             assert h.server.writer.counts.commits - before <= 3
             assert h.server.writer.counts.last_rows >= 20
@@ -134,7 +134,7 @@ def test_a_caller_who_leaves_does_not_take_the_others_along(tmp_path: Path) -> N
     run(test())
 
 
-def test_a_second_engine_on_the_same_store_is_refused(tmp_path: Path) -> None:
+def test_a_second_server_on_the_same_store_is_refused(tmp_path: Path) -> None:
     async def test() -> None:
         async with house(tmp_path):
             with pytest.raises(StoreError, match="another server"):
@@ -168,7 +168,7 @@ def test_many_clients_on_one_context_lose_no_update(tmp_path: Path) -> None:
 
             await asyncio.gather(*(client(number) for number in range(64)))
             await h.close()
-            assert (await h.engine.context(T, "c")).arms["explore"].clicks == 64 * 8
+            assert (await h.server.show_context(T, "c")).arms["explore"].clicks == 64 * 8
             assert h.knowledge().pages == 64 * 8
 
     run(test())

@@ -154,7 +154,7 @@ def rotate(
     """
     import asyncio
 
-    from saferank.service.tokens import rotate
+    from saferank.service.identifiers import rotate
     from saferank.store.contract import StoreError, StoreUnavailableError
     from saferank.store.opening import open_store
 

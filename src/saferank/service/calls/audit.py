@@ -2,23 +2,25 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from saferank.live.page import Item
 from saferank.service import identifiers
 from saferank.service.calls.export import EVERYTHING, Bounds, export_lines, items_of_bits, time_of
 from saferank.service.calls.rank import reversed_pairs
-from saferank.service.clock import milliseconds, moment
 from saferank.service.knowledge.arms import ARMS, EXPLORE, SHADOW, takes_part
-from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import Certified, exchanged
+from saferank.service.knowledge.view import Catalogue, items_of
 from saferank.service.protocol.contexts import Context, terms_of
-from saferank.service.protocol.server import Server, unavailable, while_available
-from saferank.service.wire.problems import Problem
+from saferank.service.wire.calls import milliseconds, moment
+from saferank.service.wire.problems import Problem, unavailable, while_available
 from saferank.service.wire.views import ImpressionView, LeaderAt, LeaderChange, LeaderChanges, PairView
 from saferank.store.contract import FINAL_MS, SHARDS, OperationKind, PageRow, StoreUnavailableError, VersionRow
 from saferank.store.page_record import PageRecord, free_positions, woven
 from saferank.store.record_columns import ARM, SHARE, RecordColumns, unpacked
+
+if TYPE_CHECKING:
+    from saferank.service.server import Server
 
 # --- versions of a context, for answers ---
 
@@ -45,7 +47,7 @@ def _pairs(row: VersionRow, which: str) -> list[PairView]:
     return [PairView(better=better, worse=worse, s=s, n=n, decided=which == "gained") for better, worse, s, n in pairs]
 
 
-async def versions_of(server: Server, context: Context, newest: int | None = None) -> Sequence[VersionRow]:
+async def versions_of(server: "Server", context: Context, newest: int | None = None) -> Sequence[VersionRow]:
     """Versions oldest first, all or (``newest``) the newest ones; those that are not published yet included."""
     rows = list(await server.store.versions(context.number, newest))
     last = rows[-1].version if rows else 0
@@ -60,7 +62,7 @@ _UNDOING = ("rollback", "reset")
 """Causes of versions that take away something that was learnt."""
 
 
-async def story(server: Server, context: Context, page: PageRow, record: PageRecord) -> ImpressionView:
+async def story(server: "Server", context: Context, page: PageRow, record: PageRecord) -> ImpressionView:
     """All about a page."""
     versions = list(await versions_of(server, context))
     first = record.arm == EXPLORE and await _is_first(server, page, record)
@@ -97,7 +99,7 @@ async def story(server: Server, context: Context, page: PageRow, record: PageRec
     )
 
 
-def _rule(server: Server, context: Context, versions: Sequence[VersionRow], version: int) -> str:
+def _rule(server: "Server", context: Context, versions: Sequence[VersionRow], version: int) -> str:
     """The rule that decided at a version: that of the newest reset before it, or of the opening."""
     rule = terms_of(context.row).rule
     before = {made.at for made in versions if made.cause == "reset" and made.version <= version}
@@ -148,7 +150,7 @@ def _apply(held: dict[Names, None], made: VersionRow) -> None:
     held.update({(better, worse): None for better, worse, _, _ in changed["gained"]})
 
 
-async def _is_first(server: Server, page: PageRow, record: PageRecord) -> bool:
+async def _is_first(server: "Server", page: PageRow, record: PageRecord) -> bool:
     """True unless the visitor had another page that counts in this window."""
     if not record.visitor:
         return True
@@ -200,7 +202,7 @@ def _sentences(record: PageRecord, leader: list[str], counted: bool, state: str,
 class Audit:
     """Reads the store. What this server has answered and not written yet is waited for."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: "Server") -> None:
         self._server = server
 
     @while_available

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from saferank.service.clock import moment
 from saferank.service.knowledge.arms import (
     NO_PAGES,
     Balance,
@@ -16,16 +16,20 @@ from saferank.service.knowledge.arms import (
 )
 from saferank.service.protocol.all_contexts import Compared
 from saferank.service.protocol.guard import EFFECT_ERROR, Whole, guarded_whole, whole_of
-from saferank.service.protocol.server import Server, while_available
 from saferank.service.protocol.switches import Switch
+from saferank.service.wire.calls import moment
+from saferank.service.wire.problems import while_available
 from saferank.service.wire.views import ArmView, ClickBoundsView, EffectView, GuardrailView, IntervalView, ShadowView
 from saferank.statistics.effect import ArmComparison, Guardrail, Interval, difference, relative_difference
+
+if TYPE_CHECKING:
+    from saferank.service.server import Server
 
 
 class EffectQueries:
     """Reads the comparisons of contexts: contexts in memory here, and publications of the rest."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: "Server") -> None:
         self._server = server
 
     @while_available
@@ -38,15 +42,13 @@ class EffectQueries:
         if name is None:
             return self.over(tenant, await server.all_contexts.of_tenant(tenant))
         context = await server.known_context(tenant, name)
-        compared, drop = (
-            context.fold.compared,
-            server.switches.guardrail(context.number, server.settings.guardrail_drop),
-        )
-        pending = server.switches.restarts(context.row, context.fold.operation)
+        compared, switches = context.fold.compared, server.switches
+        drop = switches.guardrail(context.number, server.settings.guardrail_drop)
+        pending = switches.restarts(context.row, context.fold.operation)
         whole = Whole(NO_PAGES if pending else compared.now, compared.most, Balance() if pending else compared.balance)
         rule = context_guardrail(drop, context.number, compared.most) if drop else None
-        switch, share = server.switches.switch(tenant, context.number), server.holdout_share(context.number)
-        return self._view(whole, rule, switch, share)
+        share = switches.in_force(server.settings, tenant, context.number).holdout_share
+        return self._view(whole, rule, switches.switch(tenant, context.number), share)
 
     @while_available
     async def shadow(self, tenant: str, name: str | None) -> ShadowView:
@@ -62,7 +64,7 @@ class EffectQueries:
         if settings.guardrail_drop:
             rule = tenant_guardrail(settings.guardrail_drop, whole.most)
             guarded = guarded_whole(contexts, switches).clicks
-        shares = (self._server.holdout_share(row.id) for row, _ in contexts)
+        shares = (switches.in_force(settings, tenant, row.id).holdout_share for row, _ in contexts)
         share = max(shares, default=settings.holdout_share)
         return self._view(whole, rule, switches.switch(tenant, 0), share, guarded)
 

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO, NamedTuple, cast, get_args
 from saferank.errors import ArgumentError, UsageError, unknown, writing
 from saferank.files import check_output_file, replacing
 from saferank.service import identifiers
-from saferank.service.clock import moment
 from saferank.service.knowledge.arms import ARMS
-from saferank.service.knowledge.catalogues import unpack_catalogue
+from saferank.service.knowledge.view import unpack_catalogue
+from saferank.service.wire.calls import moment
 from saferank.service.wire.exports import Converter, ExportFormat, line_of
 from saferank.store.contract import (
     EVERYBODY,

@@ -1,17 +1,18 @@
 """The feedback call: clicks of open pages are a growing set; an answer is given when they are durable."""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from saferank.service import identifiers
 from saferank.service.calls.rank import open_context, page_row
-from saferank.service.clock import moment
-from saferank.service.protocol.server import Server, while_available
-from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall
-from saferank.service.wire.problems import Problem
+from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, moment
+from saferank.service.wire.problems import Problem, while_available
 from saferank.store.contract import ClickReport, Outcome, PageRow
 from saferank.store.page_record import PageRecord, read_record
 from saferank.store.record_columns import unpacked
+
+if TYPE_CHECKING:
+    from saferank.service.server import Server
 
 
 class Subject(NamedTuple):
@@ -25,7 +26,7 @@ class Subject(NamedTuple):
 class Feedback:
     """Answers feedback calls."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: "Server") -> None:
         self._server = server
 
     @while_available

@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from saferank.errors import ArgumentError
-from saferank.service.clock import Clock, SystemClock, moment
+from saferank.service.clock import Clock, SystemClock
 from saferank.service.identifiers import Visitor, visitor
 from saferank.service.json_logs import log
 from saferank.service.knowledge.closed_pages import issue_time
 from saferank.service.knowledge.fold import to_json
 from saferank.service.protocol.contexts import terms_of
 from saferank.service.protocol.heartbeat import Heartbeat
-from saferank.service.protocol.server import while_available
 from saferank.service.protocol.switches import Switches
-from saferank.service.wire.calls import ForgetCall
+from saferank.service.wire.calls import ForgetCall, moment
+from saferank.service.wire.problems import while_available
 from saferank.service.wire.views import ForgetView
 from saferank.store.contract import (
     FINAL_MS,

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import Certified
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.page_check import CheckedCall, checked, proven_legal
+from saferank.service.knowledge.view import Catalogue, items_of
 from saferank.store.contract import VersionRow
 from saferank.store.page_record import PageRecord, free_positions
 from saferank.store.record_columns import KNOWLEDGE, LAST_OF_ID, K, RecordColumns

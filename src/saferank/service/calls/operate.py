@@ -1,7 +1,7 @@
 """Kill switches, rollback, reset and settings of contexts: what an operator does. Answered when every server obeys."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
@@ -10,12 +10,14 @@ from saferank.service.knowledge.fold import to_json
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.protocol.contexts import Context, oldest_version, other_terms, terms_by_settings
 from saferank.service.protocol.heartbeat import LARGEST_LEAP
-from saferank.service.protocol.server import Server, unavailable, while_available
 from saferank.service.protocol.switches import Switch, switch_view
 from saferank.service.wire.calls import SettingsCall, TrafficCall
-from saferank.service.wire.problems import Problem
+from saferank.service.wire.problems import Problem, unavailable, while_available
 from saferank.service.wire.views import ContextView, SwitchView, TrafficView
 from saferank.store.contract import DamagedStoreError, OperationKind, OperationRow, StoreUnavailableError
+
+if TYPE_CHECKING:
+    from saferank.service.server import Server
 
 POLL_SECONDS = 0.05
 
@@ -23,7 +25,7 @@ POLL_SECONDS = 0.05
 class Operations:
     """Carries out what an operator asks for, on all servers."""
 
-    def __init__(self, server: Server, overview: Overview) -> None:
+    def __init__(self, server: "Server", overview: Overview) -> None:
         self._server, self._overview = server, overview
 
     async def kill(self, tenant: str, name: str | None, on: bool, why: str) -> SwitchView:
@@ -97,7 +99,7 @@ class Operations:
         """Let the policy choose the pages of a share of a tenant's visitors."""
         body = to_json(structs.asdict(call))
         await self._obeyed_everywhere(await self._add(tenant, 0, OperationKind.TRAFFIC, body))
-        return self._server.traffic(tenant)
+        return self._server.switches.traffic(self._server.settings, tenant)
 
     async def _close_and_follow(self) -> None:
         """Fold due windows into the knowledge before something of it is taken away."""

@@ -1,21 +1,20 @@
 """How contexts stand at this moment, for the dashboard."""
 
 import itertools
+from typing import TYPE_CHECKING
 
 from saferank.live.explanation import Explanation
 from saferank.service.calls.audit import leader_change, versions_of
 from saferank.service.calls.effect import arm_view
-from saferank.service.clock import moment
 from saferank.service.knowledge.arms import ARMS, DAY_MS
-from saferank.service.knowledge.catalogues import Catalogue
 from saferank.service.knowledge.evidence import compared
 from saferank.service.knowledge.knowledge import Knowledge
-from saferank.service.knowledge.view import View
+from saferank.service.knowledge.view import Catalogue, View
 from saferank.service.protocol.all_contexts import ContextFigures
 from saferank.service.protocol.contexts import Context, terms_of
-from saferank.service.protocol.server import Server, while_available
 from saferank.service.protocol.switches import switch_view
-from saferank.service.wire.calls import Mode
+from saferank.service.wire.calls import Mode, moment
+from saferank.service.wire.problems import while_available
 from saferank.service.wire.views import (
     ChallengerView,
     ContextList,
@@ -24,6 +23,9 @@ from saferank.service.wire.views import (
     PairView,
 )
 from saferank.store.contract import ContextRow
+
+if TYPE_CHECKING:
+    from saferank.service.server import Server
 
 _LATEST_VERSIONS = 20
 _MOST_PAIRS = 2000
@@ -34,7 +36,7 @@ _AT_ONCE = 200
 class Overview:
     """Reads contexts in memory here, and publications of the rest."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: "Server") -> None:
         self._server = server
 
     @while_available
@@ -71,8 +73,8 @@ class Overview:
         )
 
     def _mode(self, row: ContextRow) -> Mode:
-        off = self._server.switches.is_killed(row.tenant, row.id)
-        return "off" if off else self._server.mode(row.id)
+        found = self._server.switches.in_force(self._server.settings, row.tenant, row.id)
+        return "off" if found.stopped else found.mode
 
     @while_available
     async def context(self, tenant: str, name: str) -> ContextView:

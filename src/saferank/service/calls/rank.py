@@ -4,37 +4,39 @@ import functools
 import json
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
 from saferank.policies import policy_kind
 from saferank.service import identifiers
-from saferank.service.clock import moment
-from saferank.service.identifiers import Visitor, draws_of, visitor
+from saferank.service.identifiers import Visitor, draws_of, traffic_draw, visitor
 from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import ARMS, DAY_MS, EXPLORE, HOLDOUT, OFF, REPEAT, SHADOW
-from saferank.service.knowledge.catalogues import Catalogue, digest_of, pack_catalogue
 from saferank.service.knowledge.propensities import first_place_chances
-from saferank.service.knowledge.view import IllegalPageError
+from saferank.service.knowledge.view import Catalogue, IllegalPageError, digest_of, pack_catalogue
 from saferank.service.protocol.contexts import Context, terms_by_settings
-from saferank.service.protocol.server import Server
-from saferank.service.wire.calls import Mode, PageNotes, PositionNote, RankAnswer, RankCall, Safety
+from saferank.service.protocol.switches import InForce
+from saferank.service.wire.calls import Mode, PageNotes, PositionNote, RankAnswer, RankCall, Safety, moment
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import CatalogueRow, Group, PageRow, StoreError, StoreUnavailableError
 from saferank.store.page_record import COINS_SIZE, OVER, SERVER_SIZE, PageRecord, free_positions
+
+if TYPE_CHECKING:
+    from saferank.service.server import Server
 
 
 class Ranking:
     """Answers rank calls. A page is one record from here on: production's first, then the one that was drawn."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: "Server") -> None:
         self._server = server
 
     async def rank(self, tenant: str, call: RankCall) -> RankAnswer:
         """The page to show."""
         server, lists = self._server, (call.base_ranking, call.candidates)
         context = server.contexts.loaded(tenant, call.context) or await self._find(tenant, call, lists)
-        digest, now = digest_of(lists), server.now()
+        digest, (now, is_fresh) = digest_of(lists), server.heartbeat.reading()
         who = visitor(server.session_key, tenant, call.session_id, call.request_id, call.source)
         logged = context is not None and not server.writer.overloaded
         fold = None if context is None else context.fold
@@ -62,9 +64,10 @@ class Ranking:
             return answer_of(record, server.tokens.seal(record.impression, record.packed()), (), call)
         context.newest = (digest, lists, call.k)
         draws = draws_of(server.session_key, who, tenant, call.context, now // record.window_ms)
-        arm, share = self._arm(context, call, now, who), 0.0
+        rules = server.switches.in_force(server.settings, tenant, context.number, context.fold.operation)
+        arm, share = self._arm(context, call, rules, now, who) if is_fresh else OFF, 0.0
         if arm == EXPLORE:
-            share = server.holdout_share(context.number)
+            share = rules.holdout_share
             arm = HOLDOUT if draws.arm < share else EXPLORE
         if arm != OFF:  # in every arm: what is refused must not depend on it
             _check_positions(record.policy, call.k)
@@ -87,23 +90,22 @@ class Ranking:
         except IllegalPageError as fault:
             server.alarm("illegal_page", context, str(fault))
             return self._log(context, record._replace(arm=OFF, used=OVER), call)
-        if not server.heartbeat.is_fresh():  # the last step: somebody may have pulled a switch meanwhile
+        if not server.heartbeat.reading().is_fresh:  # the last step: somebody may have pulled a switch meanwhile
             return self._log(context, record._replace(arm=OFF), call)
         if record.arm == SHADOW:
             return self._log(context, page._replace(instead=page.base, base=()), call)
         return self._log(context, page, call, view.leader)
 
-    def _arm(self, context: Context, call: RankCall, now: int, who: Visitor) -> int:
+    def _arm(self, context: Context, call: RankCall, rules: InForce, now: int, who: Visitor) -> int:
         """OFF, SHADOW, or else EXPLORE: then the coin decides about the holdout."""
-        server, tenant, number = self._server, context.row.tenant, context.number
-        mode = call.mode or server.mode(number)
-        stopped = server.switches.is_killed(tenant, number) or number in server.contexts.set_aside
-        undone = server.switches.undoing(number, context.fold.operation)  # and acknowledged, but not read yet
-        if mode == "off" or stopped or undone or not server.heartbeat.is_fresh():
+        mode, share = call.mode or rules.mode, rules.traffic_share
+        if mode == "off" or rules.stopped or context.number in self._server.contexts.set_aside:
             return OFF
         if mode == "shadow":
             return SHADOW
-        return EXPLORE if server.is_chosen_for(tenant, who) and not self._waits(context, now) else OFF
+        # a visitor who is in a share is in every larger one
+        is_chosen = share >= 1.0 or traffic_draw(self._server.session_key, who, context.row.tenant) < share
+        return EXPLORE if is_chosen and not self._waits(context, now) else OFF
 
     def _waits(self, context: Context, now: int) -> bool:
         if self._server.settings.least_traffic and context.waited[0] != now // DAY_MS:
@@ -146,7 +148,7 @@ def page_row(record: PageRecord, context: int, body: bytes) -> PageRow:
     return PageRow(record.impression, context, record.closes_at, body)
 
 
-async def open_context(server: Server, tenant: str, name: str, k: int, lists: Catalogue) -> Context:
+async def open_context(server: "Server", tenant: str, name: str, k: int, lists: Catalogue) -> Context:
     """A context that was not known before; Problem 422 when the tenant has too many, or the page is too large."""
     settings, digest = server.settings, digest_of(lists)
     _check_positions(settings.policy, k)

@@ -5,18 +5,18 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import get_args, get_type_hints
+from typing import TYPE_CHECKING, get_args, get_type_hints
 
 from msgspec import structs
 
 from saferank.service.calls.audit import leader_change
 from saferank.service.calls.effect import EffectQueries, arm_view
-from saferank.service.clock import moment
 from saferank.service.knowledge.arms import ARMS, DAY_HOURS, DAY_MS, FINE_HOURS, HOUR_MS, Bin, by_day
 from saferank.service.protocol.all_contexts import Compared, ContextFigures
 from saferank.service.protocol.contexts import terms_of
 from saferank.service.protocol.guard import comparable
-from saferank.service.protocol.server import Server, while_available
+from saferank.service.wire.calls import moment
+from saferank.service.wire.problems import while_available
 from saferank.service.wire.views import (
     AlarmView,
     ArmView,
@@ -41,6 +41,9 @@ from saferank.store.contract import (
     Store,
     VersionRow,
 )
+
+if TYPE_CHECKING:
+    from saferank.service.server import Server
 
 # --- the newest changes of leaders that clicks decided, over all contexts, without asking about every context ---
 
@@ -245,7 +248,7 @@ _MARKED = frozenset(get_args(get_type_hints(MarkerView)["kind"]))
 class Summary:
     """Reads the figures of all contexts, and recent changes."""
 
-    def __init__(self, server: Server, effect: EffectQueries) -> None:
+    def __init__(self, server: "Server", effect: EffectQueries) -> None:
         self._server, self._effect = server, effect
         self._changes = NewestChanges(server.store)
         self._operations: list[OperationRow] = []
@@ -273,7 +276,7 @@ class Summary:
             now=moment(now),
             mode=server.settings.mode,
             policy=server.settings.policy,
-            traffic=server.traffic(tenant),
+            traffic=server.switches.traffic(server.settings, tenant),
             unknowable=server.settings.unknowable,
             pages=pages,
             served_share=(arms["explore"].pages + arms["repeat"].pages) / pages if pages else None,

@@ -1,4 +1,4 @@
-"""HTTP: routes, bodies, limits, metrics, and the server that runs them.
+"""HTTP: routes, bodies, limits, metrics, and the process that runs them.
 
-Reaches everything else through ``service/interface.py``.
+Reaches everything else through ``service/server.py``.
 """

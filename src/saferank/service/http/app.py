@@ -19,7 +19,6 @@ from urllib.parse import unquote
 import msgspec
 
 from saferank.service import limits
-from saferank.service.engine import Engine
 from saferank.service.http.adapters import browser, ubi
 from saferank.service.http.endpoints import (
     FEEDBACK,
@@ -47,6 +46,7 @@ from saferank.service.http.openapi import document, readable
 from saferank.service.identifiers import RandomBytes
 from saferank.service.json_logs import log
 from saferank.service.keys import Headers, Keys, Principal
+from saferank.service.server import Server
 from saferank.service.settings import Settings, is_loopback
 from saferank.service.wire.calls import INVALID, Id, explained
 from saferank.service.wire.problems import MEDIA_TYPE, Problem
@@ -86,17 +86,17 @@ _REQUEST_ID = re.compile(rb"[!-~]{1,128}")
 class App:
     """One running service, as uvicorn and its endpoints see it."""
 
-    def __init__(self, settings: Settings, engine: Engine) -> None:
-        self.settings, self.engine, self.stopping = settings, engine, False
+    def __init__(self, settings: Settings, server: Server) -> None:
+        self.settings, self.server, self.stopping = settings, server, False
         self._under_caller: Callable[[Headers], Any] | None = None
         if settings.traces:
             from saferank.service.http.adapters import tracing  # imports OpenTelemetry, which is optional
 
-            self.engine, self._under_caller = tracing.traced(engine), tracing.under_caller
+            self.server, self._under_caller = tracing.traced(server), tracing.under_caller
         self.keys, self._is_open = Keys(settings.tenants, settings.operator_keys), not settings.has_keys
         self.limits = TenantLimits(settings.tenant_rate, settings.tenant_burst, time.monotonic)
         self.switch_limits = TenantLimits(SWITCHES_A_SECOND, SWITCHES_AT_ONCE, time.monotonic)
-        self.lag, self.metrics = LoopLag(settings.max_lag_seconds), Metrics(engine.counters)
+        self.lag, self.metrics = LoopLag(settings.max_lag_seconds), Metrics(server.counters)
         unfinished = max(LARGEST_UNFINISHED, 4 * limits.MAX_BODY_BYTES)
         closed = self.metrics.connections_closed.inc
         self.connections = OpenConnections(limits.MAX_CONNECTIONS, unfinished, closed)

@@ -17,7 +17,6 @@ from msgspec import UNSET, Struct, structs
 
 from saferank._version import __version__
 from saferank.service import limits
-from saferank.service.clock import moment
 from saferank.service.http.limits import check_headers, too_large
 from saferank.service.http.metrics import CONTENT_TYPE
 from saferank.service.keys import Headers, Principal
@@ -41,6 +40,7 @@ from saferank.service.wire.calls import (
     about,
     converted,
     decoded,
+    moment,
     values,
 )
 from saferank.service.wire.exports import Converter, ExportFormat
@@ -209,7 +209,7 @@ async def rank(app: "App", request: Request) -> RankAnswer:
     """Which page to show, and the token that its clicks are reported with."""
     call = await request.call(RankCall)
     check_items(app, call)
-    answer = await app.engine.rank(request.tenant, call)
+    answer = await app.server.rank(request.tenant, call)
     return answer if call.explain or answer.explanation is UNSET else structs.replace(answer, explanation=UNSET)
 
 
@@ -237,7 +237,7 @@ async def feedback(app: "App", request: Request) -> FeedbackAnswer | FeedbackRes
         return await _batch(app, request, body)
     call = decoded(body, FeedbackCall)
     check_token(request.caller.role, call.token is not None, "impression_id")
-    (result,) = await app.engine.feedback(request.tenant, [call])
+    (result,) = await app.server.feedback(request.tenant, [call])
     if isinstance(result, Problem):
         raise result
     return result
@@ -249,7 +249,7 @@ async def _batch(app: "App", request: Request, body: bytes) -> FeedbackResults:
         app.limits.admit(request.tenant, len(calls) - 1)
     for place, call in enumerate(calls):
         check_token(request.caller.role, call.token is not None, f"batch[{place}].impression_id")
-    results = await app.engine.feedback(request.tenant, calls)
+    results = await app.server.feedback(request.tenant, calls)
     return FeedbackResults([result.as_dict() if isinstance(result, Problem) else result for result in results])
 
 
@@ -278,7 +278,7 @@ def check_token(role: str, has_token: bool, field: str) -> None:
 async def kill(app: "App", request: Request) -> SwitchView:
     """Durable: it holds after a restart as well. No other call and no load refuses it."""
     call = await request.call(KillCall)
-    return await app.engine.kill(request.tenant, request.name or None, call.on, call.why)
+    return await app.server.kill(request.tenant, request.name or None, call.on, call.why)
 
 
 @endpoints.post(
@@ -287,7 +287,7 @@ async def kill(app: "App", request: Request) -> SwitchView:
 async def kill_all_tenants(app: "App", request: Request) -> SwitchView:
     """Needs an operator key. Durable; no tenant can end it."""
     call = await request.call(KillCall)
-    return await app.engine.kill_all_tenants(call.on, call.why)
+    return await app.server.kill_all_tenants(call.on, call.why)
 
 
 @endpoints.post(
@@ -295,20 +295,20 @@ async def kill_all_tenants(app: "App", request: Request) -> SwitchView:
 )
 async def set_traffic(app: "App", request: Request) -> TrafficView:
     """Durable, and obeyed by every server when it returns. A visitor of a share is in every larger one."""
-    return await app.engine.set_traffic(request.tenant, await request.call(TrafficCall))
+    return await app.server.set_traffic(request.tenant, await request.call(TrafficCall))
 
 
 @endpoints.post("/v1/forget", "Delete the pages of a session or a source", ForgetView, "operate", ForgetCall)
 async def forget(app: "App", request: Request) -> ForgetView:
     """While servers run. What was learnt from the pages stays, as sums."""
-    return await app.engine.forget(request.tenant, await request.call(ForgetCall))
+    return await app.server.forget(request.tenant, await request.call(ForgetCall))
 
 
 @endpoints.post("/v1/contexts/{context}/rollback", "Back to an earlier leader", ContextView, "operate", RollbackCall)
 async def rollback(app: "App", request: Request) -> ContextView:
     """What was learnt after it is forgotten; the history is not."""
     call = await request.call(RollbackCall)
-    return await app.engine.rollback(request.tenant, request.name, call.version, call.why)
+    return await app.server.rollback(request.tenant, request.name, call.version, call.why)
 
 
 @endpoints.post(
@@ -321,7 +321,7 @@ async def reset(app: "App", request: Request) -> ContextView:
     call names.
     """
     call = await request.call(ResetCall)
-    return await app.engine.reset(request.tenant, request.name, call.why, call.certificate_days, call.trust)
+    return await app.server.reset(request.tenant, request.name, call.why, call.certificate_days, call.trust)
 
 
 @endpoints.post(
@@ -329,7 +329,7 @@ async def reset(app: "App", request: Request) -> ContextView:
 )
 async def set_context(app: "App", request: Request) -> ContextView:
     """Durable. The call replaces the one before: what it leaves out is as the service is set."""
-    return await app.engine.set_context(request.tenant, request.name, await request.call(SettingsCall))
+    return await app.server.set_context(request.tenant, request.name, await request.call(SettingsCall))
 
 
 # --- looking ---
@@ -338,26 +338,26 @@ async def set_context(app: "App", request: Request) -> ContextView:
 @endpoints.get("/v1/overview", "Everything at a glance", OverviewView)
 async def overview(app: "App", request: Request) -> OverviewView:
     """One sentence, the effect, the funnel, the newest changes, feedback and alarms, over all contexts."""
-    return await app.engine.overview(request.tenant)
+    return await app.server.overview(request.tenant)
 
 
 @endpoints.get("/v1/contexts", "All contexts", ContextList)
 async def contexts(app: "App", request: Request) -> ContextList:
     """The contexts of the tenant with their leaders."""
-    return await app.engine.contexts(request.tenant)
+    return await app.server.list_contexts(request.tenant)
 
 
 @endpoints.get("/v1/contexts/{context}", "A context", ContextView)
 async def context(app: "App", request: Request) -> ContextView:
     """Leader, pairs, versions, arms and switches of a context."""
-    return await app.engine.context(request.tenant, request.name)
+    return await app.server.show_context(request.tenant, request.name)
 
 
 @endpoints.get("/v1/effect", "Served pages beside the holdout, over all contexts", EffectView, name="effect_everywhere")
 @endpoints.get("/v1/contexts/{context}/effect", "Served pages beside the holdout, in a context", EffectView)
 async def effect(app: "App", request: Request) -> EffectView:
     """Intervals that hold at every look, and how far the guardrail is from stopping."""
-    return await app.engine.effect(request.tenant, request.name or None)
+    return await app.server.effect(request.tenant, request.name or None)
 
 
 class LeaderQuery(Struct, frozen=True):
@@ -372,26 +372,26 @@ class LeaderQuery(Struct, frozen=True):
 @endpoints.get("/v1/contexts/{context}/leader", "The leader at a version or a moment", LeaderAt, query=LeaderQuery)
 async def leader(app: "App", request: Request) -> LeaderAt:
     """Who led, and from when to when."""
-    return await app.engine.leader_at(request.tenant, request.name, request.asked(LeaderQuery).at or None)
+    return await app.server.leader_at(request.tenant, request.name, request.asked(LeaderQuery).at or None)
 
 
 @endpoints.get("/v1/contexts/{context}/changes", "Changes of the leader, with evidence", LeaderChanges)
 async def changes(app: "App", request: Request) -> LeaderChanges:
     """Every leader there was, oldest first."""
-    return await app.engine.changes(request.tenant, request.name)
+    return await app.server.changes(request.tenant, request.name)
 
 
 @endpoints.get("/v1/shadow", "What shadow pages tell, all contexts", ShadowView)
 @endpoints.get("/v1/contexts/{context}/shadow", "What shadow pages tell", ShadowView, name="context_shadow")
 async def shadow(app: "App", request: Request) -> ShadowView:
     """How often the policy's page differs from production's, and the known part of its clicks."""
-    return await app.engine.shadow(request.tenant, request.name or None)
+    return await app.server.shadow(request.tenant, request.name or None)
 
 
 @endpoints.get("/v1/impressions/{impression_id}", "The full story of a page", ImpressionView)
 async def impression(app: "App", request: Request) -> ImpressionView:
     """What was shown, why, and what was clicked."""
-    return await app.engine.impression(request.tenant, request.name)
+    return await app.server.impression(request.tenant, request.name)
 
 
 class ExportQuery(Struct, frozen=True):
@@ -416,9 +416,9 @@ class ExportQuery(Struct, frozen=True):
 async def export(app: "App", request: Request) -> Reply:
     """Every event of the tenant, for an archive or an audit elsewhere; or its pages, for other programs."""
     asked = request.asked(ExportQuery)
-    bounds = await app.engine.export_bounds(request.tenant, request.query().get("cursor"))
-    converter = Converter(asked.format, moment(app.engine.now()), asked.arm or None)
-    lines = _converted(app.engine.export(request.tenant, asked.context or None, bounds), asked.format, converter)
+    bounds = await app.server.export_bounds(request.tenant, request.query().get("cursor"))
+    converter = Converter(asked.format, moment(app.server.now()), asked.arm or None)
+    lines = _converted(app.server.export(request.tenant, asked.context or None, bounds), asked.format, converter)
     first = await anext(lines, None)  # a refusal must come before the answer begins
     headers = ((b"x-saferank-cursor", bounds.cursor.encode()),) if "cursor" in request.query() else ()
     return Reply(_with_line_ends(first, lines), NDJSON, headers)
@@ -456,7 +456,7 @@ async def healthz(app: "App", request: Request) -> Health:
 @endpoints.get("/readyz", "Can it keep its promises", Health, "anybody", also=(503,))
 async def readyz(app: "App", request: Request) -> Health:
     """503 while it stops, and while the disk does not take what must be written."""
-    reason = "the service is stopping" if app.stopping else app.engine.not_ready()
+    reason = "the service is stopping" if app.stopping else app.server.not_ready()
     if reason is not None:
         raise Problem(503, "Not ready", reason, retry_after=1)
     return Health("ok", __version__)

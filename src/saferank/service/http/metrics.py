@@ -1,4 +1,4 @@
-"""Numbers for Prometheus: requests by endpoint and status, how long they took, and the counters of the engine.
+"""Numbers for Prometheus: requests by endpoint and status, how long they took, and the counters of the server.
 
 A request costs about 3 microseconds here, because the labelled children are looked up once and kept.
 """
@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.06, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
-ENGINE_METRICS = {
+SERVER_METRICS = {
     "pages_total": "Pages issued, of every arm.",
     "pages_explored_total": "Pages that were made to learn from.",
     "feedback_accepted_total": "Reports of clicks that are on disk and count.",
@@ -45,17 +45,17 @@ ENGINE_METRICS = {
     "last_commit_events": "Pages and reports in the last commit.",
     "last_commit_seconds": "Duration of the last commit.",
 }
-"""What the engine counts; names without the prefix ``saferank_``."""
+"""What the server counts; names without the prefix ``saferank_``."""
 
 
-EngineCounts = Mapping[str, float | Mapping[str, float]]
+Counts = Mapping[str, float | Mapping[str, float]]
 """Numbers by name, or by name and arm."""
 
 
 class Metrics:
     """The metrics of one service."""
 
-    def __init__(self, engine_counters: Callable[[], EngineCounts]) -> None:
+    def __init__(self, counters: Callable[[], Counts]) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
         self._requests = Counter(
@@ -79,7 +79,7 @@ class Metrics:
             "How far the event loop was behind at most since the start.",
             registry=self._registry,
         )
-        self._registry.register(_EngineCounters(engine_counters))
+        self._registry.register(_ServerCounters(counters))
         self._children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
     def answered(self, endpoint: str, status: int, seconds: float) -> None:
@@ -96,24 +96,24 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-class _EngineCounters(Collector):
-    """The engine counts for itself; its numbers are read when somebody asks."""
+class _ServerCounters(Collector):
+    """The server counts for itself; its numbers are read when somebody asks."""
 
-    def __init__(self, counters: Callable[[], EngineCounts]) -> None:
+    def __init__(self, counters: Callable[[], Counts]) -> None:
         self._counters = counters
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing in advance: registering must not ask an engine that has not started."""
+        """Nothing in advance: registering must not ask a server that has not started."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """All counters of the engine."""
+        """All counters of the server."""
         for name, value in self._counters().items():
             kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
             if isinstance(value, Mapping):
-                yield _by_arm(CounterMetricFamily(f"saferank_{name}", ENGINE_METRICS[name], labels=["arm"]), value)
+                yield _by_arm(CounterMetricFamily(f"saferank_{name}", SERVER_METRICS[name], labels=["arm"]), value)
             else:
-                yield kind(f"saferank_{name}", ENGINE_METRICS[name], value=value)
+                yield kind(f"saferank_{name}", SERVER_METRICS[name], value=value)
 
 
 def _by_arm(family: CounterMetricFamily, values: Mapping[str, float]) -> CounterMetricFamily:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saferank.service.knowledge.arms import ARMS, EXPLORE, SHADOW, ComparedArms, ShadowCounts, with_shadow_page
-from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import exchanged
 from saferank.service.knowledge.closed_pages import (
     ClosedPages,
@@ -28,6 +27,7 @@ from saferank.service.knowledge.closed_pages import (
 )
 from saferank.service.knowledge.knowledge import Changed, Knowledge, Terms
 from saferank.service.knowledge.lessons import Lessons, Numbered, Part, Room
+from saferank.service.knowledge.view import Catalogue, items_of
 from saferank.service.knowledge.votes import OrderWatch, SourceCounts, Votes
 from saferank.store.contract import AlarmRow, PageRow, VersionRow
 from saferank.store.page_record import SOURCE

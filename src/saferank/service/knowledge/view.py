@@ -1,6 +1,8 @@
-"""Knowledge as one call sees it, and the views that are kept."""
+"""Base rankings with their candidates, knowledge as a call with one of them sees it, and the views that are kept."""
 
 import hashlib
+import json
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
@@ -11,11 +13,68 @@ from saferank.live.explanation import Explanation, explain
 from saferank.live.learner import Learner
 from saferank.live.replay import AGAIN, IF_OUTDATED, KEEP, Workspace, drawing, new_workspace
 from saferank.safety import whole_allowance
-from saferank.service.knowledge.catalogues import Catalogue
 from saferank.service.knowledge.knowledge import Knowledge, learner_with
 from saferank.service.knowledge.page_check import CheckedCall, as_bits, checked, leader_of
+from saferank.store.contract import CATALOGUE_MS
 from saferank.store.page_record import COINS_SIZE, DIGEST_SIZE, ID_SIZE, Law, PageRecord, free_positions, woven
 from saferank.verbs import NOBODY, Call, Impression
+
+# --- base rankings with their candidates, as the store keeps them: each once, by a digest of its content ---
+
+
+_CATALOGUES = 4096
+
+Catalogue = tuple[list[str], list[str]]
+"""Base ranking and candidates."""
+
+
+def digest_of(lists: Catalogue) -> bytes:
+    """What identifies a catalogue."""
+    text = "\0".join(lists[0]) + "\1" + "\0".join(lists[1])
+    return hashlib.blake2b(text.encode("utf-8"), digest_size=DIGEST_SIZE).digest()
+
+
+def pack_catalogue(lists: Catalogue) -> bytes:
+    """The body that the store keeps."""
+    return zlib.compress(json.dumps(lists, ensure_ascii=False, separators=(",", ":")).encode("utf-8"), 1)
+
+
+def unpack_catalogue(body: bytes) -> Catalogue:
+    """Base ranking and candidates."""
+    base, candidates = json.loads(zlib.decompress(body))
+    return base, candidates
+
+
+def items_of(lists: Catalogue) -> list[str]:
+    """All items, each once, in the order of the call."""
+    return list(dict.fromkeys([*lists[0], *lists[1]]))
+
+
+class Catalogues:
+    """The newest catalogues by digest, those that were written lately."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[bytes, Catalogue] = OrderedDict()
+        self._noted: dict[bytes, float] = {}  # when it was to be written last, by digest
+
+    def note(self, digest: bytes, lists: Catalogue, now: float) -> bool:
+        """Keep a catalogue; True when it is to be written: it was not kept before, or was written a day ago.
+
+        ``now`` is in seconds.
+        """
+        new = digest not in self._kept or now - self._noted[digest] >= CATALOGUE_MS / 1000
+        self._kept[digest] = lists
+        self._kept.move_to_end(digest)
+        if new:
+            self._noted[digest] = now
+        if len(self._kept) > _CATALOGUES:
+            del self._noted[self._kept.popitem(last=False)[0]]
+        return new
+
+    def get(self, digest: bytes) -> Catalogue | None:
+        """A catalogue that was used lately."""
+        return self._kept.get(digest)
+
 
 # --- knowledge as one call sees it: its items, its base ranking. A page is a pure function of a view and of coins ---
 # A page is drawn from a plan, which is derived from the evidence and from the call: its base ranking, its candidates in
@@ -165,7 +224,7 @@ def _law(impression: Impression, places: int) -> Law:
 # --- the views that calls look through, kept while they are up to date ---
 
 
-_KEPT = 512
+_VIEWS = 512
 
 Key = tuple[int, int, bytes, int]
 """Number of the context, page size, digest of the catalogue, bits of pinned positions."""
@@ -195,7 +254,7 @@ class Views:
         if view is None or not view.is_useful(knowledge):
             view = self._kept[key] = View(knowledge, *lists, k, pins)
             self._kept.move_to_end(key)
-            if len(self._kept) > _KEPT:
+            if len(self._kept) > _VIEWS:
                 self._kept.popitem(last=False)
         return view
 

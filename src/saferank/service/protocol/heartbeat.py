@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from saferank.service.clock import Clock
 from saferank.service.json_logs import log
@@ -36,6 +37,13 @@ MOST_AHEAD_MS = 1000
 """A server that finds itself ahead of the store's time by more than this goes back; otherwise its time stands still."""
 
 
+class Reading(NamedTuple):
+    """What a look at the clocks says."""
+
+    now: int  # milliseconds of the store's clock; they do not go back, unless this server's clock was far ahead
+    is_fresh: bool  # the store was heard from lately: otherwise somebody may have pulled a switch
+
+
 class Heartbeat:
     """Keeps the lease of a server's freshness, the leases of its shards and the store's time."""
 
@@ -59,12 +67,17 @@ class Heartbeat:
         self._now = 0
         self._heard: tuple[float, float, float] | None = None  # seconds of the store's, monotonic and wall clock
 
-    def now(self) -> int:
-        """Milliseconds of the store's clock. They do not go back, unless this server's clock was far ahead."""
+    def reading(self) -> Reading:
+        """One look at the clocks."""
         monotonic = self._clock.monotonic()
-        if not self._jumped(monotonic):
+        jumped = self._jumped(monotonic)
+        if not jumped:
             self._now = max(self._now, int(self._offset + 1000 * monotonic))
-        return self._now
+        return Reading(self._now, not jumped and monotonic < self._fresh_until)
+
+    def now(self) -> int:
+        """Milliseconds of the store's clock."""
+        return self.reading().now
 
     async def measured(self) -> int:
         """The store's time for what must not happen early: asked for again if the lease ran out or a clock jumped."""
@@ -73,9 +86,8 @@ class Heartbeat:
         return self.now()
 
     def is_fresh(self) -> bool:
-        """True while the store was heard from lately: otherwise somebody may have pulled a switch."""
-        monotonic = self._clock.monotonic()
-        return monotonic < self._fresh_until and not self._jumped(monotonic)
+        """True while the store was heard from lately."""
+        return self.reading().is_fresh
 
     def _jumped(self, monotonic: float) -> bool:
         """True when the two clocks have not advanced alike since the last heartbeat."""

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from saferank.service.clock import moment
+from saferank.service.settings import Settings
+from saferank.service.wire.calls import Mode, moment
 from saferank.service.wire.views import ContextSettingsView, SwitchView, TrafficView
 from saferank.store.contract import EVERYBODY, ContextRow, OperationKind, OperationRow
 
@@ -17,6 +18,15 @@ class Switch(NamedTuple):
     since: int
     why: str
     guardrail_at: int = 0  # when the guardrail stopped it; 0: an operator did
+
+
+class InForce(NamedTuple):
+    """What holds for calls of a context."""
+
+    stopped: bool  # they get production's ranking: a switch is on, or what was undone is not forgotten yet
+    mode: Mode  # of calls that name none
+    holdout_share: float  # of its pages, which are production's, to compare with
+    traffic_share: float  # of the tenant's visitors, whose pages the policy may choose
 
 
 class Release(NamedTuple):
@@ -44,7 +54,7 @@ class Switches:
         self._contexts: dict[int, Switch] = {}
         self._settings: dict[int, ContextSettingsView] = {}  # by context: the newest
         self.forgets: list[OperationRow] = []  # requests to delete a visitor's pages, in order
-        self.traffic: dict[str, TrafficView] = {}  # by tenant: the newest
+        self._traffic: dict[str, TrafficView] = {}  # by tenant: the newest
         self._undoing: dict[int, list[OperationRow]] = {}  # rollbacks and resets, by context
         self._restarts: dict[tuple[str, int], list[OperationRow]] = {}  # unkills that ended a stop of the guardrail
 
@@ -63,7 +73,7 @@ class Switches:
             elif row.kind == OperationKind.FORGET:
                 self.forgets.append(row)
             elif row.kind == OperationKind.TRAFFIC:
-                self.traffic[row.tenant] = TrafficView(since=moment(row.at), **json.loads(row.body))
+                self._traffic[row.tenant] = TrafficView(since=moment(row.at), **json.loads(row.body))
             elif row.kind != OperationKind.KEYS:  # ``Heartbeat`` has read those
                 self._note_restart(row)
                 self.turn(row.tenant, row.context, self._switch(row))
@@ -112,6 +122,24 @@ class Switches:
         if everybody is None:
             return switch_view(self._tenants.get(tenant))
         return structs.replace(switch_view(everybody), by_operator=True)
+
+    def in_force(self, settings: Settings, tenant: str, context: int, obeyed: int | None = None) -> InForce:
+        """What holds for calls: as operators or else the settings say.
+
+        ``obeyed`` is the newest operation that the knowledge of the context obeys; None: it does not matter.
+        """
+        own = self.settings(context)
+        undone = obeyed is not None and bool(self.undoing(context, obeyed))
+        return InForce(
+            stopped=undone or self.is_killed(tenant, context),
+            mode=own.mode or settings.mode,
+            holdout_share=settings.holdout_share if own.holdout_share is None else own.holdout_share,
+            traffic_share=self.traffic(settings, tenant).share,
+        )
+
+    def traffic(self, settings: Settings, tenant: str) -> TrafficView:
+        """The share of a tenant's visitors whose pages the policy may choose."""
+        return self._traffic.get(tenant) or TrafficView(share=settings.traffic_share)
 
     def settings(self, context: int) -> ContextSettingsView:
         """What was set for a context."""

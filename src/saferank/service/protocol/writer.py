@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from saferank.service.clock import Clock
 from saferank.service.json_logs import log
-from saferank.service.knowledge.catalogues import Catalogue, Catalogues, pack_catalogue
+from saferank.service.knowledge.view import Catalogue, Catalogues, pack_catalogue
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import (
     CatalogueRow,

@@ -4,8 +4,11 @@ Calls are strict: no field that is not listed here, no text where a number is ex
 in ``views.py``.
 """
 
+import functools
 import re
+import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -433,3 +436,36 @@ def _choices(kind: Any, field: str) -> str:
     hint = get_type_hints(kind)[field]
     names = next(get_args(each) for each in (hint, *get_args(hint)) if get_origin(each) is Literal)
     return f"{', '.join(map(repr, names[:-1]))} or {names[-1]!r}"
+
+
+# --- times: milliseconds of the store's clock, in the texts of callers ---
+
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def moment(milliseconds: int) -> str:
+    """A time for people and programs (RFC 3339, UTC).
+
+    >>> moment(1_772_366_400_007)
+    '2026-03-01T12:00:00.007Z'
+    """
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{_second(seconds)}.{rest:03d}Z"
+
+
+@functools.lru_cache(maxsize=256)  # thousands of answers in a second name the same few
+def _second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+
+
+def milliseconds(text: str) -> int:
+    """The time that an RFC 3339 text names; ValueError for any other text.
+
+    >>> milliseconds("2026-03-01T13:00:00.007+01:00")
+    1772366400007
+    """
+    if not _MOMENT.fullmatch(text):
+        raise ValueError(f"{text!r} is not a moment like 2026-03-01T12:00:00Z")
+    since = datetime.fromisoformat(text.upper()) - datetime(1970, 1, 1, tzinfo=UTC)
+    return round(since.total_seconds() * 1000)

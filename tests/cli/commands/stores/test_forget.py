@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import call
-from tests.service.engine_harness import House, run
+from tests.service.house import House, run
 
 Capture = pytest.CaptureFixture[str]
 

@@ -1,4 +1,4 @@
-"""Everything at a glance, and the list of contexts, from a real engine."""
+"""Everything at a glance, and the list of contexts, from a real server."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from saferank.service.protocol.all_contexts import LOOK_SECONDS
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import OverviewView
 from saferank.store.contract import AlarmRow, StoreUnavailableError
-from tests.service.engine_harness import BASE, CANDIDATES, House, T, house, run
+from tests.service.house import BASE, CANDIDATES, House, T, house, run
 
 DAY = 86400
 
@@ -26,13 +26,13 @@ async def visits(h: House, context: str, pages: int, *wanted: str) -> None:
 async def looked(h: House) -> OverviewView:
     """The overview after what others saw is no longer good enough."""
     await h.later(LOOK_SECONDS)
-    return await h.engine.overview(T)
+    return await h.server.overview(T)
 
 
 def test_nothing_yet(tmp_path: Path) -> None:
     async def test() -> None:
         async with house(tmp_path) as h:
-            view = await h.engine.overview(T)
+            view = await h.server.overview(T)
             assert (view.pages, view.served_share, view.funnel.contexts, view.changes) == (0, None, 0, [])
             assert view.sentence.startswith("No page has been closed yet")
             assert "holdout_share" in (view.effect.why_not or "")
@@ -47,11 +47,11 @@ def test_the_numbers_of_all_contexts_of_a_tenant(tmp_path: Path) -> None:
             await visits(h, "quiet", 3)
             await h.rank("only open")
             await h.rank("of others", tenant="other")
-            view, listed = await looked(h), {c.name: c for c in (await h.engine.contexts(T)).contexts}
+            view, listed = await looked(h), {c.name: c for c in (await h.server.list_contexts(T)).contexts}
             assert view.pages == 63 == view.feedback.closed_pages
             assert view.served_share == pytest.approx(1 - view.effect.holdout.pages / 63)
             assert 0 < view.effect.holdout.pages == sum(c.holdout.pages for c in listed.values())
-            assert view.effect == await h.engine.effect(T, None) and view.effect.clicks is not None
+            assert view.effect == await h.server.effect(T, None) and view.effect.clicks is not None
             (part,) = view.bins
             assert part.served == view.effect.served and part.holdout == view.effect.holdout
             assert view.effect.clicks_relative is not None
@@ -67,7 +67,7 @@ def test_the_numbers_of_all_contexts_of_a_tenant(tmp_path: Path) -> None:
             funnel = view.funnel
             assert (funnel.contexts, funnel.with_evidence, funnel.changed_by_clicks, funnel.stopped) == (3, 1, 0, 0)
             assert view.feedback.accepted == h.server.counts["feedback_accepted_total"] > 0
-            assert (await h.engine.overview("other")).funnel.contexts == 1
+            assert (await h.server.overview("other")).funnel.contexts == 1
 
     run(test())
 
@@ -79,7 +79,7 @@ def test_what_exploring_costs_is_that_of_the_last_days(tmp_path: Path) -> None:
             first = (await looked(h)).exploring.learning
             assert first is not None and first > 0
             await h.later(4 * DAY)
-            await h.engine.beat()
+            await h.server.heartbeat.attempt()
             await visits(h, "d", 40)
             both, total = (await looked(h)).exploring.learning, [0, 0, 0]
             for name in ("c", "d"):  # the lease ran out meanwhile, and with it what was held under it
@@ -102,12 +102,12 @@ def test_changes_by_clicks_are_told_apart_from_others(tmp_path: Path) -> None:
             await visits(h, "first", 60, "c")
             await visits(h, "second", 60, "c")
             await h.later(3 * DAY)
-            await h.engine.close_due()
+            await h.server.closer.close_due(everything=True)
             for name in ("first", "second"):  # in use again; what was held under the lease that ran out is let go
                 await h.server.known_context(T, name)
-            await h.engine.close_due()
+            await h.server.closer.close_due(everything=True)
             view = await looked(h)
-            causes = {change.cause for change in (await h.engine.changes(T, "first")).changes}
+            causes = {change.cause for change in (await h.server.changes(T, "first")).changes}
             assert {"page", "expired"} <= causes
             assert {entry.context for entry in view.changes} == {"first", "second"}
             assert all(entry.change.cause == "page" and entry.change.evidence for entry in view.changes)
@@ -121,7 +121,7 @@ def test_a_leader_that_clicks_moved_is_counted(tmp_path: Path) -> None:
     async def test() -> None:
         async with house(tmp_path, rule="anytime:0.4") as h:
             await visits(h, "c", 60, "c")
-            view, (summary,) = await looked(h), (await h.engine.contexts(T)).contexts
+            view, (summary,) = await looked(h), (await h.server.list_contexts(T)).contexts
             assert summary.leader != BASE[:3] and summary.moved == sum(
                 item != old for item, old in zip(summary.leader, BASE, strict=False)
             )
@@ -134,17 +134,17 @@ def test_switches_are_markers_and_stops(tmp_path: Path) -> None:
     async def test() -> None:
         async with house(tmp_path) as h:
             await visits(h, "c", 3)
-            await h.engine.kill(T, "c", True, "a fault")
-            await h.engine.rollback(T, "c", 1, "a mistake")
-            view, (summary,) = await looked(h), (await h.engine.contexts(T)).contexts
+            await h.server.kill(T, "c", True, "a fault")
+            await h.server.rollback(T, "c", 1, "a mistake")
+            view, (summary,) = await looked(h), (await h.server.list_contexts(T)).contexts
             marks = [(mark.kind, mark.context, mark.text) for mark in view.markers]
             assert marks == [("kill", "c", "a fault"), ("rollback", "c", "back to version 1: a mistake")]
             assert (view.funnel.stopped, summary.killed, summary.why) == (1, True, "a fault")
-            await h.engine.kill(T, None, True, "a fire")
+            await h.server.kill(T, None, True, "a fire")
             view = await looked(h)
             assert (view.markers[-1].kind, view.markers[-1].context) == ("kill", None)
             assert view.killed_everywhere.on and view.sentence.startswith("Switched off everywhere (a fire)")
-            assert (await h.engine.overview("other")).markers == []
+            assert (await h.server.overview("other")).markers == []
 
     run(test())
 
@@ -158,11 +158,11 @@ def test_another_release_or_policy_is_a_marker(tmp_path: Path, monkeypatch: pyte
             assert (await looked(h)).markers == [], "nothing has changed"
             h.settings = structs.replace(h.settings, policy="bubble-rank")
             await h.restart()
-            monkeypatch.setattr("saferank.service.protocol.server.__version__", "9.1")
+            monkeypatch.setattr("saferank.service.server.__version__", "9.1")
             await h.later(60)
             await h.restart()
             await h.restart()
-            view, theirs = await looked(h), await h.engine.overview("other")
+            view, theirs = await looked(h), await h.server.overview("other")
             assert [(mark.kind, mark.context, mark.text) for mark in view.markers] == [
                 ("release", None, "policy kl-ucb-br to bubble-rank"),
                 ("release", None, f"saferank {__version__} to 9.1"),
@@ -205,12 +205,12 @@ def test_refusals_are_counted_by_reason(tmp_path: Path) -> None:
                 "bad token": 1,
                 "other body": 1,
             }
-            assert h.engine.counters()["feedback_refused_total"] == 4
+            assert h.server.counters()["feedback_refused_total"] == 4
             await h.refuse("no token", "a", tenant="other")
             assert (await looked(h)).feedback == health, "others' reports are theirs"
-            theirs = (await h.engine.overview("other")).feedback
+            theirs = (await h.server.overview("other")).feedback
             assert (theirs.accepted, theirs.refused) == (0, {"bad token": 1})
-            assert h.engine.counters()["feedback_refused_total"] == 5
+            assert h.server.counters()["feedback_refused_total"] == 5
 
     run(test())
 
@@ -232,11 +232,11 @@ def test_contexts_that_were_put_away_and_those_of_other_servers_are_read_from_wh
     async def test() -> None:
         async with house(tmp_path) as h:
             await visits(h, "c", 20, "a")
-            before, listed = await looked(h), await h.engine.contexts(T)
+            before, listed = await looked(h), await h.server.list_contexts(T)
             await h.restart()
             assert len(h.server.contexts) == 0
-            assert structs.replace(await h.engine.overview(T), feedback=before.feedback, now=before.now) == before
-            assert await h.engine.contexts(T) == listed
+            assert structs.replace(await h.server.overview(T), feedback=before.feedback, now=before.now) == before
+            assert await h.server.list_contexts(T) == listed
             assert len(h.server.contexts) == 0, "a list must not load knowledge"
 
     run(test())
@@ -270,7 +270,7 @@ def test_a_look_asks_the_store_a_few_questions_whatever_the_number_of_contexts(
                 ["contexts", "published", "publications", "publications", "publications", "operations", "newest_alarms"]
             )
             asked.clear()
-            await h.engine.contexts(T)
+            await h.server.list_contexts(T)
             assert asked == [], "a second has not passed"
             await looked(h)
             assert sorted(asked) == ["contexts", "newest_alarms", "operations", "published"], "nothing is new"
@@ -288,7 +288,7 @@ def test_while_the_store_is_down_it_says_so(tmp_path: Path, monkeypatch: pytest.
 
             monkeypatch.setattr(h.store, "contexts", down)
             h.now += 2000  # the last look is good for a second
-            for question in (h.engine.overview, h.engine.contexts):
+            for question in (h.server.overview, h.server.list_contexts):
                 with pytest.raises(Problem, match="does not answer"):
                     await question(T)
             monkeypatch.undo()

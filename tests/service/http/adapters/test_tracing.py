@@ -11,11 +11,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from saferank.service.engine import Engine
-from saferank.service.http.adapters.tracing import TracedEngine, under_caller
+from saferank.service.http.adapters.tracing import TracedServer, under_caller
 from saferank.service.http.app import App
+from saferank.service.server import Server
 from saferank.service.wire.calls import FeedbackCall, RankCall
-from tests.service.engine_harness import BASE, T, house, run
+from tests.service.house import BASE, T, house, run
 from tests.service.http.service_in_process import RANK, Service
 
 
@@ -25,12 +25,12 @@ def test_spans_have_the_arm_and_the_version_of_the_leader(tmp_path: Path) -> Non
 
     async def check() -> None:
         async with house(tmp_path, mode="off") as made:
-            engine = TracedEngine(made.engine)
-            engine._tracer = provider.get_tracer("saferank")
-            page = await engine.rank(T, RankCall(context="c", base_ranking=BASE, k=3))
+            server = TracedServer(made.server)
+            server._tracer = provider.get_tracer("saferank")
+            page = await server.rank(T, RankCall(context="c", base_ranking=BASE, k=3))
             clicks = [FeedbackCall(token=page.token, clicks=[]), FeedbackCall(token="bad.bad.bad", clicks=[])]
-            await engine.feedback(T, clicks)
-            assert engine.counters()["pages_total"] == 1  # everything else is the engine's own
+            await server.feedback(T, clicks)
+            assert server.counters()["pages_total"] == 1  # everything else is the server's own
 
     run(check())
     rank, feedback = exporter.get_finished_spans()
@@ -41,10 +41,10 @@ def test_spans_have_the_arm_and_the_version_of_the_leader(tmp_path: Path) -> Non
     assert isinstance(trace.get_tracer("saferank"), trace.Tracer)
 
 
-def test_the_setting_wraps_the_engine(tmp_path: Path) -> None:
+def test_the_setting_wraps_the_server(tmp_path: Path) -> None:
     async def check() -> None:
         async with house(tmp_path, traces=True) as made:
-            assert isinstance(App(made.settings, made.engine).engine, TracedEngine)
+            assert isinstance(App(made.settings, made.server).server, TracedServer)
 
     run(check())
 
@@ -56,8 +56,8 @@ def test_a_span_is_a_child_of_the_span_of_the_caller() -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     service = Service(traces=True)
-    assert isinstance(service.app.engine, TracedEngine)
-    service.app.engine._tracer = provider.get_tracer("saferank")
+    assert isinstance(service.app.server, TracedServer)
+    service.app.server._tracer = provider.get_tracer("saferank")
 
     async def check() -> None:
         async with service.client() as client:
@@ -86,15 +86,15 @@ def test_a_span_that_the_process_has_made_already_stays_the_parent() -> None:
 
 
 def test_off_the_calls_are_answered_by_the_same_functions_as_without_traces() -> None:
-    """Not one step more: neither the handlers nor the engine nor the application are wrapped."""
+    """Not one step more: neither the handlers nor the server nor the application are wrapped."""
     service = Service()
-    assert service.app.engine is cast(Engine, service.engine)
+    assert service.app.server is cast(Server, service.server)
     assert service.app._under_caller is None
     assert Service(traces=True).app._under_caller is under_caller
 
 
 def test_off_imports_nothing_of_ours() -> None:
     """Other packages of the service may import OpenTelemetry when it is there; our part of it is not touched."""
-    code = "import saferank.service.http.server, sys; print('saferank.service.http.adapters.tracing' in sys.modules)"
+    code = "import saferank.service.http.process, sys; print('saferank.service.http.adapters.tracing' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

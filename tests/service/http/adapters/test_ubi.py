@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from saferank.fitting.fit import fit
 from saferank.logs import read_log
 from saferank.service.http.app import App
-from tests.service.engine_harness import BASE, House, T, house, run
+from tests.service.house import BASE, House, T, house, run
 from tests.service.http.service_in_process import SHOP, Service
 
 NOW = "2026-03-01T12:00:00Z"
@@ -21,7 +21,7 @@ COUNTS = {"accepted", "duplicate", "late", "ignored", "refused"}
 
 
 def client_of(made: House) -> httpx.AsyncClient:
-    app = App(made.settings, made.engine)
+    app = App(made.settings, made.server)
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
 
@@ -62,7 +62,7 @@ def test_clicks_count_and_other_actions_are_ignored_by_name(tmp_path: Path) -> N
             ]
             assert (await post(client, "/ubi_events", event(page.impression_id, second)))["accepted"] == 1
             await made.close()
-            assert (await made.engine.context(T, "c")).arms["explore"].clicks == 2
+            assert (await made.server.show_context(T, "c")).arms["explore"].clicks == 2
             assert (await post(client, "/ubi_events", event(page.impression_id, first)))["late"] == 1
 
     run(check())
@@ -79,7 +79,7 @@ def test_a_search_client_gets_its_page_and_reports_it(tmp_path: Path, spelling: 
             assert answer["ext"]["ubi"]["query_id"] == answer["query_id"] == answer["query_response_id"]
             shown = {**query, "query_id": answer["query_id"], spelling: answer["query_response_hit_ids"]}
             assert (await post(client, "/ubi_queries", [shown, {"user_query": "no id"}]))["accepted"] == 1
-            view = await made.engine.context(T, "lamp")
+            view = await made.server.show_context(T, "lamp")
             assert (view.base_ranking, view.candidates, view.k) == (BASE, ["x"], 3)
             other = {**shown, spelling: answer["query_response_hit_ids"][::-1]}
             (refused,) = (await post(client, "/ubi_queries", other))["refused"]
@@ -97,7 +97,7 @@ def test_a_feedback_key_needs_the_token_which_a_setting_says_where_to_find() -> 
             named = {"object": {"object_id": "a"}, "token": "token:a.b"}
             token = {"action_name": "click", "timestamp": NOW, "event_attributes": named}
             told = await post(client, "/ubi_events", [token], key="shop-feedback")
-            assert told["refused"][0]["title"] == "Item not shown"  # the fake engine knows the items a.b only
+            assert told["refused"][0]["title"] == "Item not shown"  # the fake server knows the items a.b only
             guessed = {**token, "event_attributes": {**named, "token": "page"}}
             told = await post(client, "/ubi_events", [guessed], key="shop-feedback")
             assert (told["refused"][0]["status"], told["refused"][0]["field"]) == (403, "[0].event_attributes.token")
@@ -234,7 +234,7 @@ def test_round_trip_queries_and_events_in_leader_moves_export_fit_reads_it(tmp_p
                 if visitor % 20 == 19:
                     await made.close()
             await made.close()
-            view = await made.engine.context(T, "lamp")
+            view = await made.server.show_context(T, "lamp")
             assert view.leader[0] == "c" and view.arms["explore"].clicks == 200
             for form in ("ubi", "sessions"):
                 answer = await client.get("/v1/export", params={"format": form})

@@ -18,7 +18,7 @@ from saferank.service.knowledge.arms import (
     waits_for_traffic,
 )
 from saferank.store.contract import Group
-from tests.service.engine_harness import T, house, run
+from tests.service.house import T, house, run
 
 
 def ever_off(holdout: "np.ndarray[tuple[int], np.dtype[np.bool_]]", share: float) -> bool:
@@ -68,12 +68,12 @@ def test_an_imbalance_raises_one_alarm_and_withholds_the_effect(tmp_path: Path) 
                 await h.close()
             alarms = await h.store.alarms(h.server.contexts.loaded(T, "c").number)  # type: ignore[union-attr]
             assert {alarm.kind for alarm in alarms} == {"unbalanced_arms"} and h.fold().alarms["unbalanced_arms"] == 1
-            for view in (await h.engine.effect(T, "c"), await h.engine.effect(T, None)):
+            for view in (await h.server.effect(T, "c"), await h.server.effect(T, None)):
                 assert view.clicks is None and view.clicks_relative is None and view.clicked_pages is None
                 assert "are in the holdout and the coins promised" in str(view.why_not)
-            assert {day.lift for day in (await h.engine.overview(T)).bins} == {None}
+            assert {day.lift for day in (await h.server.overview(T)).bins} == {None}
             await h.restart()
-            assert (await h.engine.effect(T, "c")).clicks is None
+            assert (await h.server.effect(T, "c")).clicks is None
 
     run(test())
 
@@ -108,14 +108,14 @@ def test_contexts_below_the_least_traffic_get_productions_ranking_and_say_so(tmp
                 await h.accept(page, page.ranking[0])
             await h.rank("quiet")
             await h.close()
-            view = await h.engine.contexts(T)
+            view = await h.server.list_contexts(T)
             assert [(c.name, c.waiting, c.why) for c in view.contexts] == [
                 ("busy", True, "waiting for traffic"),
                 ("quiet", True, "waiting for traffic"),
             ]
             h.now += DAY_MS
             assert (await h.rank("busy")).mode == "live" and (await h.rank("quiet")).mode == "off"
-            assert not (await h.engine.context(T, "busy")).waiting
-            assert (await h.engine.overview(T)).funnel.waiting == 1
+            assert not (await h.server.show_context(T, "busy")).waiting
+            assert (await h.server.overview(T)).funnel.waiting == 1
 
     run(test())

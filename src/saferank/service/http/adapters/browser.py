@@ -63,7 +63,7 @@ async def beacon(app: "App", request: Request) -> FeedbackAnswer:
     app.limits.admit(caller.tenant)
     call = decoded(await request.body(LARGEST_BEACON, any_type=True), BeaconCall)
     report = FeedbackCall(token=call.token, clicks=call.clicks, event_id=call.event_id)
-    (result,) = await app.engine.feedback(caller.tenant, [report])
+    (result,) = await app.server.feedback(caller.tenant, [report])
     if isinstance(result, Problem):
         raise result
     return result

@@ -14,32 +14,32 @@ from typing import Any, cast
 from msgspec import structs
 from opentelemetry import context, propagate, trace
 
-from saferank.service.engine import Engine
+from saferank.service.server import Server
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
 from saferank.service.wire.problems import Problem
 
 
-class TracedEngine:
-    """The two calls, with a span around each; everything else is the engine's."""
+class TracedServer:
+    """The two calls, with a span around each; everything else is the server's."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, server: Server) -> None:
+        self._server = server
         self._tracer = trace.get_tracer("saferank")
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
+        return getattr(self._server, name)
 
     async def rank(self, tenant: str, call: RankCall) -> RankAnswer:
         """The page to show. The arm is in its explanation, so that is asked for."""
         with self._tracer.start_as_current_span("saferank.rank") as span:
-            answer = await self._engine.rank(tenant, structs.replace(call, explain=True))
+            answer = await self._server.rank(tenant, structs.replace(call, explain=True))
             span.set_attributes(_facts_of_page(tenant, call, answer))
             return answer
 
     async def feedback(self, tenant: str, calls: list[FeedbackCall]) -> list[FeedbackAnswer | Problem]:
         """Record clicks; the span ends when they are on disk."""
         with self._tracer.start_as_current_span("saferank.feedback") as span:
-            results = await self._engine.feedback(tenant, calls)
+            results = await self._server.feedback(tenant, calls)
             span.set_attributes({"saferank.tenant": tenant, "saferank.reports": len(calls), **_outcomes(results)})
             return results
 
@@ -79,6 +79,6 @@ def under_caller(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[None]:
         context.detach(before)
 
 
-def traced(engine: Engine) -> Engine:
-    """The engine, with spans of its two calls."""
-    return cast(Engine, TracedEngine(engine))
+def traced(server: Server) -> Server:
+    """The server, with spans of its two calls."""
+    return cast(Server, TracedServer(server))

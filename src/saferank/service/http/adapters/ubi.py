@@ -176,7 +176,7 @@ async def ubi_rank(app: "App", request: Request) -> dict[str, Any]:
         check_items(app, call)
     except Problem as problem:
         raise renamed(problem, names) from problem
-    page = await app.engine.rank(request.tenant, call)
+    page = await app.server.rank(request.tenant, call)
     return {
         "query_id": page.impression_id,
         "query_response_id": page.impression_id,
@@ -228,7 +228,7 @@ async def _report(
         for place, (content, document) in enumerate(zip(contents, documents, strict=True))
     ]
     reports = [each.call for each in made if isinstance(each, Reported)]
-    results = iter(await app.engine.feedback(request.tenant, reports) if reports else ())
+    results = iter(await app.server.feedback(request.tenant, reports) if reports else ())
     return told([_outcome(each, next(results)) if isinstance(each, Reported) else each for each in made])
 
 

@@ -16,10 +16,10 @@ import uvicorn
 
 from saferank._kernel import nothing_compiled
 from saferank.service import limits
-from saferank.service.engine import Engine
 from saferank.service.http.app import App
 from saferank.service.http.limits import LARGEST_HEAD, GuardedProtocol, OpenConnections
 from saferank.service.json_logs import log
+from saferank.service.server import Server
 from saferank.service.settings import Settings, masked
 
 Ready = Callable[[str], None]
@@ -66,28 +66,28 @@ def address_of(bound: socket.socket) -> str:
 
 
 def run(
-    settings: Settings, engine: Engine, bound: socket.socket, ready: Ready, companion: Companion | None = None
+    settings: Settings, server: Server, bound: socket.socket, ready: Ready, companion: Companion | None = None
 ) -> None:
     """Serve until SIGTERM or SIGINT and close the socket; StopError when the end was not clean."""
     _allow_open_files(limits.MAX_CONNECTIONS + OTHER_FILES)
     with bound, asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(settings, engine, bound, ready, companion))
+        runner.run(_serve(settings, server, bound, ready, companion))
 
 
 async def _serve(
-    settings: Settings, engine: Engine, bound: socket.socket, ready: Ready, companion: Companion | None
+    settings: Settings, server: Server, bound: socket.socket, ready: Ready, companion: Companion | None
 ) -> None:
-    app = App(settings, engine)
-    server = uvicorn.Server(_configuration(app))
+    app = App(settings, server)
+    web = uvicorn.Server(_configuration(app))
     company = _Company(companion)
-    listen_to_signals = _signals(app, server, company)
+    listen_to_signals = _signals(app, web, company)
     listen_to_signals()
-    await engine.start()
+    await server.start()
 
     async def begin() -> None:
-        while not server.started:
+        while not web.started:
             await asyncio.sleep(LOOK_SECONDS / 100)
-        listen_to_signals()  # uvicorn has taken them over, and would stop without the companion and the engine
+        listen_to_signals()  # uvicorn has taken them over, and would stop without the companion and the server
         log(logging.INFO, "ready", address=address_of(bound), store=masked(settings.store))
         ready(address_of(bound))
         company.join(address_of(bound))
@@ -95,14 +95,14 @@ async def _serve(
     upkeep = [asyncio.create_task(work) for work in (begin(), _keep_memory_settled(), _close_late(app.connections))]
     app.lag.start()
     try:
-        if not server.should_exit:  # it may have been told to stop while the engine was starting
+        if not web.should_exit:  # it may have been told to stop while the server was starting
             with nothing_compiled():
-                await server.serve(sockets=[bound.dup() for _ in range(ACCEPTED_A_TURN)])
+                await web.serve(sockets=[bound.dup() for _ in range(ACCEPTED_A_TURN)])
     finally:
         for task in upkeep:
             task.cancel()
         app.lag.stop()
-        await _stop(engine, limits.STOP_SECONDS)
+        await _stop(server, limits.STOP_SECONDS)
 
 
 class _Company:
@@ -186,13 +186,13 @@ def _allow_open_files(wanted: int) -> None:
             log(logging.WARNING, "few open files", allowed=reachable, wanted=wanted, detail=detail)
 
 
-def _signals(app: App, server: uvicorn.Server, company: _Company) -> Callable[[], None]:
+def _signals(app: App, web: uvicorn.Server, company: _Company) -> Callable[[], None]:
     """A function that has signals come here: the first one stops in order, the second at once."""
     told: list[asyncio.Task[None]] = []
 
     async def stop() -> None:
         await company.leave()
-        app.stopping = server.should_exit = True
+        app.stopping = web.should_exit = True
 
     def tell(number: int) -> None:
         if told:
@@ -227,9 +227,9 @@ async def _close_late(connections: OpenConnections) -> None:
         connections.close_late(asyncio.get_running_loop().time())
 
 
-async def _stop(engine: Engine, seconds: float) -> None:
+async def _stop(server: Server, seconds: float) -> None:
     try:
-        await asyncio.wait_for(engine.stop(), seconds)
+        await asyncio.wait_for(server.stop(), seconds)
     except TimeoutError as problem:
         raise StopError(f"the store did not take the last writes within {seconds:g} s") from problem
     log(logging.INFO, "stopped")

@@ -1,4 +1,4 @@
-"""An engine with a clock that the test turns, and what tests of it share. No HTTP."""
+"""A server with a clock that the test turns, and what tests of it share. No HTTP."""
 
 import asyncio
 import shutil
@@ -10,11 +10,10 @@ from typing import Any
 from msgspec import structs
 
 from saferank.service.calls.replay import ReplayReport, verify
-from saferank.service.engine import Engine
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.knowledge.publications import comparable, pack
-from saferank.service.protocol.server import Server
+from saferank.service.server import Server
 from saferank.service.settings import settings_of
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall
 from saferank.service.wire.problems import Problem
@@ -39,17 +38,17 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 
 
 class House:
-    """A store, a clock, and the engine that runs on them; its loops, but for the writer, are driven by the test."""
+    """A store, a clock, and the server that runs on them; its loops, but for the writer, are driven by the test."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.now, self._closed_at = folder, START, START
         asked = {**BUBBLE, **ALONE, "window_seconds": 10, "freshness_seconds": 3600, **settings}
         self.settings = settings_of({"store": str(folder), **set_limits(asked)})
-        self.engine: Engine
+        self.server: Server
         self.writing: asyncio.Task[None]
 
-    # --- the clock of the engine ---
+    # --- the clock of the server ---
 
     def monotonic(self) -> float:
         return self.now / 1000
@@ -60,20 +59,16 @@ class House:
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(min(seconds, 0.002))
 
-    @property
-    def server(self) -> Server:
-        return self.engine.server
-
     async def start(self) -> None:
         self.store = SqliteStore(self.folder, clock=lambda: self.now)
-        self.engine = Engine(self.settings, self.store, self, name="alone")
-        await self.engine.start(loops=False)
+        self.server = Server(self.settings, self.store, self, name="alone")
+        await self.server.start(loops=False)
         self.writing = asyncio.create_task(self.server.writer.run())
 
     async def stop(self) -> None:
         self.writing.cancel()
         await asyncio.gather(self.writing, return_exceptions=True)
-        await self.engine.stop()
+        await self.server.stop()
 
     async def restart(self) -> None:
         await self.stop()
@@ -82,13 +77,13 @@ class House:
     async def later(self, seconds: float) -> None:
         """Let time pass; what waited half a second was written meanwhile, if the store takes it."""
         with suppress(StoreUnavailableError):
-            await self.engine.flush()
+            await self.server.writer.flush()
         self.now += round(1000 * seconds)
 
     async def close(self) -> None:
         """Let every window end."""
         await self.later(self.settings.window_seconds)
-        await self.engine.close_due()
+        await self.server.closer.close_due(everything=True)
 
     async def rank(self, context: str = "c", tenant: str = T, **more: Any) -> RankAnswer:
         if self.now != self._closed_at:
@@ -96,14 +91,14 @@ class House:
             with suppress(StoreUnavailableError):  # as in its loop
                 await self.server.closer.close_due()
         call = {"base_ranking": BASE, "candidates": CANDIDATES, "k": 3, **more}
-        return await self.engine.rank(tenant, RankCall(context=context, **call))
+        return await self.server.rank(tenant, RankCall(context=context, **call))
 
     async def click(
         self, page: RankAnswer | str, *clicks: str, tenant: str = T, **more: Any
     ) -> FeedbackAnswer | Problem:
         token = page if isinstance(page, str) else page.token
         named: dict[str, Any] = {} if "impression_id" in more else {"token": token}
-        (answer,) = await self.engine.feedback(tenant, [FeedbackCall(clicks=list(clicks), **named, **more)])
+        (answer,) = await self.server.feedback(tenant, [FeedbackCall(clicks=list(clicks), **named, **more)])
         return answer
 
     async def accept(self, page: RankAnswer | str, *clicks: str, **more: Any) -> FeedbackAnswer:
@@ -129,7 +124,7 @@ class House:
 
     async def pairs(self, context: str = "c") -> dict[tuple[str, str], tuple[int, int]]:
         """(s, n) by pair of items that were compared."""
-        view = await self.engine.context(T, context)
+        view = await self.server.show_context(T, context)
         return {(pair.better, pair.worse): (pair.s, pair.n) for pair in view.pairs if pair.n}
 
     def states(self) -> dict[int, Any]:
@@ -175,7 +170,7 @@ def store_down(h: House) -> Iterator[None]:
 
 @asynccontextmanager
 async def house(folder: Path, **settings: Any) -> AsyncIterator[House]:
-    """A running engine; at the end its log is replayed and compared with what was in memory."""
+    """A running server; at the end its log is replayed and compared with what was in memory."""
     made = House(folder, **settings)
     await made.start()
     try:

@@ -8,7 +8,7 @@ import pytest
 from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall
 from saferank.store.contract import Group, Written
-from tests.service.engine_harness import T, house, run
+from tests.service.house import T, house, run
 
 CONTEXTS, LOADED = 60, 10
 
@@ -34,11 +34,11 @@ def test_a_poisoned_page_is_dropped_and_the_others_are_written(tmp_path: Path, m
             pages = [await h.rank() for _ in range(4)]
             poisoned = Poisoned(h.store, {"page": h.record(pages[1]).impression})
             monkeypatch.setattr(h.store, "write", poisoned.write)
-            await h.engine.flush()
+            await h.server.writer.flush()
             assert len([page async for some in h.store.all_pages() for page in some]) == 3
             assert poisoned.attempts == 2, "once in its group, once alone, and never again"
             await h.accept(pages[0], pages[0].ranking[0])
-            assert h.engine.not_ready() is None
+            assert h.server.not_ready() is None
 
     run(test())
 
@@ -47,13 +47,13 @@ def test_a_poisoned_report_fails_alone(tmp_path: Path, monkeypatch: pytest.Monke
     async def test() -> None:
         async with house(tmp_path) as h:
             first, second = await h.rank(), await h.rank()
-            await h.engine.flush()
+            await h.server.writer.flush()
             poisoned = Poisoned(h.store, {"page": h.record(first).impression})
             monkeypatch.setattr(h.store, "write", poisoned.write)
             with pytest.raises(ValueError, match="cannot hold"):
                 await h.click(first, first.ranking[0])
             calls = [FeedbackCall(token=second.token, clicks=second.ranking[:1])]
-            (answer,) = await h.engine.feedback(T, calls)
+            (answer,) = await h.server.feedback(T, calls)
             assert isinstance(answer, FeedbackAnswer) and answer.accepted
 
     run(test())
@@ -68,7 +68,7 @@ def test_contexts_that_are_not_asked_for_are_put_away_and_come_back(tmp_path: Pa
             await h.close()
             await h.rank("context 0")
             assert len(list(h.server.contexts)) <= LOADED
-            view = await h.engine.context(T, "context 1")
+            view = await h.server.show_context(T, "context 1")
             assert (view.arms["explore"].pages, view.arms["explore"].clicks) == (1, 1)
 
     run(test())
@@ -82,7 +82,7 @@ def test_open_pages_of_one_tenant_are_no_limit_for_another(tmp_path: Path) -> No
             greedy = []
             for _ in range(10):
                 greedy += [await h.rank(tenant="greedy") for _ in range(15)]
-                await h.engine.flush()
+                await h.server.writer.flush()
             page = await h.rank(tenant="modest")
             assert h.record(page).arm == EXPLORE
             assert (await h.accept(page, page.ranking[0], tenant="modest")).accepted

@@ -16,18 +16,18 @@ from saferank.service.settings import settings_of
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import StoreError
 from saferank.store.embedded.file import FILE_NAME
-from tests.service.engine_harness import BASE, CANDIDATES, House, T, house, run, store_down
+from tests.service.house import BASE, CANDIDATES, House, T, house, run, store_down
 
 
 def test_a_retry_of_a_request_does_not_get_round_a_kill_switch(tmp_path: Path) -> None:
     async def test() -> None:
         async with house(tmp_path) as h:
             before = await h.rank(request_id="r")
-            await h.engine.kill(T, "c", True, "looks odd")
+            await h.server.kill(T, "c", True, "looks odd")
             killed = await h.rank(request_id="r")
             assert (killed.ranking, h.record(killed).arm) == (BASE[:3], OFF)
             assert (await h.rank(request_id="r")).ranking == killed.ranking
-            await h.engine.kill(T, "c", False, "fine")
+            await h.server.kill(T, "c", False, "fine")
             assert (await h.rank(request_id="r", mode="off")).ranking == BASE[:3]
             assert before.impression_id != killed.impression_id
 
@@ -47,7 +47,7 @@ def test_a_retry_of_a_request_never_shows_an_item_that_left_and_counts_once(tmp_
             await h.accept(page, page.ranking[1])
             await h.accept(again, again.ranking[1])
             await h.close()
-            assert [(await h.engine.context(T, "c")).arms[arm].clicks for arm in ("explore", "repeat")] == [1, 1]
+            assert [(await h.server.show_context(T, "c")).arms[arm].clicks for arm in ("explore", "repeat")] == [1, 1]
 
     run(test())
 
@@ -68,7 +68,7 @@ def test_a_holdout_page_that_comes_back_is_the_counted_page_of_its_session(tmp_p
         await h.accept(page, BASE[0])
         assert (h.record(page).arm, h.record(later).arm) == (HOLDOUT, EXPLORE)
         await h.close()
-        arms = (await h.engine.context(T, "c")).arms
+        arms = (await h.server.show_context(T, "c")).arms
         assert [arms[name].pages for name in ("explore", "holdout", "repeat")] == [0, 1, 1]  # blind to the arm
         await h.stop_and_replay()
 
@@ -86,7 +86,7 @@ def test_a_clock_that_was_set_back_stops_no_window(tmp_path: Path) -> None:
             assert h.record(await h.rank()).issued_at == h.record(page).issued_at
             await h.later(10)
             assert h.record(await h.rank(session_id="s")).issued_at == h.record(page).closes_at
-            assert (await h.engine.context(T, "c")).arms["explore"].clicked_pages == 1
+            assert (await h.server.show_context(T, "c")).arms["explore"].clicked_pages == 1
 
     run(test())
 
@@ -132,10 +132,10 @@ def test_the_first_and_the_last_moment_are_moments_like_others(tmp_path: Path, a
         async with house(tmp_path) as h:
             await h.rank()
             if at.startswith("9"):
-                assert (await h.engine.leader_at(T, "c", at)).version == 1
+                assert (await h.server.leader_at(T, "c", at)).version == 1
             else:
                 with pytest.raises(Problem, match="there is no leader at"):
-                    await h.engine.leader_at(T, "c", at)
+                    await h.server.leader_at(T, "c", at)
 
     run(test())
 

@@ -10,9 +10,9 @@ from typing import cast
 import pytest
 import uvicorn
 
-from saferank.service.http.server import address_of, bind, spoken_protocol
+from saferank.service.http.process import address_of, bind, spoken_protocol
 from tests.running_service import post_bytes, read_answer
-from tests.service.http.server_process import running
+from tests.service.http.fake_process import running
 from tests.service.http.service_in_process import RANK
 
 BODY = json.dumps(RANK).encode()
@@ -90,7 +90,7 @@ def test_a_signal_lets_running_requests_finish(number: int, monkeypatch: pytest.
         server.process.send_signal(number)
         assert read_answer(connection)[0] == 200
         assert server.end() == 0
-        assert server.output() == "engine stopped\n"
+        assert server.output() == "server stopped\n"
         with pytest.raises(ConnectionRefusedError):
             server.connect()
 
@@ -106,7 +106,7 @@ def test_a_second_signal_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert server.stop() == 128 + signal.SIGTERM
 
 
-def test_an_engine_that_does_not_stop_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_stop_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STOP_HANGS", "1")
     with running(stop_seconds=0.5) as server:
         server.process.send_signal(signal.SIGTERM)

@@ -1,24 +1,40 @@
-"""One server: everything that its calls share, and its loops."""
+"""The server: its parts, its loops and the calls that it answers, put together here. HTTP stands before it.
+
+``new_server(settings)`` names the store, ``await server.start()`` opens it, ``await server.rank`` answers at once,
+``await server.feedback`` when the clicks are durable, ``await server.stop()`` puts everything away. Every call raises
+``Problem`` for what the caller did wrong, and changes nothing then. All of it runs on one event loop, without locks.
+
+Parts know each other only as far as their arguments say. Calls share much, so they are given the server; they name its
+type alone, and nothing else imports it but what stands before it.
+"""
 
 import asyncio
-import functools
 import json
 import logging
+import math
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any, ParamSpec, TypeVar
+from functools import partial
 
 from saferank._version import __version__
 from saferank.service import limits
-from saferank.service.clock import Clock
-from saferank.service.identifiers import Ids, Visitor, traffic_draw
-from saferank.service.json_logs import log
+from saferank.service.calls.audit import Audit
+from saferank.service.calls.effect import EffectQueries
+from saferank.service.calls.feedback import Feedback
+from saferank.service.calls.forget import Forgetting
+from saferank.service.calls.operate import Operations
+from saferank.service.calls.overview import Overview
+from saferank.service.calls.rank import Ranking
+from saferank.service.calls.summary import Summary
+from saferank.service.clock import Clock, SystemClock
+from saferank.service.identifiers import TOKEN_KEYS, Ids, Tokens, tokens_of
+from saferank.service.json_logs import log, sign_lines
 from saferank.service.knowledge.arms import DAY_MS, ComparedArms, waits_for_traffic
-from saferank.service.knowledge.catalogues import Catalogues
 from saferank.service.knowledge.knowledge import Terms
-from saferank.service.knowledge.view import Views
+from saferank.service.knowledge.view import Catalogues, Views
+from saferank.service.knowledge.warm_up import warm_up
 from saferank.service.protocol.all_contexts import AllContexts
 from saferank.service.protocol.closer import Closer
 from saferank.service.protocol.contexts import Context, Contexts, Limits
@@ -28,34 +44,30 @@ from saferank.service.protocol.retention import Retention
 from saferank.service.protocol.switches import Release, Switches
 from saferank.service.protocol.writer import Writer
 from saferank.service.settings import Settings, masked
-from saferank.service.tokens import TOKEN_KEYS, Tokens, tokens_of
-from saferank.service.wire.calls import Mode
-from saferank.service.wire.problems import Problem
-from saferank.service.wire.views import TrafficView
+from saferank.service.wire.calls import ForgetCall
+from saferank.service.wire.problems import Problem, while_available
+from saferank.service.wire.views import ForgetView
+from saferank.statistics.effect import Interval
 from saferank.store.contract import EVERYBODY, AlarmRow, OperationKind, Store, StoreError, StoreUnavailableError
+from saferank.store.opening import is_shared, open_store
 from saferank.store.page_record import SERVER_SIZE
 
-P = ParamSpec("P")
-T = TypeVar("T")
+_ALONE = "alone"
+"""The only server of an embedded store is the same one after a restart: it need not wait for its own lease to end."""
 
 
-def while_available(call: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """A call whose caller is told so (Problem 503) when the store does not answer."""
-
-    @functools.wraps(call)
-    async def answered(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return await call(*args, **kwargs)
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
-
-    return answered
+_COUNTED = (
+    "pages_total", "pages_explored_total", "feedback_accepted_total", "feedback_duplicate_total", "feedback_late_total",
+    "feedback_not_as_shown_total", "feedback_refused_total",
+)  # fmt: skip
 
 
-def unavailable(problem: StoreUnavailableError | StoreError) -> Problem:
-    """What a caller is told while the store does not answer: not where it is and who uses it."""
-    log(logging.WARNING, "a call was refused: the store does not answer", detail=str(problem))
-    return Problem(503, "Not available", "the store does not answer at present; try again", retry_after=1)
+def new_server(settings: Settings) -> "Server":
+    """A server on the store that the settings name; it is opened by ``start``."""
+    name = None if is_shared(settings.store) else _ALONE
+    server = Server(settings, open_store(settings.store), SystemClock(), name)
+    sign_lines(server.name)
+    return server
 
 
 class Server:
@@ -87,51 +99,45 @@ class Server:
         self.closer = Closer(store, clock, self.heartbeat, self.contexts, self.writer, self.guard)
         self.follower = Follower(store, clock, self.heartbeat, self.contexts)
         self.retention = Retention(store, clock, self.heartbeat, settings.keep_days)
+        self.forgetting = Forgetting(store, clock, self.heartbeat)
         self._alarms: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
+        self._offer_calls()
+
+    def _offer_calls(self) -> None:
+        self.rank, self.feedback = Ranking(self).rank, Feedback(self).feedback
+        # readers
+        looking, effects, audit = Overview(self), EffectQueries(self), Audit(self)
+        self.overview = Summary(self, effects).overview
+        self.list_contexts, self.show_context = looking.contexts, looking.context
+        self.effect, self.shadow = effects.effect, effects.shadow
+        self.leader_at, self.changes = audit.leader_at, audit.changes
+        self.impression, self.export, self.export_bounds = audit.impression, audit.export, audit.export_bounds
+        # operators
+        acting = Operations(self, looking)
+        self.kill, self.kill_all_tenants = acting.kill, partial(acting.kill, EVERYBODY, None)
+        self.rollback, self.reset = acting.rollback, acting.reset
+        self.set_context, self.set_traffic = acting.set_context, acting.set_traffic
 
     @property
     def window_ms(self) -> int:
         """How long pages of new contexts are open."""
         return max(1, round(self.settings.window_seconds * 1000))
 
-    def mode(self, context: int) -> Mode:
-        """What calls for a context get that name no mode."""
-        return self.switches.settings(context).mode or self.settings.mode
-
-    def holdout_share(self, context: int) -> float:
-        """Share of a context's pages that are production's, to compare with."""
-        own = self.switches.settings(context).holdout_share
-        return self.settings.holdout_share if own is None else own
-
-    def traffic(self, tenant: str) -> TrafficView:
-        """The share of a tenant's visitors whose pages the policy may choose: as an operator or the settings say."""
-        return self.switches.traffic.get(tenant) or TrafficView(share=self.settings.traffic_share)
-
-    def is_chosen_for(self, tenant: str, who: Visitor) -> bool:
-        """True when the policy may choose the pages of a visitor: one who is in a share is in every larger one."""
-        share = self.traffic(tenant).share
-        return share >= 1.0 or traffic_draw(self.session_key, who, tenant) < share
-
     def waits_for_traffic(self, compared: ComparedArms, terms: Terms) -> bool:
         """True while a context has too few clicks to learn from (least_traffic): it gets production's ranking."""
         least = self.settings.least_traffic
         return least > 0 and waits_for_traffic(compared.days, self.now() // DAY_MS, terms.lifetime_ms, least)
 
-    async def start(
-        self,
-        loops: bool = True,
-        prepare: Callable[[], None] = lambda: None,
-        others: Sequence[Callable[[], Awaitable[None]]] = (),
-    ) -> None:
-        """Open the store, prepare, say that this server is there, and begin; StoreError says why not.
+    async def start(self, loops: bool = True) -> None:
+        """Open the store, say that this server is there, and begin; StoreError says why not.
 
-        ``prepare`` may take minutes. It runs once it is known that the store can be used, and before others count on
-        this server. ``others`` are loops besides the server's own.
+        Without loops, the caller drives them. To warm up may take minutes: it is done once it is known that the store
+        can be used, and before others count on this server.
         """
         await self.store.open()
         try:
-            prepare()
+            warm_up(self.settings.policy, self.settings.rule)
             await self._begin()
             if not loops:
                 await self.closer.close_due()  # otherwise its loop begins with that, while calls are answered
@@ -143,8 +149,8 @@ class Server:
                 raise StoreError(f"{masked(self.settings.store)}: cannot be used now: {problem}") from problem
             raise
         if loops:
-            parts = (self.heartbeat, self.writer, self.closer, self.follower, self.retention)
-            self._loops = [asyncio.create_task(self._guarded(run)) for run in (*(part.run for part in parts), *others)]
+            parts = (self.heartbeat, self.writer, self.closer, self.follower, self.retention, self.forgetting)
+            self._loops = [asyncio.create_task(self._guarded(part.run)) for part in parts]
 
     async def _begin(self) -> None:
         key = await self.store.meta("session_key")
@@ -218,3 +224,45 @@ class Server:
         await self.writer.flush()
         for task in list(self._alarms):
             await task
+
+    def not_ready(self) -> str | None:
+        """Why promises cannot be kept at present, or None."""
+        if "leapt ahead" in (self.heartbeat.failing or ""):
+            return "the store's clock has leapt ahead; the log of this server says what to do"
+        if self.writer.failing is not None or self.heartbeat.failing is not None:
+            return "the store does not take writes; the log of this server says why"
+        return None if self.heartbeat.is_fresh() else "the store was not heard from lately"
+
+    async def forget(self, tenant: str, call: ForgetCall) -> ForgetView:
+        """Have the pages of a session or a source deleted."""
+        return await self.forgetting.ask(tenant, call, self.session_key)
+
+    def counters(self) -> Mapping[str, float | Mapping[str, float]]:
+        """What this process has counted since its start, and how things stand."""
+        commits, closer = self.writer.counts, self.closer
+        effect = self.guard.interval(self.now()) or Interval(math.nan, math.nan, math.nan)
+        return {
+            **{name: self.counts[name] for name in _COUNTED},
+            "pages_closed_total": closer.closed,
+            "pages_left_out_total": commits.left_out,
+            **closer.arms,
+            "pages_deleted_total": self.retention.deleted,
+            "leader_changes_total": closer.versions,
+            "alarms_total": self.counts["alarms_total"] + closer.alarms + self.guard.stops,
+            "guardrail_stops_total": self.guard.stops,
+            "effect_clicks": effect.estimate,
+            "effect_clicks_low": effect.low,
+            "effect_clicks_high": effect.high,
+            "contexts": len(self.contexts),
+            "kill_switches_on": self.switches.count,
+            "servers": self.heartbeat.servers,
+            "shards_held": len(self.heartbeat.leases),
+            "fresh": self.heartbeat.is_fresh(),
+            "pending_writes": self.writer.pending,
+            "commits_total": commits.commits,
+            "commit_failures_total": commits.failures,
+            "committed_events_total": commits.rows,
+            "commit_seconds_total": commits.seconds,
+            "last_commit_events": commits.last_rows,
+            "last_commit_seconds": commits.last_seconds,
+        }

@@ -1,4 +1,4 @@
-"""A server with a fake and slow engine, in a process of its own."""
+"""A process with a fake and slow server."""
 
 import asyncio
 import json
@@ -13,8 +13,8 @@ from tests.running_service import LONGEST, RunningService, started
 
 @contextmanager
 def running(**settings: Any) -> Iterator[RunningService]:
-    """The server with the fake engine in a process of its own; other tests that keep the machine busy do not matter."""
-    code = f"import sys; sys.path += {sys.path!r}; from tests.service.http.server_process import main; main()"
+    """The fake server in a process of its own; other tests that keep the machine busy do not matter."""
+    code = f"import sys; sys.path += {sys.path!r}; from tests.service.http.fake_process import main; main()"
     with started(["-c", code, json.dumps({"port": 0, "max_lag_seconds": 60, **settings})]) as service:
         yield service
 
@@ -25,16 +25,16 @@ def _ready(address: str) -> None:
 
 def main() -> None:
     """What the process does; its argument is the settings as JSON."""
-    from saferank.service.engine import Engine
-    from saferank.service.http.server import bind, run
+    from saferank.service.http.process import bind, run
     from saferank.service.json_logs import log_to_stderr
+    from saferank.service.server import Server
     from saferank.service.settings import settings_of
     from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall
     from saferank.service.wire.problems import Problem
     from tests.limits import set_limits
-    from tests.service.http.fake_engine import FakeEngine
+    from tests.service.http.fake_server import FakeServer
 
-    class SlowEngine(FakeEngine):
+    class SlowServer(FakeServer):
         async def feedback(self, tenant: str, calls: list[FeedbackCall]) -> list[FeedbackAnswer | Problem]:
             print("working", flush=True)
             await asyncio.sleep(float(os.environ.get("FEEDBACK_TAKES", "0")))
@@ -43,13 +43,13 @@ def main() -> None:
         async def stop(self) -> None:
             if os.environ.get("STOP_HANGS"):
                 await asyncio.sleep(LONGEST)
-            print("engine stopped", flush=True)
+            print("server stopped", flush=True)
 
     settings = settings_of(set_limits(json.loads(sys.argv[1])))
     log_to_stderr(settings.log_level)
     run(
         settings,
-        cast(Engine, SlowEngine()),
+        cast(Server, SlowServer()),
         bind(settings.host, settings.port),
         _ready,
     )

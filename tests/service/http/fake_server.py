@@ -1,11 +1,10 @@
-"""An engine without a memory: for tests of the HTTP side alone."""
+"""A server without a memory: for tests of the HTTP side alone."""
 
 from collections.abc import AsyncIterator, Mapping
 
 from saferank.service.calls.effect import shadow_view
 from saferank.service.calls.export import EVERYTHING, Bounds
-from saferank.service.clock import milliseconds
-from saferank.service.http.metrics import ENGINE_METRICS
+from saferank.service.http.metrics import SERVER_METRICS
 from saferank.service.knowledge.arms import ShadowCounts
 from saferank.service.wire.calls import (
     FeedbackAnswer,
@@ -16,6 +15,7 @@ from saferank.service.wire.calls import (
     Safety,
     SettingsCall,
     TrafficCall,
+    milliseconds,
 )
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import (
@@ -41,7 +41,7 @@ NOW = "2026-03-01T12:00:00.000Z"
 LATER = "2026-03-01T12:30:00.000Z"
 
 
-class FakeEngine:
+class FakeServer:
     """Shows production's ranking; accepts clicks on it for tokens that say which items they are for."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class FakeEngine:
     async def kill(self, tenant: str, context: str | None, on: bool, why: str) -> SwitchView:
         self._note(tenant, (context, on, why))
         if context is not None:
-            await self.context(tenant, context)
+            await self.show_context(tenant, context)
         return SwitchView(on=on, since=NOW, why=why)
 
     async def kill_all_tenants(self, on: bool, why: str) -> SwitchView:
@@ -91,17 +91,17 @@ class FakeEngine:
         return SwitchView(on=on, since=NOW, why=why, by_operator=True)
 
     async def rollback(self, tenant: str, context: str, version: int, why: str) -> ContextView:
-        return await self.context(tenant, context)
+        return await self.show_context(tenant, context)
 
     async def reset(
         self, tenant: str, context: str, why: str, certificate_days: float | None = None, trust: float | None = None
     ) -> ContextView:
         self._note(tenant, (why, certificate_days, trust))
-        return await self.context(tenant, context)
+        return await self.show_context(tenant, context)
 
     async def set_context(self, tenant: str, context: str, call: SettingsCall) -> ContextView:
         self._note(tenant, call)
-        return await self.context(tenant, context)
+        return await self.show_context(tenant, context)
 
     async def set_traffic(self, tenant: str, call: TrafficCall) -> TrafficView:
         self._note(tenant, call)
@@ -125,11 +125,11 @@ class FakeEngine:
             ),
         )  # fmt: skip
 
-    async def contexts(self, tenant: str) -> ContextList:
+    async def list_contexts(self, tenant: str) -> ContextList:
         self._note(tenant, None)
         return ContextList(contexts=[], killed_everywhere=SwitchView(on=False))
 
-    async def context(self, tenant: str, name: str) -> ContextView:
+    async def show_context(self, tenant: str, name: str) -> ContextView:
         self._note(tenant, name)
         if name.startswith("unknown"):
             raise Problem(404, "Unknown context", f"there is no context {name!r}", "context")
@@ -143,21 +143,21 @@ class FakeEngine:
     async def effect(self, tenant: str, name: str | None) -> EffectView:
         self._note(tenant, name)
         if name is not None:
-            await self.context(tenant, name)
+            await self.show_context(tenant, name)
         none = ArmView(pages=0, clicked_pages=0, clicks=0)
         return EffectView(served=none, holdout=none, error=0.05, why_not="no page is held out")
 
     async def shadow(self, tenant: str, name: str | None) -> ShadowView:
         if name is not None:
-            await self.context(tenant, name)
+            await self.show_context(tenant, name)
         return shadow_view(ShadowCounts())
 
     async def leader_at(self, tenant: str, name: str, at: str | None) -> LeaderAt:
-        await self.context(tenant, name)
+        await self.show_context(tenant, name)
         return LeaderAt(context=name, version=0, leader=["a"], since=NOW)
 
     async def changes(self, tenant: str, name: str) -> LeaderChanges:
-        await self.context(tenant, name)
+        await self.show_context(tenant, name)
         return LeaderChanges(context=name, changes=[LeaderChange(version=0, leader=["a"], at=NOW, cause="opened")])
 
     async def impression(self, tenant: str, impression_id: str) -> ImpressionView:
@@ -169,7 +169,7 @@ class FakeEngine:
 
     async def export(self, tenant: str, context: str | None, bounds: Bounds = EVERYTHING) -> AsyncIterator[str]:
         if context is not None:
-            await self.context(tenant, context)
+            await self.show_context(tenant, context)
         for seq in range(max(0, bounds.after), 3):
             yield f'{{"seq": {seq}}}'
 
@@ -177,7 +177,7 @@ class FakeEngine:
         return milliseconds(NOW)
 
     def counters(self) -> Mapping[str, float | Mapping[str, float]]:
-        return {name: {"explore": 1.0} if name.startswith("arm_") else 1.0 for name in ENGINE_METRICS}
+        return {name: {"explore": 1.0} if name.startswith("arm_") else 1.0 for name in SERVER_METRICS}
 
     def _note(self, tenant: str, what: object) -> None:
         if self.fault is not None:
