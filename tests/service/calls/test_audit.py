@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from saferank.live.page import Item
 from saferank.service.calls.audit import leader_of_page
 from saferank.service.calls.export import Bounds
 from saferank.service.clock import moment
@@ -187,5 +186,5 @@ def test_of_two_items_that_may_replace_another_the_leader_has_the_one_with_the_s
     versions = [VersionRow(1, 2, 0, "page", "[]", None, json.dumps(gained))]
     record = PageRecord(bytes(16), "t", "c", "kl-ucb-br", 0, 2, 1, 1000, 3, b"", bytes(16), bytes(32), tuple("abcy"))
     for first, second in ("xy", "yx"):
-        numbers: dict[Item, int] = {item: number for number, item in enumerate(["a", "b", "c", first, second])}
+        numbers = {item: number for number, item in enumerate(["a", "b", "c", first, second])}
         assert leader_of_page(versions, record, (list("abc"), ["y", "x"]), numbers) == ["a", "b", first]
