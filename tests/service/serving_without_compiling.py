@@ -99,7 +99,7 @@ async def main(policy: str, rule: str) -> None:
         for answer in (h.engine.overview(T), h.engine.contexts(T), h.engine.effect(T, None), h.engine.shadow(T, None)):
             await answer
         h.engine.counters()
-        assert [line async for line in h.engine.export(T, None)]
+        assert [facts async for facts in h.engine.export(T, None)]
         await h.stop()
 
 

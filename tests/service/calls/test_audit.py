@@ -11,6 +11,7 @@ from saferank.service.calls.export import Bounds
 from saferank.service.clock import moment
 from saferank.service.knowledge.view import View
 from saferank.service.wire.calls import RankAnswer
+from saferank.service.wire.exports import Facts
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import VersionRow
 from saferank.store.page_record import PageRecord
@@ -107,18 +108,18 @@ def test_export_is_the_whole_log_of_a_tenant_in_order(tmp_path: Path) -> None:
             await h.later(0.1)
             await h.engine.kill(T, None, True, "pause")
             await h.close()
-            lines = [json.loads(line) async for line in h.engine.export(T, None)]
+            lines = [facts async for facts in h.engine.export(T, None)]
             kinds = [line["kind"] for line in lines]
             assert kinds == ["opened", "page", "opened", "page", "page", "kill"]
             assert [line["seq"] for line in lines] == sorted(line["seq"] for line in lines)
             assert (lines[1]["ranking"], lines[1]["clicks"]) == (page.ranking, [page.ranking[0]])
             assert lines[0]["candidates"] == CANDIDATES
             assert lines[4]["catalogue"] != lines[1]["catalogue"]
-            only = [json.loads(line) async for line in h.engine.export(T, "d")]
+            only = [facts async for facts in h.engine.export(T, "d")]
             assert {line["context"] for line in only} == {"d"}
-            rest = [json.loads(line) async for line in h.engine.export(T, None, Bounds(lines[3]["seq"]))]
+            rest = [facts async for facts in h.engine.export(T, None, Bounds(lines[3]["seq"]))]
             assert rest == lines[4:]
-            assert [line async for line in h.engine.export(T, None, Bounds(lines[-1]["seq"]))] == []
+            assert [facts async for facts in h.engine.export(T, None, Bounds(lines[-1]["seq"]))] == []
             with pytest.raises(Problem, match="no context"):
                 await anext(aiter(h.engine.export(T, "nowhere")))
 
@@ -130,7 +131,7 @@ def test_a_continued_export_equals_a_whole_one_and_knows_all_clicks(tmp_path: Pa
 
     async def test() -> None:
         async with house(tmp_path, rule="paper:0.1") as h:
-            pieces: list[str] = []
+            pieces: list[Facts] = []
             cursor, dice = "start", random.Random(1)
             waiting: list[RankAnswer] = []
 
@@ -138,7 +139,7 @@ def test_a_continued_export_equals_a_whole_one_and_knows_all_clicks(tmp_path: Pa
                 nonlocal cursor
                 bounds = await h.engine.export_bounds(T, cursor)
                 cursor = bounds.cursor
-                found = [line async for line in h.engine.export(T, None, bounds)]
+                found = [facts async for facts in h.engine.export(T, None, bounds)]
                 pieces.extend(found)
                 return len(found)
 
@@ -158,8 +159,8 @@ def test_a_continued_export_equals_a_whole_one_and_knows_all_clicks(tmp_path: Pa
             await h.later(20)
             assert await go_on() > 0
             assert await go_on() == 0
-            assert pieces == [line async for line in h.engine.export(T, None)]
-            clicked = [json.loads(line)["clicks"] for line in pieces if '"kind":"page"' in line]
+            assert pieces == [facts async for facts in h.engine.export(T, None)]
+            clicked = [facts["clicks"] for facts in pieces if facts["kind"] == "page"]
             assert len(clicked) == 150 and sum(map(len, clicked)) > 15
             for wrong in ("", "c1.", "c1.xyz", "1700000000000", "c1." + "g" * 12):
                 with pytest.raises(Problem) as caught:
@@ -174,7 +175,7 @@ def test_an_export_of_many_events_is_read_in_pieces(tmp_path: Path) -> None:
         async with house(tmp_path) as h:
             for _ in range(1234):
                 await h.rank()
-            lines = [line async for line in h.engine.export(T, None)]
+            lines = [facts async for facts in h.engine.export(T, None)]
             assert len(lines) == 1235
 
     run(test())

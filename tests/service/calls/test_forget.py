@@ -184,8 +184,8 @@ def test_a_session_is_forgotten_while_the_service_runs(tmp_path: Path) -> None:
             await h.restart()
             await h.engine.forgetting.carry_out()
             assert h.engine.forgetting.pages == 0  # it is known to be done
-            lines = [line async for line in h.engine.export(T, None)]
-            assert not [line for line in lines if "a request" in line]
+            lines = [facts async for facts in h.engine.export(T, None)]
+            assert not [line for line in lines if "a request" in str(line)]
 
     run(test())
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Literal
 
 from saferank.service import identifiers
-from saferank.service.calls.export import EVERYTHING, Bounds, export_lines, items_of_bits, time_of
+from saferank.service.calls.export import EVERYTHING, Bounds, items_of_bits, log_of, time_of
 from saferank.service.calls.legality import CertificatesAtVersion, call_of
 from saferank.service.calls.rank import reversed_pairs
 from saferank.service.clock import milliseconds, moment
@@ -14,6 +14,7 @@ from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import Certified, exchanged
 from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.protocol.server import Server, unavailable, while_available
+from saferank.service.wire.exports import Facts
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import ImpressionView, LeaderAt, LeaderChange, LeaderChanges, PairView
 from saferank.store.contract import FINAL_MS, SHARDS, OperationKind, PageRow, StoreUnavailableError, VersionRow
@@ -247,8 +248,8 @@ class Audit:
         through = min([now - window - FINAL_MS, *(folded.get(number, mine[number].opened_at) for number in unfolded)])
         return Bounds(after, max(after, through))
 
-    async def export(self, tenant: str, context: str | None, bounds: Bounds = EVERYTHING) -> AsyncIterator[str]:
-        """What happened to a tenant as JSON lines, oldest first; pages are read a few hundred at a time."""
+    async def export(self, tenant: str, context: str | None, bounds: Bounds = EVERYTHING) -> AsyncIterator[Facts]:
+        """What happened to a tenant, oldest first; pages are read a few hundred at a time."""
         if context is not None:
             row = (await self._server.known_context(tenant, context)).row
             rows = {row.id: row}
@@ -257,8 +258,8 @@ class Audit:
             if context is None:
                 rows = {row.id: row for row in await self._server.store.contexts() if row.tenant == tenant}
             whose = tenant if context is None else None
-            async for line in export_lines(self._server.store, rows, whose, bounds):
-                yield line
+            async for facts in log_of(self._server.store, rows, whose, bounds):
+                yield facts
         except StoreUnavailableError as problem:
             raise unavailable(problem) from problem
 

@@ -50,12 +50,13 @@ class Overview:
 
     def _summary(self, row: ContextRow, figures: ContextFigures) -> ContextSummary:
         switch = self._server.switches.switch(row.tenant, row.id)
-        waiting = self._server.waits_for_traffic(figures.compared, figures.terms or terms_of(row))
+        terms = figures.terms or terms_of(row)
+        waiting = self._server.waits_for_traffic(figures.compared, terms)
         arms = dict(zip(ARMS, figures.tallies, strict=True))
         return ContextSummary(
             name=row.name,
             k=figures.k,
-            policy=(figures.terms or terms_of(row)).policy,
+            policy=terms.policy,
             mode=self._mode(row),
             leader_version=figures.version,
             leader=list(figures.leader),
@@ -87,7 +88,10 @@ class Overview:
         knowledge = fold.knowledge
         leader, outlook = _outlook(knowledge, lists, k)
         versions = await versions_of(self._server, context, _LATEST_VERSIONS)
-        challenger = None if outlook is None else outlook.challenger
+        challenger, next_one = None, None if outlook is None else outlook.challenger
+        if next_one is not None:
+            item, against = str(next_one.item), str(next_one.against)
+            challenger = ChallengerView(item, against, next_one.s, next_one.n, next_one.index)
         open_pages = await self._server.store.count_pages(row.id, fold.through)
         return ContextView(
             name=row.name,
@@ -105,15 +109,7 @@ class Overview:
             candidates=lists[1],
             pairs=pairs_of(knowledge, leader),
             exploration="" if outlook is None else outlook.exploration,
-            challenger=None
-            if challenger is None
-            else ChallengerView(
-                item=str(challenger.item),
-                against=str(challenger.against),
-                s=challenger.s,
-                n=challenger.n,
-                index=challenger.index,
-            ),
+            challenger=challenger,
             versions=[leader_change(version) for version in reversed(versions)],
             pages=fold.pages + open_pages,
             open_pages=open_pages,
