@@ -67,6 +67,7 @@ class SqlStore(ABC):
 
     _sql: ClassVar[dict[str, str]]
     _clicks: "ClassVar[staticmethod[[Any], int]]"  # from what the store keeps of the clicks of a page
+    _list: "ClassVar[staticmethod[[Sequence[int]], str]]"  # numbers as one argument
 
     @abstractmethod
     async def _transact(self, work: Callable[[On], Awaitable[T]]) -> T:
@@ -106,11 +107,18 @@ class SqlStore(ABC):
     async def pages_between(self, context: int, after: int, through: int) -> Sequence[PageRow]:
         return await self._pages("pages_between", context, first_id(after + 1), first_id(through + 1))
 
+    async def contexts_with_pages_before(self, shards: Sequence[int], before: int) -> Sequence[int]:
+        rows = await self._rows("contexts_with_pages_before", SHARDS, self._list(shards), first_id(before))
+        return [number for (number,) in rows]
+
     async def count_pages(self, context: int, after: int) -> int:
         return await self._one(int, "count_pages", context, first_id(after + 1)) or 0
 
     async def publication(self, context: int) -> Publication | None:
         return await self._one(Publication, "publication", context)
+
+    async def publications(self, contexts: Sequence[int]) -> Sequence[Publication]:
+        return await self._all(Publication, "publications", self._list(contexts))
 
     async def published(self, since: int) -> Mapping[int, int]:
         return dict(await self._rows("published", since - _MARGIN_MS))

@@ -33,53 +33,10 @@ from saferank.store.contract import (
     ContextRow,
     OperationKind,
     OperationRow,
-    Store,
     VersionRow,
 )
 
-# --- the newest changes of leaders that clicks decided, over all contexts, without asking about every context ---
-
-
-_MOST_ASKED = 100
-"""Contexts whose versions are read for one answer; what was read is kept, so the next answer comes further."""
-
-BY_CLICKS = "page"
-"""The cause of a version that the clicks of a page decided."""
-
-
-class NewestChanges:
-    """Versions of contexts, read when the context has come to a new one."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._read: dict[int, tuple[int, list[VersionRow]]] = {}  # by context: its version then, the newest by clicks
-
-    async def newest(self, contexts: Compared, most: int) -> list[ContextChangeView]:
-        """Newest first.
-
-        No version of a context is newer than its last change. So contexts are taken by their last change, and when
-        there are enough versions that are not older than the last change of the next context, no other can be newer.
-        """
-        found: list[tuple[VersionRow, str]] = []
-        asked = 0
-        for row, figures in sorted(contexts, key=lambda entry: -entry[1].changed_at):
-            if len(found) >= most and found[most - 1][0].at >= figures.changed_at:
-                break
-            if figures.version <= 1:
-                continue
-            if self._read.get(row.id, (0, []))[0] != figures.version and asked < _MOST_ASKED:
-                asked += 1
-                await self._ask(row.id, most)
-            found += [(version, row.name) for version in self._read.get(row.id, (0, []))[1]]
-            found.sort(key=lambda entry: -entry[0].at)
-            del found[most:]
-        return [ContextChangeView(context=name, change=leader_change(version)) for version, name in found]
-
-    async def _ask(self, context: int, most: int) -> None:
-        versions = await self._store.versions(context, most)
-        newest = versions[-1].version if versions else 0
-        self._read[context] = (newest, [version for version in versions if version.cause == BY_CLICKS])
-
+# --- how soon a context decides something ---
 
 # Will a context decide anything soon? A simple estimate for a list, not a forecast (that is ``saferank forecast``) Of
 # every context the undecided pair that is nearest to a decision is known: its lead s in n comparisons, since the
@@ -207,6 +164,9 @@ def _percent(share: float) -> str:
 # --- everything at a glance, over all contexts of a tenant: what the first screen of the dashboard shows ---
 
 
+_MOST_ASKED = 100
+"""Contexts whose versions are read for one answer; what was read is kept, so the next answer comes further."""
+
 CHANGES = 20
 ALARMS = 20
 MARKERS = 200
@@ -221,7 +181,7 @@ class Summary:
 
     def __init__(self, server: Server, effect: EffectQueries) -> None:
         self._server, self._effect = server, effect
-        self._changes = NewestChanges(server.store)
+        self._versions: dict[int, tuple[int, list[VersionRow]]] = {}  # by context: its version then, those by clicks
         self._operations: dict[int, tuple[OperationRow, str]] = {}  # by number, with what a marker says of it
         self._release: dict[str, str] = {}  # what the newest start was of
         self._told: dict[str, tuple[tuple[int, int], OverviewView]] = {}  # by tenant: of which look and switches
@@ -258,7 +218,7 @@ class Summary:
             bins=_bin_views(comparable(contexts, server.switches), withheld=effect.why_not is not None),
             markers=await self._markers(tenant, names),
             funnel=self._funnel(contexts, now),
-            changes=await self._changes.newest(contexts, CHANGES),
+            changes=await self._changes(contexts),
             feedback=self._feedback(tenant, arms),
             alarms=alarms,
             servers=await self._servers(),
@@ -268,6 +228,29 @@ class Summary:
         today = sum(alarm.at >= moment(now - DAY_MS) for alarm in alarms)
         view.sentence = overview_sentence(view, today)
         return view
+
+    async def _changes(self, contexts: Compared) -> list[ContextChangeView]:
+        """The newest changes of leaders that clicks decided, over all contexts, without asking about every context.
+
+        No version of a context is newer than its last change. So contexts are taken by their last change, and when
+        there are enough versions that are not older than the last change of the next context, no other can be newer.
+        """
+        found: list[tuple[VersionRow, str]] = []
+        asked = 0
+        for row, figures in sorted(contexts, key=lambda entry: -entry[1].changed_at):
+            if len(found) >= CHANGES and found[-1][0].at >= figures.changed_at:
+                break
+            if figures.version <= 1:
+                continue
+            if self._versions.get(row.id, (0, []))[0] != figures.version and asked < _MOST_ASKED:
+                asked += 1
+                versions = await self._server.store.versions(row.id, CHANGES)
+                newest = versions[-1].version if versions else 0
+                self._versions[row.id] = newest, [version for version in versions if version.cause == "page"]
+            found += [(version, row.name) for version in self._versions.get(row.id, (0, []))[1]]
+            found.sort(key=lambda entry: -entry[0].at)
+            del found[CHANGES:]
+        return [ContextChangeView(context=name, change=leader_change(version)) for version, name in found]
 
     def _funnel(self, contexts: Compared, now: int) -> FunnelView:
         killed = self._server.switches.is_killed

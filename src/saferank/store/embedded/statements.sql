@@ -159,8 +159,9 @@ DELETE FROM waiting WHERE context = ?
 -- name: publication
 SELECT context, number, through, operation, body FROM publication WHERE context = ?
 
--- name: publications_in
-SELECT context, number, through, operation, body FROM publication WHERE context IN (?) ORDER BY context
+-- name: publications
+SELECT context, number, through, operation, body FROM publication
+WHERE context IN (SELECT value FROM json_each(?)) ORDER BY context
 
 -- name: published
 SELECT context, number FROM publication WHERE published_at >= ?
@@ -168,8 +169,8 @@ SELECT context, number FROM publication WHERE published_at >= ?
 -- --- retention ---
 
 -- name: contexts_with_pages_before
-SELECT id FROM context WHERE EXISTS (SELECT 1 FROM page WHERE page.context = context.id AND page.impression < ?)
-ORDER BY id
+SELECT id FROM context WHERE id % ? IN (SELECT value FROM json_each(?))
+AND EXISTS (SELECT 1 FROM page WHERE page.context = context.id AND page.impression < ?) ORDER BY id
 
 -- name: keep_publication
 INSERT OR IGNORE INTO snapshot (context, number, through, operation, body)

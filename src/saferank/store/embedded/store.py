@@ -1,6 +1,7 @@
 """The contract on one SQLite file. One process at a time: a lock file beside it."""
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import closing
@@ -30,7 +31,7 @@ from saferank.store.contract import (
     Written,
 )
 from saferank.store.embedded import file
-from saferank.store.embedded.file import Clock, Readers, StoreLock, WriterThread, for_many, in_a_sentence
+from saferank.store.embedded.file import Clock, Readers, StoreLock, WriterThread, for_many, in_sentences
 from saferank.store.embedded.groups import clicks_of, packed_clicks, write_group
 from saferank.store.page_record import TIME_BYTES, first_id
 from saferank.store.sql import Done, On, SqlStore, in_transaction, statements
@@ -92,7 +93,7 @@ class SqliteStore(SqlStore):
         if lock is not None:
             lock.release(clean=whole)
 
-    _clicks = staticmethod(clicks_of)
+    _clicks, _list = staticmethod(clicks_of), staticmethod(json.dumps)
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
         if self._readers is None:
@@ -213,11 +214,6 @@ class SqliteStore(SqlStore):
         else:
             await on("end_waiting", context)
 
-    async def publications(self, contexts: Sequence[int]) -> Sequence[Publication]:
-        keys = [(context,) for context in contexts]
-        rows = await self._read(lambda on: for_many(on, self._sql["publications_in"], keys))
-        return sorted(Publication(*row) for row in rows)
-
     async def wait(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
@@ -225,12 +221,6 @@ class SqliteStore(SqlStore):
         except TimeoutError:
             return
         self._changed.clear()
-
-    # --- retention ---
-
-    async def contexts_with_pages_before(self, shards: Sequence[int], before: int) -> Sequence[int]:
-        rows = await self._rows("contexts_with_pages_before", first_id(before))
-        return [number for (number,) in rows if number % SHARDS in set(shards)]
 
     @in_transaction
     async def delete_pages(
@@ -256,11 +246,9 @@ class SqliteStore(SqlStore):
 
     async def dump(self) -> AsyncIterator[Chunk]:
         chunks = self._dumped()
-        try:
+        with in_sentences(self.path):
             while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
                 yield chunk
-        except (sqlite3.Error, OSError) as problem:
-            in_a_sentence(self.path, problem)
 
     def _dumped(self) -> Iterator[Chunk]:
         """All rows as of one moment. In WAL mode a reader sees the moment of BEGIN, and writers are not held up."""
@@ -276,17 +264,16 @@ class SqliteStore(SqlStore):
     async def fill(self, chunks: AsyncIterable[Chunk]) -> None:
         """Write all rows in one transaction of a connection of its own; this store has the lock."""
         connection = await asyncio.to_thread(file.for_writing, self.path)
-        try:
-            if connection.execute(self._sql["is_used"]).fetchone()[0]:
-                raise StoreError(f"{self.path}: is not empty; restore into a new folder")
-            connection.execute("BEGIN IMMEDIATE")
-            async for chunk in chunks:
-                await asyncio.to_thread(self._put, connection, chunk)
-            await asyncio.to_thread(self._finish, connection)
-        except (sqlite3.Error, OSError) as problem:
-            in_a_sentence(self.path, problem)
-        finally:
-            await asyncio.to_thread(connection.close)  # what is not committed is rolled back
+        with in_sentences(self.path):
+            try:
+                if connection.execute(self._sql["is_used"]).fetchone()[0]:
+                    raise StoreError(f"{self.path}: is not empty; restore into a new folder")
+                connection.execute("BEGIN IMMEDIATE")
+                async for chunk in chunks:
+                    await asyncio.to_thread(self._put, connection, chunk)
+                await asyncio.to_thread(self._finish, connection)
+            finally:
+                await asyncio.to_thread(connection.close)  # what is not committed is rolled back
 
     def _put(self, connection: sqlite3.Connection, chunk: Chunk) -> None:
         table, rows = chunk

@@ -133,8 +133,8 @@ SELECT context, number FROM saferank.publication WHERE published_at >= %s
 -- --- retention ---
 
 -- name: contexts_with_pages_before
-SELECT c.id FROM saferank.context c WHERE c.id %% %(all)s = ANY (%(shards)s::integer[])
-AND EXISTS (SELECT 1 FROM saferank.page p WHERE p.context = c.id AND p.impression < %(before)b) ORDER BY c.id
+SELECT c.id FROM saferank.context c WHERE c.id %% %s = ANY (%s::integer[])
+AND EXISTS (SELECT 1 FROM saferank.page p WHERE p.context = c.id AND p.impression < %b) ORDER BY c.id
 
 -- name: fence
 SELECT 1 FROM saferank.shard WHERE shard = %s AND epoch = %s FOR SHARE

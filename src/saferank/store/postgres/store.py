@@ -68,7 +68,7 @@ class PostgresStore(SqlStore):
 
         return await self._connections.run(within)
 
-    _clicks = staticmethod(clicks_of)
+    _clicks, _list = staticmethod(clicks_of), staticmethod(as_array)
 
     # --- servers, time, leases ---
 
@@ -123,17 +123,10 @@ class PostgresStore(SqlStore):
         if newest and (newest != publication.number or await self.publication(publication.context) != publication):
             raise StaleLeaseError(f"publication {publication.number} of context {publication.context} is not the next")
 
-    async def publications(self, contexts: Sequence[int]) -> Sequence[Publication]:
-        return await self._all(Publication, "publications", as_array(contexts))
-
     async def wait(self, seconds: float) -> None:
         await self._listener.wait(seconds)
 
     # --- retention ---
-
-    async def contexts_with_pages_before(self, shards: Sequence[int], before: int) -> Sequence[int]:
-        facts = {"shards": list(shards), "all": SHARDS, "before": first_id(before)}
-        return [row[0] for row in await self._rows("contexts_with_pages_before", **facts)]
 
     @in_transaction
     async def delete_pages(
