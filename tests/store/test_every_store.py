@@ -22,6 +22,7 @@ from saferank.store.contract import (
 from saferank.store.page_record import CATALOGUE_PLACE
 from tests.store.stores import (
     Kind,
+    alarms_of,
     connected,
     lease_of,
     now_of,
@@ -301,7 +302,7 @@ async def test_a_lease_that_ran_out_is_taken_over_and_does_not_hold_any_more(sto
         await store.close_through(stale, context, 5)
     with pytest.raises(StaleLeaseError):
         await store.publish(stale, publication(context), [version(context, 1)], [AlarmRow(1, context, "k", "d")], True)
-    assert (await store.publication(context), await store.versions(context), await store.alarms(context)) == (
+    assert (await store.publication(context), await store.versions(context), await alarms_of(store, context)) == (
         None, [], [],
     )  # fmt: skip
     assert await store.close_through(fresh, context, 3) == 3
@@ -336,7 +337,7 @@ async def test_a_publication_comes_with_its_versions_and_alarms(store: Store) ->
     ]
     assert list(await store.versions(context, 2)) == [version(context, 2, "because"), version(context, 3)]
     await store.add_alarm(alarm._replace(at=6))
-    assert list(await store.alarms(context)) == [alarm, alarm._replace(at=6)]
+    assert list(await alarms_of(store, context)) == [alarm, alarm._replace(at=6)]
     assert list(await store.snapshots(context)) == [first]
 
 

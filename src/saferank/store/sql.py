@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from saferank.store.contract import (
     CATALOGUE_MS,
+    CHUNK,
     SCHEMA_VERSION,
     SHARDS,
     AlarmRow,
@@ -33,7 +34,6 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 _MARK = "-- name: "
-_CHUNK = 1000
 _MARGIN_MS = 10_000
 """A publication is stamped before it is committed; who asks in between must find it the next time. A statement of
 PostgreSQL ends within half of this time or not at all."""
@@ -140,14 +140,11 @@ class SqlStore(ABC):
 
     async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[Sequence[PageRow]]:
         statement, which = ("pages_after", ()) if context is None else ("pages_of_context_after", (context,))
-        while pages := await self._pages(statement, *which, after, _CHUNK):
+        while pages := await self._pages(statement, *which, after, CHUNK):
             yield pages
-            if len(pages) < _CHUNK:
+            if len(pages) < CHUNK:
                 return
             after = pages[-1].impression
-
-    async def alarms(self, context: int) -> Sequence[AlarmRow]:
-        return await self._all(AlarmRow, "alarms", context)
 
     async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
         return await self._all(AlarmRow, "newest_alarms", most)

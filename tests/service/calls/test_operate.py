@@ -14,6 +14,7 @@ from saferank.service.wire.calls import SettingsCall
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import OperationKind
 from tests.service.engine_harness import BASE, House, T, house, run, store_down
+from tests.store.stores import alarms_of
 
 QUICK = {"window_seconds": 1, "rule": "paper:0.1"}
 
@@ -295,7 +296,7 @@ def test_a_rollback_that_a_reset_overtakes_is_left_out(tmp_path: Path) -> None:
             await h.server.heartbeat.hear()
             await h.engine.close_due()
             assert (await h.engine.context(T, "c")).leader_version == leader
-            alarms = await h.store.alarms(h.fold().context)
+            alarms = await alarms_of(h.store, h.fold().context)
             assert [alarm.kind for alarm in alarms] == ["rollback_refused"]
 
     run(test())

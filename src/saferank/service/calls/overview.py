@@ -2,6 +2,8 @@
 
 import itertools
 
+import msgspec
+
 from saferank.live.explanation import Explanation
 from saferank.service.calls.audit import leader_change, versions_of
 from saferank.service.calls.effect import arm_view
@@ -88,10 +90,6 @@ class Overview:
         knowledge = fold.knowledge
         leader, outlook = _outlook(knowledge, lists, k)
         versions = await versions_of(self._server, context, _LATEST_VERSIONS)
-        challenger, next_one = None, None if outlook is None else outlook.challenger
-        if next_one is not None:
-            item, against = str(next_one.item), str(next_one.against)
-            challenger = ChallengerView(item, against, next_one.s, next_one.n, next_one.index)
         open_pages = await self._server.store.count_pages(row.id, fold.through)
         return ContextView(
             name=row.name,
@@ -109,7 +107,7 @@ class Overview:
             candidates=lists[1],
             pairs=pairs_of(knowledge, leader),
             exploration="" if outlook is None else outlook.exploration,
-            challenger=challenger,
+            challenger=_challenger(outlook),
             versions=[leader_change(version) for version in reversed(versions)],
             pages=fold.pages + open_pages,
             open_pages=open_pages,
@@ -136,6 +134,11 @@ def _outlook(knowledge: Knowledge, lists: Catalogue, k: int) -> tuple[tuple[str,
         return tuple(lists[0]), None
     view = View(knowledge, *lists, k)
     return view.leader, view.explain()
+
+
+def _challenger(outlook: Explanation | None) -> ChallengerView | None:
+    found = None if outlook is None else outlook.challenger
+    return None if found is None else msgspec.convert(found, ChallengerView, from_attributes=True)
 
 
 def pairs_of(knowledge: Knowledge, leader: tuple[str, ...]) -> list[PairView]:

@@ -274,9 +274,11 @@ class _Comparison:
             through = self._to_compare[0][0].through
             end = int(np.searchsorted(pages.issued_at, through, side="right"))
             if end == len(pages):
-                await self._take(pages, min(through, int(pages.issued_at[-1]) - 1))  # the next may be as old
-                return
-            await self._take(pages.select(slice(end)), through)
+                self._fold.take(pages, min(through, int(pages.issued_at[-1]) - 1))  # the next may be as old
+                break
+            part = pages.select(slice(end))
+            self._fold.take(part, through)
+            await self._compare_pages(part)
             self._compare_next()
             pages = pages.select(slice(end, None))
         await self._compare_pages(pages)
@@ -320,10 +322,6 @@ class _Comparison:
         self._report.explored += int((records.column(ARM) == EXPLORE).sum())
         self._report.pages += len(pages)
         return pages
-
-    async def _take(self, pages: ClosedPages, through: int) -> None:
-        self._fold.take(pages, through)
-        await self._compare_pages(pages)
 
     async def _compare_pages(self, pages: ClosedPages) -> None:
         """Every page names a version that there is, and was legal under it."""

@@ -230,9 +230,6 @@ INSERT INTO operation (number, at, tenant, context, kind, body)
 SELECT (SELECT COALESCE(MAX(number), 0) + 1 FROM operation), :now, :tenant, :context, :kind, :body
 RETURNING number, at, tenant, context, kind, body
 
--- name: alarms
-SELECT at, context, kind, detail FROM alarm WHERE context = ? ORDER BY id
-
 -- name: newest_alarms
 SELECT at, context, kind, detail FROM alarm ORDER BY id DESC LIMIT ?
 

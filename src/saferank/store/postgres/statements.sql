@@ -202,9 +202,6 @@ RETURNING number, at, tenant, context, kind, body, pg_notify('saferank', '')::te
 -- name: operations
 SELECT number, at, tenant, context, kind, body FROM saferank.operation WHERE number > %s ORDER BY number
 
--- name: alarms
-SELECT at, context, kind, detail FROM saferank.alarm WHERE context = %s ORDER BY id
-
 -- name: newest_alarms
 SELECT at, context, kind, detail FROM saferank.alarm ORDER BY id DESC LIMIT %s
 
