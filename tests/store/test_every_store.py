@@ -224,7 +224,7 @@ async def test_any_text_is_an_event_id(store: Store) -> None:
 @over_store
 async def test_pages_of_closed_windows_are_left_out_and_their_clicks_are_late(store: Store) -> None:
     context, now = await opened(store), await now_of(store)
-    ended = page(context, now - 100, window=50)
+    ended = page(context, now - 9, window=5)  # nobody has closed it
     old, new = page(context, now - 10), page(context, now - 9)
     assert await store.close_through(await lease_of(store, context), context, now - 10) == now - 10
     written = await store.write(Group(pages=[old, new, ended], reports=[report(old, 1), report(ended, 1)]))

@@ -22,11 +22,9 @@ from saferank.store.contract import (
     Publication,
     StoreError,
 )
+from saferank.store.embedded.file import PRIVATE_FILE
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.page_record import is_whole
-
-_PRIVATE = 0o600
-"""A backup holds the keys of its store: only its owner may read it."""
 
 _WHOLE_COLUMN = {
     "page": PageRow._fields.index("record"),
@@ -62,7 +60,7 @@ async def backup(store: CopiedStore, file: Path) -> Copied:
     try:
         await _check(store)
         with writing(file):
-            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
+            draft.touch(PRIVATE_FILE, exist_ok=False)
             copied = await _copy(store, SqliteStore(draft))
             _close_file(draft)
             draft.replace(target)

@@ -170,6 +170,23 @@ def test_a_continued_export_equals_a_whole_one_and_knows_all_clicks(tmp_path: Pa
     run(test())
 
 
+def test_an_export_waits_for_pages_that_are_not_folded_yet(tmp_path: Path) -> None:
+    """They may bring a version about, which is of the time of its page."""
+
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            await h.rank()
+            h.now += 100
+            page = await h.rank(session_id="a")
+            await h.accept(page, page.ranking[0])
+            issued, h.now = h.now, h.now + 60_000  # its window is long over, and nobody has closed it
+            assert (await h.engine.export_bounds(T, "start")).through < issued
+            await h.close()
+            assert (await h.engine.export_bounds(T, "start")).through > issued
+
+    run(test())
+
+
 def test_an_export_of_many_events_is_read_in_pieces(tmp_path: Path) -> None:
     async def test() -> None:
         async with house(tmp_path) as h:

@@ -129,6 +129,8 @@ def damage(connection: sqlite3.Connection, path: Path) -> list[str]:
     """What SQLite's own check finds wrong: it reads all of the file, and compares tables with their indexes."""
     try:
         found = [text for (text,) in connection.execute(f"PRAGMA integrity_check({_MOST_DAMAGE})")]
+        if path.stat().st_size % connection.execute("PRAGMA page_size").fetchone()[0]:  # SQLite reads zeros behind it
+            found = ["the last block was cut off"]
     except sqlite3.DatabaseError as problem:
         found = [str(problem)]
     what = "; ".join(" ".join(text.split()) for text in found)
