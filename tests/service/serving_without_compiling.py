@@ -104,7 +104,7 @@ async def main(policy: str, rule: str) -> None:
         ):
             await answer
         h.server.counters()
-        assert [line async for line in h.server.export(T, None)]
+        assert [facts async for facts in h.server.export(T, None)]
         await h.stop()
 
 

@@ -410,9 +410,6 @@ class MemoryStore:
         pages = [self.pages[impression] for impression in sorted(self.pages) if impression > after]
         yield [page for page in pages if context in (None, page.context)]
 
-    async def alarms(self, context: int) -> Sequence[AlarmRow]:
-        return list(self.of_id[context].alarms)
-
     async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
         return self.alarm_rows[::-1][:most]
 

@@ -8,7 +8,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
-from saferank.store.contract import ClickReport, Group, Lease, Outcome, PageRow, Publication, Store, VersionRow
+from saferank.store.contract import (
+    AlarmRow,
+    ClickReport,
+    Group,
+    Lease,
+    Outcome,
+    PageRow,
+    Publication,
+    Store,
+    VersionRow,
+)
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.page_record import RANDOM_BYTES, TIME_BYTES
 from tests.store.memory import MemoryStore
@@ -112,3 +122,8 @@ def publication(context: int, number: int = 1, through: int = 0, body: bytes = b
 
 def version(context: int, number: int, why: str | None = None) -> VersionRow:
     return VersionRow(context, number, 1000 + number, "page", '["a", "ö"]', b"i" * 16, "[]", why)
+
+
+async def alarms_of(store: Store, context: int) -> list[AlarmRow]:
+    """The alarms of a context, oldest first."""
+    return [row for row in reversed(await store.newest_alarms(1000)) if row.context == context]

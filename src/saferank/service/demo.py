@@ -173,40 +173,6 @@ class _PastPlayer:
 # --- visitors from now on ---
 
 
-class _Shop:
-    """A shop's connection to the service. A call that fails is not made again: the next visitor comes soon."""
-
-    def __init__(self, base_url: str) -> None:
-        self._connection = HTTPConnection(urlsplit(base_url).netloc, timeout=1.0)
-        self._reports: list[dict[str, object]] = []
-
-    def rank(self, shelf: Shelf, visit: int) -> tuple[list[str], str] | None:
-        """The items to show and the token of the page; None without an answer."""
-        page = self._post("/v1/rank", rank_call(shelf, visit))
-        return page and (page["ranking"], page["token"])
-
-    def report(self, token: str, clicks: list[str]) -> None:
-        """Send the clicks, some reports at a time."""
-        self._reports.append({"token": token, "clicks": clicks})
-        if len(self._reports) >= REPORTS_TOGETHER:
-            self._post("/v1/feedback", {"batch": self._reports})
-            self._reports = []
-
-    def _post(self, path: str, body: object) -> Any:
-        try:
-            self._connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-            answer = self._connection.getresponse()
-            said = answer.read()
-        except (OSError, HTTPException):
-            self._connection.close()  # the next call opens it again
-            return None
-        return json.loads(said) if answer.status == 200 else None
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
-
-
 def visitors(base_url: str, stop: threading.Event, seed: int = 0) -> None:
     """Visit the service at ``base_url`` until ``stop`` is set, at a steady pace; a slow service slows them down."""
     places = shelves()
@@ -216,25 +182,28 @@ def visitors(base_url: str, stop: threading.Event, seed: int = 0) -> None:
 
 
 def _visitors_of(shelf: Shelf, base_url: str, stop: threading.Event, rng: Words) -> int:
-    """Visit one shelf until ``stop`` is set; how many visits that made."""
-    shop, pace, visit = _Shop(base_url), _Pace(VISITS_A_SECOND, stop), PAST_VISITS
-    while pace.goes_on():
-        if page := shop.rank(shelf, visit):
-            items, token = page
-            shop.report(token, shelf.clicked(visit, items, rng))
+    """Visit one shelf until ``stop`` is set, and report clicks some at a time; how many visits that made."""
+    shop, visit, reports = HTTPConnection(urlsplit(base_url).netloc, timeout=1.0), PAST_VISITS, list[dict[str, Any]]()
+    due = time.monotonic()
+    while not stop.wait(due - time.monotonic()):
+        due = max(due + 1 / VISITS_A_SECOND, time.monotonic())  # time that was lost is not made up for
+        if page := _asked(shop, "/v1/rank", rank_call(shelf, visit)):
+            reports.append({"token": page["token"], "clicks": shelf.clicked(visit, page["ranking"], rng)})
+        if len(reports) >= REPORTS_TOGETHER:
+            _asked(shop, "/v1/feedback", {"batch": reports})
+            reports = []
         visit += 1
     shop.close()
     return visit - PAST_VISITS
 
 
-class _Pace:
-    """Steps at a steady pace; time that was lost is not made up for."""
-
-    def __init__(self, steps_a_second: float, stop: threading.Event) -> None:
-        self._gap, self._stop, self._next = 1 / steps_a_second, stop, time.monotonic()
-
-    def goes_on(self) -> bool:
-        """Wait for the next step; False when it is time to stop."""
-        now = time.monotonic()
-        self._next = max(self._next + self._gap, now)
-        return not self._stop.wait(self._next - now)
+def _asked(shop: HTTPConnection, path: str, body: object) -> Any:
+    """The answer; None without one. A call that fails is not made again: the next visitor comes soon."""
+    try:
+        shop.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        answer = shop.getresponse()
+        said = answer.read()
+    except (OSError, HTTPException):
+        shop.close()  # the next call opens it again
+        return None
+    return json.loads(said) if answer.status == 200 else None

@@ -194,29 +194,28 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 def settings_of(given: Mapping[str, Any], sources: Mapping[str, str] | None = None) -> Settings:
     """Settings from plain values, numbers also as texts; SettingsError names the setting and where it came from."""
-    place = ""
+    place: list[str] = []
     try:
         tenants = dict(given.get("tenants", {}))
         for name, keys in tenants.items():
-            place = f"tenants.{name}"
+            place = ["tenants", name]
             check_tenant(name)
             tenants[name] = msgspec.convert(keys, TenantKeys)
-        place = ""
+        place = []
         return msgspec.convert({**given, "tenants": tenants}, Settings, strict=False)
     except (msgspec.ValidationError, ValueError) as problem:
-        raise SettingsError(_explained(problem, place, sources or {})) from problem
-
-
-def _explained(problem: Exception, place: str, sources: Mapping[str, str]) -> str:
-    field, sentence = "", str(problem)
-    if isinstance(problem, msgspec.ValidationError):
-        field, sentence = explained(problem, TenantKeys if place else Settings)
-    where = ".".join(part for part in (place, field) if part)
-    name = re.split(r"[.\[]", where)[0]
-    if name in ("tenants", "operator_keys") and "matching regex" in str(problem):
-        sentence = "expected the hash of a key, sha256: and 64 digits, as `saferank keys` prints it"
-    source = sources.get(name, "default")
-    return f"{where}: {sentence}" if source == "default" else f"{where} ({source}): {sentence}"
+        sentence = str(problem)
+        if isinstance(problem, msgspec.ValidationError):
+            field, sentence = explained(problem, TenantKeys if place else Settings)
+            place += [field] if field else []
+        where = ".".join(place)
+        name = re.split(r"[.\[]", where)[0]
+        if name in ("tenants", "operator_keys") and "matching regex" in str(problem):
+            sentence = "expected the hash of a key, sha256: and 64 digits, as `saferank keys` prints it"
+        source = (sources or {}).get(name, "default")
+        raise SettingsError(
+            f"{where}: {sentence}" if source == "default" else f"{where} ({source}): {sentence}"
+        ) from problem
 
 
 def masked(store: str) -> str:
@@ -264,7 +263,6 @@ def is_loopback(host: str) -> bool:
 
 PREFIX = "SAFERANK_SERVE_"
 CONFIG_VARIABLE = f"{PREFIX}CONFIG"
-SECRET = ("tenants",)
 _LISTS = ("cors_origins", "operator_keys")
 
 
@@ -308,11 +306,18 @@ def from_texts(assignments: Iterable[str]) -> dict[str, Any]:
 
 def shown(effective: EffectiveSettings) -> list[tuple[str, str, str]]:
     """Name, value and source of every setting, secrets masked."""
-    rows = []
-    for name, source in effective.sources.items():
-        value = getattr(effective.settings, name)
-        rows.append((name, _shown(name, value), source))
-    return rows
+    return [
+        (name, _shown(name, getattr(effective.settings, name)) or "none", source)
+        for name, source in effective.sources.items()
+    ]
+
+
+def _shown(name: str, value: Any) -> str:
+    if name == "tenants":
+        return ", ".join(f"{tenant} (masked)" for tenant in value)
+    if name == "operator_keys":
+        return f"{len(value)} (masked)" if value else ""
+    return ", ".join(value) if isinstance(value, tuple) else masked(str(value))
 
 
 def _from_file(file: Path) -> dict[str, Any]:
@@ -349,25 +354,9 @@ def _check_known(name: str, known: Iterable[str], what: str) -> None:
 def _read(name: str, text: str, variable: str) -> Any:
     if name in _LISTS:
         return tuple(part.strip() for part in text.split(",") if part.strip())
-    if name not in SECRET:
+    if name != "tenants":
         return text
     try:
         return json.loads(text)
     except ValueError as problem:
         raise SettingsError(f"{variable}: expected a JSON object, {problem}") from problem
-
-
-def _shown(name: str, value: Any) -> str:
-    if name == "operator_keys":
-        return f"{len(value)} (masked)" if value else "none"
-    return _masked(value) if name in SECRET else masked(_plain(value))
-
-
-def _masked(value: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} (masked)" for name in value) or "none"
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(map(str, value)) or "none"
-    return "none" if value is None else str(value)

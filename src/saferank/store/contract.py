@@ -393,9 +393,6 @@ class Store(Protocol):
     def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[Sequence[PageRow]]:
         """Pages in display order, of one context or of all, from after an id, some at a time."""
 
-    async def alarms(self, context: int) -> Sequence[AlarmRow]:
-        """Alarms of a context, oldest first."""
-
     async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
         """Alarms of all contexts, newest first, at most a number of them."""
 
@@ -413,7 +410,7 @@ RESTORED = "restored"
 """The fact about a store that says when it was made from a backup."""
 
 CHUNK = 1000
-"""Rows that are copied in one go."""
+"""Rows that are read in one go, of pages and of what is copied."""
 
 COPIED = (
     "meta",

@@ -5,7 +5,7 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,11 +22,9 @@ from saferank.store.contract import (
     Publication,
     StoreError,
 )
+from saferank.store.embedded.file import PRIVATE_FILE
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.page_record import is_whole
-
-_PRIVATE = 0o600
-"""A backup holds the keys of its store: only its owner may read it."""
 
 _WHOLE_COLUMN = {
     "page": PageRow._fields.index("record"),
@@ -62,7 +60,7 @@ async def backup(store: CopiedStore, file: Path) -> Copied:
     try:
         await _check(store)
         with writing(file):
-            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
+            draft.touch(PRIVATE_FILE, exist_ok=False)
             copied = await _copy(store, SqliteStore(draft))
             _close_file(draft)
             draft.replace(target)
@@ -84,7 +82,7 @@ async def restore(file: Path, store: CopiedStore) -> Copied:
     await source.open()
     try:
         await _check(source)
-        return await _copy(source, store, [(RESTORED, json.dumps({"at": time.time_ns() // 1_000_000}).encode())])
+        return await _copy(source, store, {RESTORED: json.dumps({"at": time.time_ns() // 1_000_000}).encode()})
     finally:
         await source.close()
 
@@ -94,37 +92,26 @@ async def _check(store: CopiedStore) -> None:
         raise DamagedStoreError(sentence)
 
 
-async def _copy(source: CopiedStore, target: CopiedStore, facts: list[tuple[str, bytes]] | None = None) -> Copied:
-    """Copy an open store into another, which is opened and closed, with more facts about the new store."""
+async def _copy(source: CopiedStore, target: CopiedStore, facts: dict[str, bytes] | None = None) -> Copied:
+    """Copy an open store into another, which is opened and closed, with other facts about the new store."""
     copied = Copied()
     await target.open()
     try:
-        await target.fill(_counted(_checked(source), copied, facts or []))
+        await target.fill(_rows_of(source, facts or {}, copied))
     finally:
         await target.close()
     return copied
 
 
-async def _checked(store: CopiedStore) -> AsyncIterator[Chunk]:
+async def _rows_of(store: CopiedStore, facts: dict[str, bytes], copied: Copied) -> AsyncIterator[Chunk]:
     """The rows of a store; DamagedStoreError names a page or a publication that is not as it was written."""
-    async for chunk in store.dump():
-        for row in chunk.rows if chunk.table in _WHOLE_COLUMN else ():
-            if not is_whole(row[_WHOLE_COLUMN[chunk.table]]):
-                key = row[0].hex() if chunk.table == "page" else f"of context {row[0]}, number {row[1]},"
-                raise DamagedStoreError(f"{store.name}: the {chunk.table} {key} is damaged: its checksum is wrong")
-        yield chunk
-
-
-async def _counted(
-    chunks: AsyncIterable[Chunk], copied: Copied, facts: list[tuple[str, bytes]]
-) -> AsyncIterator[Chunk]:
-    new = {name for name, _ in facts}
-    async for table, rows in chunks:
+    async for table, rows in store.dump():
+        for row in rows if table in _WHOLE_COLUMN else ():
+            if not is_whole(row[_WHOLE_COLUMN[table]]):
+                key = row[0].hex() if table == "page" else f"of context {row[0]}, number {row[1]},"
+                raise DamagedStoreError(f"{store.name}: the {table} {key} is damaged: its checksum is wrong")
         copied.rows[table] += len(rows)
-        if table == "meta":
-            yield Chunk(table, [*(row for row in rows if row[0] not in new), *facts])
-        else:
-            yield Chunk(table, rows)
+        yield Chunk(table, [*(row for row in rows if row[0] not in facts), *facts.items()] if table == "meta" else rows)
 
 
 def _close_file(path: Path) -> None:

@@ -1,43 +1,77 @@
 """The SQL of a store, one folder each: the tables in ``schema.sql``, named statements in ``statements.sql``.
 
-What both stores ask in the same words is in ``SqlStore``.
+What both stores do in the same steps is in ``SqlStore``.
 """
 
 import functools
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from importlib import resources
 from secrets import token_bytes
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from saferank.store.contract import (
+    CATALOGUE_MS,
+    CHUNK,
     SCHEMA_VERSION,
+    SHARDS,
     AlarmRow,
     ContextRow,
+    Lease,
+    OperationKind,
     OperationRow,
     PageRow,
     Publication,
     Snapshot,
+    StaleLeaseError,
     StoreError,
     VersionRow,
 )
-from saferank.store.page_record import first_id
+from saferank.store.page_record import CATALOGUE_PLACE, first_id
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _MARK = "-- name: "
-_CHUNK = 1000
 _MARGIN_MS = 10_000
 """A publication is stamped before it is committed; who asks in between must find it the next time. A statement of
 PostgreSQL ends within half of this time or not at all."""
 
 
+class Done(NamedTuple):
+    """What a statement did."""
+
+    rows: list[tuple[Any, ...]]  # that it found or gives back
+    changed: int  # rows
+
+
+On = Callable[..., Awaitable[Done]]
+"""Carries out a named statement with its arguments, by place or by name, in a transaction."""
+
+
+def in_transaction(
+    work: "Callable[Concatenate[Any, On, P], Awaitable[T]]",
+) -> "Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]":
+    """A call of the contract: the function below runs in one transaction."""
+
+    @functools.wraps(work)
+    async def call(self: "SqlStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._transact(lambda on: work(self, on, *args, **kwargs))
+
+    return call
+
+
 class SqlStore(ABC):
-    """The part of the contract that is one statement each: reading."""
+    """The part of the contract that is the same steps in both."""
 
     _sql: ClassVar[dict[str, str]]
     _clicks: "ClassVar[staticmethod[[Any], int]]"  # from what the store keeps of the clicks of a page
+    _list: "ClassVar[staticmethod[[Sequence[int]], str]]"  # numbers as one argument
+
+    @abstractmethod
+    async def _transact(self, work: Callable[[On], Awaitable[T]]) -> T:
+        """Do some writing, all of it or nothing. It waits for nothing but its statements."""
 
     @abstractmethod
     def _rows(self, statement: str, *arguments: Any) -> Awaitable[list[tuple[Any, ...]]]:
@@ -73,11 +107,18 @@ class SqlStore(ABC):
     async def pages_between(self, context: int, after: int, through: int) -> Sequence[PageRow]:
         return await self._pages("pages_between", context, first_id(after + 1), first_id(through + 1))
 
+    async def contexts_with_pages_before(self, shards: Sequence[int], before: int) -> Sequence[int]:
+        rows = await self._rows("contexts_with_pages_before", SHARDS, self._list(shards), first_id(before))
+        return [number for (number,) in rows]
+
     async def count_pages(self, context: int, after: int) -> int:
         return await self._one(int, "count_pages", context, first_id(after + 1)) or 0
 
     async def publication(self, context: int) -> Publication | None:
         return await self._one(Publication, "publication", context)
+
+    async def publications(self, contexts: Sequence[int]) -> Sequence[Publication]:
+        return await self._all(Publication, "publications", self._list(contexts))
 
     async def published(self, since: int) -> Mapping[int, int]:
         return dict(await self._rows("published", since - _MARGIN_MS))
@@ -99,20 +140,96 @@ class SqlStore(ABC):
 
     async def all_pages(self, context: int | None = None, after: bytes = b"") -> AsyncIterator[Sequence[PageRow]]:
         statement, which = ("pages_after", ()) if context is None else ("pages_of_context_after", (context,))
-        while pages := await self._pages(statement, *which, after, _CHUNK):
+        while pages := await self._pages(statement, *which, after, CHUNK):
             yield pages
-            if len(pages) < _CHUNK:
+            if len(pages) < CHUNK:
                 return
             after = pages[-1].impression
-
-    async def alarms(self, context: int) -> Sequence[AlarmRow]:
-        return await self._all(AlarmRow, "alarms", context)
 
     async def newest_alarms(self, most: int) -> Sequence[AlarmRow]:
         return await self._all(AlarmRow, "newest_alarms", most)
 
     async def meta(self, name: str) -> bytes | None:
         return await self._one(bytes, "meta", name)
+
+    # --- writing ---
+
+    @in_transaction
+    async def leave(self, on: On, server: str) -> None:
+        await on("leave_shards", server)
+        await on("leave", server)
+
+    async def _fence(self, on: On, lease: Lease, context: int) -> None:
+        """StaleLeaseError unless the lease is the newest of the shard of a context."""
+        check_shard(lease, context)
+        if not (await on("fence", lease.shard, lease.epoch)).rows:
+            raise stale(lease, context)
+
+    @in_transaction
+    async def open_context(self, on: On, tenant: str, name: str, terms: str, most: int) -> ContextRow | None:
+        await on("lock_contexts")
+        found = (await on("find_context", tenant, name)).rows
+        if not found:
+            found = (await on("add_context", tenant=tenant, name=name, terms=terms, most=most)).rows
+        return ContextRow(*found[0]) if found else None
+
+    @in_transaction
+    async def keep_publication(self, on: On, lease: Lease, context: int) -> None:
+        await self._fence(on, lease, context)
+        await on("keep_publication", context)
+
+    @in_transaction
+    async def prune(
+        self, on: On, lease: Lease, context: int, snapshot: Snapshot, before: int, seen: int, most: int
+    ) -> int:
+        await self._fence(on, lease, context)
+        await on("hold_operations")  # who adds one afterwards sees what is deleted here
+        if (await on("newer_operation", context, seen)).rows:
+            return 0
+        await self._stand_for(on, context, snapshot)
+        return (await on("forget_pages", context, first_id(before), most)).changed
+
+    async def _stand_for(self, on: On, context: int, snapshot: Snapshot) -> None:
+        """From now on the log of a context begins with a snapshot."""
+        await on("set_pruned", through=snapshot.through, context=context)
+        await on("forget_snapshots", context, snapshot.number)
+
+    @in_transaction
+    async def prune_events(self, on: On, before: int, most: int) -> int:
+        return (await on("forget_events", before, most)).changed
+
+    @in_transaction
+    async def prune_catalogues(self, on: On, before: int, most: int) -> int:
+        behind = first_id(before + 2 * CATALOGUE_MS)
+        done = await on("forget_catalogues", before=before, behind=behind, place=CATALOGUE_PLACE, most=most)
+        return done.changed
+
+    @in_transaction
+    async def add_operation(self, on: On, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:
+        await on("lock_operations")
+        ((number, at, *_),) = (
+            await on("add_operation", tenant=tenant, context=context, kind=int(kind), body=body)
+        ).rows
+        return OperationRow(number, at, tenant, context, int(kind), body)
+
+    @in_transaction
+    async def add_alarm(self, on: On, alarm: AlarmRow) -> None:
+        await on("put_alarm", *alarm)
+
+    @in_transaction
+    async def put_meta(self, on: On, name: str, value: bytes) -> None:
+        await on("put_meta", name, value)
+
+
+def check_shard(lease: Lease, context: int) -> None:
+    """StaleLeaseError for a lease of another shard than that of a context."""
+    if context % SHARDS != lease.shard:
+        raise stale(lease, context)
+
+
+def stale(lease: Lease, context: int) -> StaleLeaseError:
+    """What is said of a lease that is not the newest of the shard of a context."""
+    return StaleLeaseError(f"the lease {lease.epoch} of shard {lease.shard} does not hold for context {context}")
 
 
 @functools.cache

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from saferank.live.page import Item
 from saferank.service.calls.audit import leader_of_page
 from saferank.service.calls.export import Bounds
 from saferank.service.knowledge.view import View
 from saferank.service.wire.calls import RankAnswer, moment
+from saferank.service.wire.exports import Facts
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import VersionRow
 from saferank.store.page_record import PageRecord
@@ -107,18 +107,18 @@ def test_export_is_the_whole_log_of_a_tenant_in_order(tmp_path: Path) -> None:
             await h.later(0.1)
             await h.server.kill(T, None, True, "pause")
             await h.close()
-            lines = [json.loads(line) async for line in h.server.export(T, None)]
+            lines = [facts async for facts in h.server.export(T, None)]
             kinds = [line["kind"] for line in lines]
             assert kinds == ["opened", "page", "opened", "page", "page", "kill"]
             assert [line["seq"] for line in lines] == sorted(line["seq"] for line in lines)
             assert (lines[1]["ranking"], lines[1]["clicks"]) == (page.ranking, [page.ranking[0]])
             assert lines[0]["candidates"] == CANDIDATES
             assert lines[4]["catalogue"] != lines[1]["catalogue"]
-            only = [json.loads(line) async for line in h.server.export(T, "d")]
+            only = [facts async for facts in h.server.export(T, "d")]
             assert {line["context"] for line in only} == {"d"}
-            rest = [json.loads(line) async for line in h.server.export(T, None, Bounds(lines[3]["seq"]))]
+            rest = [facts async for facts in h.server.export(T, None, Bounds(lines[3]["seq"]))]
             assert rest == lines[4:]
-            assert [line async for line in h.server.export(T, None, Bounds(lines[-1]["seq"]))] == []
+            assert [facts async for facts in h.server.export(T, None, Bounds(lines[-1]["seq"]))] == []
             with pytest.raises(Problem, match="no context"):
                 await anext(aiter(h.server.export(T, "nowhere")))
 
@@ -130,7 +130,7 @@ def test_a_continued_export_equals_a_whole_one_and_knows_all_clicks(tmp_path: Pa
 
     async def test() -> None:
         async with house(tmp_path, rule="paper:0.1") as h:
-            pieces: list[str] = []
+            pieces: list[Facts] = []
             cursor, dice = "start", random.Random(1)
             waiting: list[RankAnswer] = []
 
@@ -138,7 +138,7 @@ def test_a_continued_export_equals_a_whole_one_and_knows_all_clicks(tmp_path: Pa
                 nonlocal cursor
                 bounds = await h.server.export_bounds(T, cursor)
                 cursor = bounds.cursor
-                found = [line async for line in h.server.export(T, None, bounds)]
+                found = [facts async for facts in h.server.export(T, None, bounds)]
                 pieces.extend(found)
                 return len(found)
 
@@ -158,8 +158,8 @@ def test_a_continued_export_equals_a_whole_one_and_knows_all_clicks(tmp_path: Pa
             await h.later(20)
             assert await go_on() > 0
             assert await go_on() == 0
-            assert pieces == [line async for line in h.server.export(T, None)]
-            clicked = [json.loads(line)["clicks"] for line in pieces if '"kind":"page"' in line]
+            assert pieces == [facts async for facts in h.server.export(T, None)]
+            clicked = [facts["clicks"] for facts in pieces if facts["kind"] == "page"]
             assert len(clicked) == 150 and sum(map(len, clicked)) > 15
             for wrong in ("", "c1.", "c1.xyz", "1700000000000", "c1." + "g" * 12):
                 with pytest.raises(Problem) as caught:
@@ -169,12 +169,29 @@ def test_a_continued_export_equals_a_whole_one_and_knows_all_clicks(tmp_path: Pa
     run(test())
 
 
+def test_an_export_waits_for_pages_that_are_not_folded_yet(tmp_path: Path) -> None:
+    """They may bring a version about, which is of the time of its page."""
+
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            await h.rank()
+            h.now += 100
+            page = await h.rank(session_id="a")
+            await h.accept(page, page.ranking[0])
+            issued, h.now = h.now, h.now + 60_000  # its window is long over, and nobody has closed it
+            assert (await h.server.export_bounds(T, "start")).through < issued
+            await h.close()
+            assert (await h.server.export_bounds(T, "start")).through > issued
+
+    run(test())
+
+
 def test_an_export_of_many_events_is_read_in_pieces(tmp_path: Path) -> None:
     async def test() -> None:
         async with house(tmp_path) as h:
             for _ in range(1234):
                 await h.rank()
-            lines = [line async for line in h.server.export(T, None)]
+            lines = [facts async for facts in h.server.export(T, None)]
             assert len(lines) == 1235
 
     run(test())
@@ -186,5 +203,5 @@ def test_of_two_items_that_may_replace_another_the_leader_has_the_one_with_the_s
     versions = [VersionRow(1, 2, 0, "page", "[]", None, json.dumps(gained))]
     record = PageRecord(bytes(16), "t", "c", "kl-ucb-br", 0, 2, 1, 1000, 3, b"", bytes(16), bytes(32), tuple("abcy"))
     for first, second in ("xy", "yx"):
-        numbers: dict[Item, int] = {item: number for number, item in enumerate(["a", "b", "c", first, second])}
+        numbers = {item: number for number, item in enumerate(["a", "b", "c", first, second])}
         assert leader_of_page(versions, record, (list("abc"), ["y", "x"]), numbers) == ["a", "b", first]

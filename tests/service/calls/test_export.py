@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any, cast
 
-from saferank.service.calls.export import export_lines
+from saferank.service.calls.export import log_of
 from saferank.store.contract import ContextRow, Store
 
 EVIDENCE = json.dumps({"gained": [], "lost": []})
@@ -37,7 +37,7 @@ def test_versions_of_one_millisecond_keep_their_order() -> None:
     row = cast("ContextRow", SimpleNamespace(id=1, name="c", opened_at=5, terms=json.dumps({"catalogue": "", "k": 1})))
 
     async def lines() -> list[Any]:
-        return [json.loads(line) async for line in export_lines(cast("Store", _ThreeVersions()), {1: row}, None)]
+        return [facts async for facts in log_of(cast("Store", _ThreeVersions()), {1: row}, None)]
 
     found = asyncio.run(lines())
     assert [line["kind"] for line in found] == ["opened", "version", "version", "version"]

@@ -147,29 +147,28 @@ def test_an_unknown_session_removes_nothing_and_says_so(opened: Opened) -> None:
         asyncio.run(forget(opened(), T))
 
 
+async def pages_of(h: House, name: str) -> int:
+    """How many pages of a session are stored."""
+    key = visitor(h.server.session_key, T, name, None, None).key
+    await h.server.writer.flush()
+    return sum([unpacked(page.record).visitor == key async for some in h.store.all_pages() for page in some])
+
+
 def test_a_session_is_forgotten_while_the_service_runs(tmp_path: Path) -> None:
     """Pages that were learnt from go at once, those in open windows when these end, and no others. The replay at
     the end agrees, and a restart in between goes on."""
 
     async def test() -> None:
         async with house(tmp_path, snapshot_every=10) as h:
-
-            async def theirs(name: str) -> int:
-                key = visitor(h.server.session_key, T, name, None, None).key
-                await h.server.writer.flush()
-                return sum(
-                    [unpacked(page.record).visitor == key async for some in h.store.all_pages() for page in some]
-                )
-
             await traffic(h, 6)
             late = await h.rank(session_id="ann")
             await h.accept(late, late.ranking[0])
-            others, pages = await theirs("bob"), await theirs("ann")
+            others, pages = await pages_of(h, "bob"), await pages_of(h, "ann")
             assert pages > 10
             answer = await h.server.forget(T, ForgetCall("a request", session_id="ann"))
             await h.server.closer.close_due(everything=True)
             await h.server.forgetting.carry_out()
-            left = await theirs("ann")
+            left = await pages_of(h, "ann")
             assert 0 < left < pages  # open windows
             await h.restart()
             await h.later(1)
@@ -178,16 +177,59 @@ def test_a_session_is_forgotten_while_the_service_runs(tmp_path: Path) -> None:
             h.now += 60_000
             await h.server.closer.close_due(everything=True)
             await h.server.forgetting.carry_out()
-            assert await theirs("ann") == 1 and h.record(returned).visitor
-            assert await theirs("bob") == others
+            assert await pages_of(h, "ann") == 1 and h.record(returned).visitor
+            assert await pages_of(h, "bob") == others
             assert answer.done_by <= moment(h.now)
             await h.restart()
             await h.server.forgetting.carry_out()
             assert h.server.forgetting.pages == 0  # it is known to be done
-            lines = [line async for line in h.server.export(T, None)]
-            assert not [line for line in lines if "a request" in line]
+            lines = [facts async for facts in h.server.export(T, None)]
+            assert not [line for line in lines if "a request" in str(line)]
 
     run(test())
+
+
+def test_a_page_that_its_token_brings_back_after_the_request_goes_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            await h.rank(session_id="bob")
+            with monkeypatch.context() as patched:
+                patched.setattr(h.server.writer, "add_page", lambda row: None)  # a crash takes it
+                lost = await h.rank(session_id="ann")
+            await h.server.forget(T, ForgetCall("a request", session_id="ann"))
+            await h.server.forgetting.carry_out()
+            await h.accept(lost, lost.ranking[0])
+            assert await pages_of(h, "ann") == 1
+            await h.close()
+            h.now += 60_000
+            await h.server.closer.close_due(everything=True)
+            await h.server.forgetting.carry_out()
+            assert (await pages_of(h, "ann"), await pages_of(h, "bob")) == (0, 1)
+
+    run(test())
+
+
+def test_pages_that_a_rollback_may_need_stay_until_it_is_carried_out(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            await traffic(h, 6)
+            await h.close()
+            number = h.fold().context
+            await h.store.add_operation(T, number, OperationKind.ROLLBACK, '{"version": 1, "why": "wrong"}')
+            await h.server.forget(T, ForgetCall("a request", session_id="ann"))
+            pages = await pages_of(h, "ann")
+            await h.server.forgetting.carry_out()
+            left = await pages_of(h, "ann")
+            assert 0 < left < pages, "those of the other context went"
+            await h.server.closer.close_due(everything=True)
+            h.now += 60_000
+            await h.server.forgetting.carry_out()
+            assert await pages_of(h, "ann") == 0 and h.fold().version > 1
+
+    run(test())
+    assert replayed(open_store(tmp_path)).lost == 0
 
 
 def test_a_store_in_use_is_refused(opened: Opened) -> None:

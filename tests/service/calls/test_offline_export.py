@@ -8,7 +8,6 @@ import pytest
 
 from saferank.errors import ArgumentError, UsageError
 from saferank.service.calls.export import export
-from saferank.service.wire.exports import Converter
 from tests.cli.commands.test_export import filled
 
 
@@ -26,11 +25,11 @@ def test_an_export_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: p
     out = tmp_path / "events.ndjson"
     out.write_text("old")
 
-    def broken(self: Converter, facts: object) -> Iterator[str]:
+    def broken(*arguments: object) -> Iterator[str]:
         yield "{}"
         raise RuntimeError("in the middle")
 
-    monkeypatch.setattr(Converter, "take", broken)
+    monkeypatch.setattr("saferank.service.calls.export.lines_of", broken)
     with pytest.raises(RuntimeError, match="in the middle"):
         export(str(tmp_path / "store"), "events", None, out)
     assert out.read_text() == "old"

@@ -13,6 +13,7 @@ from saferank.service.wire.calls import SettingsCall, moment
 from saferank.service.wire.problems import Problem
 from saferank.store.contract import OperationKind
 from tests.service.house import BASE, House, T, house, run, store_down
+from tests.store.stores import alarms_of
 
 QUICK = {"window_seconds": 1, "rule": "paper:0.1"}
 
@@ -80,7 +81,7 @@ def test_an_operator_switches_off_all_tenants_and_no_tenant_can_end_it(tmp_path:
                     assert (await h.server.kill(tenant, None, False, "but we want it")) == view
                 assert not (await h.server.show_context(T, "c")).killed.on
                 assert (await h.server.overview("you")).markers[0].text == "for all tenants: an incident"
-                lines = [json.loads(line) async for line in h.server.export("you", None)]
+                lines = [facts async for facts in h.server.export("you", None)]
                 assert [line["why"] for line in lines if line.get("all_tenants")] == ["an incident"]
                 await h.restart()
             assert (await h.server.kill(T, "c", True, "ours")).why == "ours"
@@ -273,7 +274,7 @@ def test_a_reset_gives_a_context_a_lifetime_of_certificates_of_its_own(tmp_path:
             assert expired.versions[0].at == moment(h.fold().terms.opened_at + 86_400_000)
             assert (await h.server.reset(T, "c", "without end", 0)).certificate_days == 0
             assert (await h.server.reset(T, "c", "as set")).certificate_days == 14
-            lines = [json.loads(line) async for line in h.server.export(T, "c")]
+            lines = [facts async for facts in h.server.export(T, "c")]
             assert [line["terms"]["lifetime_ms"] for line in lines if line["kind"] == "reset"] == [
                 43_200_000, 0, 14 * 86_400_000,
             ]  # fmt: skip
@@ -294,7 +295,7 @@ def test_a_rollback_that_a_reset_overtakes_is_left_out(tmp_path: Path) -> None:
             await h.server.heartbeat.hear()
             await h.server.closer.close_due(everything=True)
             assert (await h.server.show_context(T, "c")).leader_version == leader
-            alarms = await h.store.alarms(h.fold().context)
+            alarms = await alarms_of(h.store, h.fold().context)
             assert [alarm.kind for alarm in alarms] == ["rollback_refused"]
 
     run(test())
@@ -439,7 +440,7 @@ def test_a_context_may_have_a_mode_and_a_holdout_of_its_own(tmp_path: Path) -> N
             assert (back.mode, back.settings.mode, back.settings.holdout_share) == ("live", None, None)
             texts = [marker.text for marker in (await h.server.overview(T)).markers if marker.kind == "settings"]
             assert texts == ["mode shadow: first look", "holdout_share 0.5: compare", "as the service is set: enough"]
-            lines = [json.loads(line) async for line in h.server.export(T, "c")]
+            lines = [facts async for facts in h.server.export(T, "c")]
             assert [line["mode"] for line in lines if line["kind"] == "settings"] == ["shadow", None, None]
             with pytest.raises(Problem, match="no context 'q'"):
                 await h.server.set_context(T, "q", SettingsCall(mode="off", why="no"))

@@ -17,6 +17,7 @@ from saferank.service.wire.calls import (
     TrafficCall,
     milliseconds,
 )
+from saferank.service.wire.exports import Facts
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import (
     ArmView,
@@ -167,11 +168,11 @@ class FakeServer:
     async def export_bounds(self, tenant: str, cursor: str | None) -> Bounds:
         return Bounds() if cursor is None else Bounds(1, 7)
 
-    async def export(self, tenant: str, context: str | None, bounds: Bounds = EVERYTHING) -> AsyncIterator[str]:
+    async def export(self, tenant: str, context: str | None, bounds: Bounds = EVERYTHING) -> AsyncIterator[Facts]:
         if context is not None:
             await self.show_context(tenant, context)
         for seq in range(max(0, bounds.after), 3):
-            yield f'{{"seq": {seq}}}'
+            yield {"seq": seq}
 
     def now(self) -> int:
         return milliseconds(NOW)

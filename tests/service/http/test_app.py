@@ -146,6 +146,8 @@ def test_a_wrong_entry_of_a_batch_refuses_the_batch() -> None:
     refused(post(service, "/v1/feedback", {"batch": []}), 422, "batch")
     refused(post(service, "/v1/feedback", {"batch": [FEEDBACK], "x": 1}), 422, "x")
     refused(post(service, "/v1/feedback", {"batch": [FEEDBACK] * 1001}), 422, "batch", "1000")
+    event = {"action_name": "click", "timestamp": 0}
+    refused(post(service, "/ubi_events", [event] * 1001), 422, None, "at most 1000 entries")
     assert service.server.seen == []
 
 
@@ -510,6 +512,14 @@ def test_feedback_keys_send_small_bodies_and_are_charged_before_anything_is_read
     refused(post(service, "/v1/feedback", large, {"x-api-key": "shop-feedback"}), 413)
     assert post(service, "/v1/feedback", large, {"x-api-key": "shop-rank"}).status_code == 200
     refused(post(service, "/v1/feedback", {"nonsense": 1}, {"x-api-key": "shop-feedback"}), 429)
+
+
+def test_every_document_of_a_list_counts_in_the_rate_of_its_tenant() -> None:
+    event = {"action_name": "view", "timestamp": 0}
+    for path, body in (("/v1/feedback", {"batch": [FEEDBACK] * 4}), ("/ubi_events", [event] * 4)):
+        service = Service(tenant_rate=0.001, tenant_burst=4)
+        assert post(service, path, body).status_code == 200
+        refused(post(service, path, body), 429, None, "try again")
 
 
 def test_an_event_loop_that_is_behind_takes_no_new_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from saferank.service.wire.calls import RankAnswer
 from saferank.store.embedded.file import FILE_NAME
 from saferank.store.embedded.store import SqliteStore
 from tests.service.house import BASE, CANDIDATES, House, T, house, run
+from tests.store.stores import alarms_of
 
 
 def test_a_start_that_has_many_pages_to_fold_says_so(
@@ -283,7 +284,7 @@ def test_a_context_that_cannot_be_closed_gets_production_and_stops_no_other(
                 await h.close()
             await h.server.heartbeat.attempt()
             assert (await closed_clicks(h, "damaged"), await closed_clicks(h, "whole")) == (0, 1)
-            (alarm,) = await h.store.alarms(1)
+            (alarm,) = await alarms_of(h.store, 1)
             assert alarm.kind == "not_closed" and "the checksum of a page record is wrong" in alarm.detail
             assert h.server.counters()["alarms_total"] == 1
             assert [h.record(await h.rank(name)).arm for name in ("damaged", "whole")] == [OFF, EXPLORE]
@@ -295,7 +296,7 @@ def test_a_context_that_cannot_be_closed_gets_production_and_stops_no_other(
             await h.server.closer.close_due(everything=True)
             assert await closed_clicks(h, "damaged") == 1
             assert h.record(await h.rank("damaged")).arm == EXPLORE
-            assert len(await h.store.alarms(1)) == 1
+            assert len(await alarms_of(h.store, 1)) == 1
 
     run(test())
 

@@ -16,6 +16,7 @@ from saferank.service.wire.calls import FeedbackCall, RankCall, SettingsCall
 from saferank.store.contract import OperationKind, OperationRow
 from tests.service.house import BASE, House, T, house, run
 from tests.store.memory import MemoryStore
+from tests.store.stores import alarms_of
 
 GUARDED = {"holdout_share": 0.5, "guardrail_drop": 0.03}
 
@@ -81,7 +82,9 @@ def test_a_context_that_loses_too_much_is_stopped_durably_and_begins_again_when_
             view = await h.server.effect(T, "c")
             assert view.guardrail is not None and view.guardrail.stopped and view.guardrail.stopped_at
             assert view.clicks is not None and view.clicks.high is not None and view.clicks.high < 0
-            assert [alarm.kind for alarm in await h.store.alarms(stop.context)] == ["guardrail"] * len(await stops(h))
+            assert [alarm.kind for alarm in await alarms_of(h.store, stop.context)] == ["guardrail"] * len(
+                await stops(h)
+            )
             counts = h.server.counters()
             assert counts["guardrail_stops_total"] == len(await stops(h)) == counts["alarms_total"]
             assert await visits(h, 20, 0.1, 0.8, dice) == 0  # production's ranking

@@ -16,6 +16,7 @@ from saferank.store.embedded.store import SqliteStore
 from saferank.store.record_columns import unpacked
 from tests.service.calls.test_operate import teach
 from tests.service.house import BASE, House, T, house, run
+from tests.store.stores import alarms_of
 
 DAY = 86_400
 KEEP = {"window_seconds": 10, "rule": "paper:0.1", "keep_days": 4}
@@ -149,7 +150,7 @@ def test_an_operator_who_asks_while_the_version_is_being_deleted_changes_nothing
             await h.server.follower.follow()
             await h.server.closer.close_due(everything=True)
             assert h.fold().version == before and h.fold().operation == late.number
-            assert [row.kind for row in await h.store.alarms(context.number)] == ["rollback_refused"]
+            assert [row.kind for row in await alarms_of(h.store, context.number)] == ["rollback_refused"]
             await day(h)
 
     run(story())

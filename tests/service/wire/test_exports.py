@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from saferank.service.wire.exports import Converter, ExportFormat
+from saferank.service.wire.exports import ExportFormat, lines_of
 
 
 def page(name: str, minute: int, closes: int, clicks: str) -> dict[str, Any]:
@@ -29,8 +29,7 @@ LINES = [
 
 
 def converted(form: ExportFormat, now: str) -> list[dict[str, Any]]:
-    converter = Converter(form, now)
-    return [json.loads(line) for facts in LINES for line in converter.take(facts)]
+    return [json.loads(line) for facts in LINES for line in lines_of(facts, form, now)]
 
 
 def test_sessions_have_every_closed_page_once_with_all_its_clicks() -> None:
@@ -41,10 +40,9 @@ def test_sessions_have_every_closed_page_once_with_all_its_clicks() -> None:
 def test_sessions_tell_arm_and_time_and_may_be_of_one_arm() -> None:
     lines = [*LINES, {**page("held", 5, 9, "c"), "arm": "holdout"}]
     for arm, names in ((None, {"one", "long", "two", "held"}), ("holdout", {"held"}), ("shadow", set())):
-        converter = Converter("sessions", at(55), arm)
-        found = [json.loads(line) for facts in lines for line in converter.take(facts)]
+        found = [json.loads(line) for facts in lines for line in lines_of(facts, "sessions", at(55), arm)]
         assert {line["impression_id"] for line in found} == names
-    assert (found or [json.loads(line) for line in Converter("sessions", at(55)).take(lines[-1])])[0].items() >= {
+    assert (found or [json.loads(line) for line in lines_of(lines[-1], "sessions", at(55))])[0].items() >= {
         "arm": "holdout", "issued_at": at(5),
     }.items()  # fmt: skip
 

@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from saferank.store.contract import SHARDS, Group, OperationKind, Outcome
+from saferank.store.contract import SHARDS, Group, OperationKind, Outcome, Snapshot
 from saferank.store.postgres.connections import Connection, connect
 from saferank.store.postgres.store import PostgresStore
 from saferank.store.postgres.whole_rows import group_columns
@@ -111,6 +111,39 @@ def test_a_takeover_waits_for_a_closing_under_the_old_lease(postgres_address: st
         assert await blocked(taking, watch)
         await other.execute("COMMIT")
         assert (await taking).epoch == lease.epoch + 1
+        await asyncio.gather(other.close(), watch.close(), store.close())
+
+    asyncio.run(within())
+
+
+def test_contexts_are_opened_one_after_the_other(postgres_address: str) -> None:
+    """Otherwise two servers give the same number to two contexts."""
+
+    async def within() -> None:
+        store, other, watch = await between(postgres_address)
+        await other.execute(SQL["lock_contexts"])
+        opening = asyncio.create_task(opened(store, "new"))
+        assert await blocked(opening, watch)
+        await other.execute("COMMIT")
+        assert await opening == 1
+        await asyncio.gather(other.close(), watch.close(), store.close())
+
+    asyncio.run(within())
+
+
+def test_pages_are_not_deleted_while_an_operation_is_added_that_may_need_them(postgres_address: str) -> None:
+    async def within() -> None:
+        store, other, watch = await between(postgres_address)
+        context, now = await opened(store), await now_of(store)
+        lease, row = await lease_of(store, context), page(context, now)
+        await store.write(Group(pages=[row]))
+        await other.execute(SQL["lock_operations"])
+        pruning = asyncio.create_task(store.prune(lease, context, Snapshot(1, now, 0), now + 1, 0, 10))
+        assert await blocked(pruning, watch)
+        facts = {"tenant": "t", "context": context, "kind": int(OperationKind.ROLLBACK), "body": "{}"}
+        await other.execute(SQL["add_operation"], facts)
+        await other.execute("COMMIT")
+        assert await pruning == 0 and await store.page(row.impression) == row
         await asyncio.gather(other.close(), watch.close(), store.close())
 
     asyncio.run(within())

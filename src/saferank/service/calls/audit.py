@@ -4,19 +4,20 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from saferank.live.page import Item
 from saferank.service import identifiers
-from saferank.service.calls.export import EVERYTHING, Bounds, export_lines, items_of_bits, time_of
+from saferank.service.calls.export import EVERYTHING, Bounds, items_of_bits, log_of, time_of
+from saferank.service.calls.legality import CertificatesAtVersion, call_of
 from saferank.service.calls.rank import reversed_pairs
 from saferank.service.knowledge.arms import ARMS, EXPLORE, SHADOW, takes_part
 from saferank.service.knowledge.certified import Certified, exchanged
 from saferank.service.knowledge.view import Catalogue, items_of
 from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.wire.calls import milliseconds, moment
+from saferank.service.wire.exports import Facts
 from saferank.service.wire.problems import Problem, unavailable, while_available
 from saferank.service.wire.views import ImpressionView, LeaderAt, LeaderChange, LeaderChanges, PairView
 from saferank.store.contract import FINAL_MS, SHARDS, OperationKind, PageRow, StoreUnavailableError, VersionRow
-from saferank.store.page_record import PageRecord, free_positions, woven
+from saferank.store.page_record import PageRecord, woven
 from saferank.store.record_columns import ARM, SHARE, RecordColumns, unpacked
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ async def story(server: "Server", context: Context, page: PageRow, record: PageR
     first = record.arm == EXPLORE and await _is_first(server, page, record)
     counted = first and not _rolled_back(versions, record)
     base, candidates = await server.contexts.known_catalogue(record.catalogue) or (list(record.production), [])
-    leader = leader_of_page(versions, record, (base, candidates), context.known.learner.index)
+    leader = leader_of_page(versions, record, (base, candidates), context.known.index)
     clicked = items_of_bits(record.shown, page.clicks)
     state: Literal["open", "closed"] = "closed" if record.issued_at <= context.fold.through else "open"
     return ImpressionView(
@@ -109,45 +110,29 @@ def _rule(server: "Server", context: Context, versions: Sequence[VersionRow], ve
     return str(rule)
 
 
-Names = tuple[str, str]
-"""Better and worse item."""
-
-
 def leader_of_page(
-    versions: list[VersionRow], record: PageRecord, lists: Catalogue, numbers: Mapping[Item, int]
+    versions: Sequence[VersionRow], record: PageRecord, lists: Catalogue, numbers: Mapping[str, int]
 ) -> list[str]:
     """The leader that the certificates of the page's version make of its base ranking.
 
     ``numbers`` are those of the context: of two outside items that may replace another, the one with the smaller does.
     """
-    items, held = items_of(lists), _held([made for made in versions if made.version <= record.knowledge])
-    names = list(dict.fromkeys([*items, *(item for pair in held for item in pair)]))
-    names.sort(key=lambda item: numbers.get(item, len(numbers)))
+    held: dict[tuple[str, str], None] = {}
+    for made in versions:
+        if made.version <= record.knowledge:
+            if made.cause in _UNDOING:
+                held.clear()
+            changed = json.loads(made.evidence)
+            for better, worse, _, _ in changed["lost"]:
+                held.pop((better, worse), None)
+            held.update({(better, worse): None for better, worse, _, _ in changed["gained"]})
+    known = sorted(numbers, key=lambda item: numbers[item])
+    names = list(dict.fromkeys([*known, *items_of(lists), *(item for pair in held for item in pair)]))
     index = {item: number for number, item in enumerate(names)}
     certified = Certified((index[better], index[worse]) for better, worse in held)
-    page = [index[item] for item in lists[0][: record.k]]
-    base = [page[position] for position in free_positions(len(page), record.pins)]
-    held_out = {*page} - {*base}
-    present = sum(1 << index[item] for item in items if index[item] not in held_out)
-    return [names[number] for number in woven(exchanged(certified, base, present).row, page, record.pins)]
-
-
-def _held(versions: Sequence[VersionRow]) -> dict[Names, None]:
-    """The certificates after these versions."""
-    held: dict[Names, None] = {}
-    for made in versions:
-        if made.cause in _UNDOING:
-            held.clear()
-        _apply(held, made)
-    return held
-
-
-def _apply(held: dict[Names, None], made: VersionRow) -> None:
-    """What a version did to the certificates that hold."""
-    changed = json.loads(made.evidence)
-    for better, worse, _, _ in changed["lost"]:
-        held.pop((better, worse), None)
-    held.update({(better, worse): None for better, worse, _, _ in changed["gained"]})
+    call, _ = call_of(CertificatesAtVersion(certified, index), lists, record.k, record.pins)
+    row = exchanged(certified, call.base, call.present).row
+    return list(woven(tuple(names[number] for number in row), lists[0][: record.k], record.pins))
 
 
 async def _is_first(server: "Server", page: PageRow, record: PageRecord) -> bool:
@@ -265,8 +250,8 @@ class Audit:
         through = min([now - window - FINAL_MS, *(folded.get(number, mine[number].opened_at) for number in unfolded)])
         return Bounds(after, max(after, through))
 
-    async def export(self, tenant: str, context: str | None, bounds: Bounds = EVERYTHING) -> AsyncIterator[str]:
-        """What happened to a tenant as JSON lines, oldest first; pages are read a few hundred at a time."""
+    async def export(self, tenant: str, context: str | None, bounds: Bounds = EVERYTHING) -> AsyncIterator[Facts]:
+        """What happened to a tenant, oldest first; pages are read a few hundred at a time."""
         if context is not None:
             row = (await self._server.known_context(tenant, context)).row
             rows = {row.id: row}
@@ -275,8 +260,8 @@ class Audit:
             if context is None:
                 rows = {row.id: row for row in await self._server.store.contexts() if row.tenant == tenant}
             whose = tenant if context is None else None
-            async for line in export_lines(self._server.store, rows, whose, bounds):
-                yield line
+            async for facts in log_of(self._server.store, rows, whose, bounds):
+                yield facts
         except StoreUnavailableError as problem:
             raise unavailable(problem) from problem
 
@@ -286,12 +271,8 @@ def _row_at(rows: Sequence[VersionRow], at: str | None) -> VersionRow | None:
         return rows[-1]
     if at.isascii() and at.isdigit() and len(at) < 16:
         return next((row for row in rows if row.version == int(at)), None)
-    time = _milliseconds(at)
-    return next((row for row in reversed(rows) if row.at <= time), None)
-
-
-def _milliseconds(text: str) -> int:
     try:
-        return milliseconds(text)
+        time = milliseconds(at)
     except ValueError as problem:
         raise Problem(422, "Not a version or moment", f"{problem}, nor a version like 7", "at") from problem
+    return next((row for row in reversed(rows) if row.at <= time), None)

@@ -4,8 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import structs
-
 from saferank.service.knowledge.arms import (
     NO_PAGES,
     Balance,
@@ -44,8 +42,9 @@ class EffectQueries:
         context = await server.known_context(tenant, name)
         compared, switches = context.fold.compared, server.switches
         drop = switches.guardrail(context.number, server.settings.guardrail_drop)
-        pending = switches.restarts(context.row, context.fold.operation)
-        whole = Whole(NO_PAGES if pending else compared.now, compared.most, Balance() if pending else compared.balance)
+        whole = Whole(compared.now, compared.most, compared.balance)
+        if switches.restarts(context.row, context.fold.operation):
+            whole = Whole(NO_PAGES, compared.most, Balance())
         rule = context_guardrail(drop, context.number, compared.most) if drop else None
         share = switches.in_force(server.settings, tenant, context.number).holdout_share
         return self._view(whole, rule, switches.switch(tenant, context.number), share)
@@ -77,32 +76,26 @@ class EffectQueries:
         guarded: ArmComparison | None = None,  # what the guardrail looks at, if that is something else
     ) -> EffectView:
         (clicks, clicked), most = whole.outcomes, whole.most
+        why_not = None
+        if whole.balance.is_off:
+            why_not = whole.balance.sentence(clicks.holdout.pages, clicks.holdout.pages + clicks.served.pages)
+        elif not clicks.weight and not share:
+            why_not = "no page is held out: set holdout_share, for example to 0.1, to compare and to use the guardrail"
+        elif not clicks.weight:
+            why_not = "no counted page has closed yet: a page counts when its window has ended"
         view = EffectView(
             served=arm_view([clicks.served.pages, clicked.served.total, clicks.served.total]),
             holdout=arm_view([clicks.holdout.pages, clicked.holdout.total, clicks.holdout.total]),
             error=EFFECT_ERROR,
             guardrail=None if rule is None else _guardrail(rule, guarded or clicks, switch),
-            why_not=_why_not(clicks, share, whole.balance),
+            why_not=why_not,
             promised=clicks.holdout.pages - whole.balance.excess,
         )
-        if view.why_not is not None:
-            return view
-        return structs.replace(
-            view,
-            clicks=_interval(difference(clicks, EFFECT_ERROR, most)),
-            clicks_relative=_interval(relative_difference(clicks, EFFECT_ERROR, most)),
-            clicked_pages=_interval(difference(clicked, EFFECT_ERROR)),
-        )
-
-
-def _why_not(clicks: ArmComparison, share: float, balance: Balance) -> str | None:
-    if balance.is_off:
-        return balance.sentence(clicks.holdout.pages, clicks.holdout.pages + clicks.served.pages)
-    if clicks.weight:
-        return None
-    if not share:
-        return "no page is held out: set holdout_share, for example to 0.1, to compare and to use the guardrail"
-    return "no counted page has closed yet: a page counts when its window has ended"
+        if why_not is None:
+            view.clicks = _interval(difference(clicks, EFFECT_ERROR, most))
+            view.clicks_relative = _interval(relative_difference(clicks, EFFECT_ERROR, most))
+            view.clicked_pages = _interval(difference(clicked, EFFECT_ERROR))
+        return view
 
 
 def arm_view(tally: Sequence[float]) -> ArmView:

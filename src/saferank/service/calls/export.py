@@ -1,4 +1,4 @@
-"""The log of a tenant as JSON lines, in the order of time: contexts, pages with their clicks, versions, operations."""
+"""The log of a tenant in the order of time, as facts and as lines: contexts, pages, versions, operations."""
 
 import asyncio
 import json
@@ -14,12 +14,12 @@ from saferank.service import identifiers
 from saferank.service.knowledge.arms import ARMS
 from saferank.service.knowledge.view import unpack_catalogue
 from saferank.service.wire.calls import moment
-from saferank.service.wire.exports import Converter, ExportFormat, line_of
+from saferank.service.wire.exports import ExportFormat, Facts, line_of, lines_of
 from saferank.store.contract import (
     EVERYBODY,
     ContextRow,
     OperationKind,
-    OperationRow,
+    PageRow,
     Store,
     StoreError,
     StoreUnavailableError,
@@ -34,7 +34,7 @@ _ORDER = ("opened", "page", "version", "kill", "guardrail", "unkill", "rollback"
 _UNTOLD = (OperationKind.RELEASE, OperationKind.KEYS, OperationKind.FORGET)
 """Operations of those who run the servers, and requests to forget somebody."""
 
-Line = tuple[int, int, dict[str, Any]]
+Placed = tuple[int, int, Facts]
 """Time, order within the time, and facts."""
 
 
@@ -65,70 +65,74 @@ def time_of(cursor: str) -> int:
     return int(cursor.removeprefix(_CURSOR), 16)
 
 
-async def export_lines(
+async def log_of(
     store: Store, rows: Mapping[int, ContextRow], tenant: str | None, bounds: Bounds = EVERYTHING
-) -> AsyncIterator[str]:
-    """The lines of these contexts within bounds, and those of a tenant's own switches if one is named."""
-    lines = [line for line in await _rare(store, rows, tenant) if bounds.after < line[0] <= bounds.through]
-    rare = deque(sorted(lines, key=_place))  # stable: versions of one context and millisecond keep their order
-    context = next(iter(rows)) if len(rows) == 1 else None
+) -> AsyncIterator[Facts]:
+    """What happened in these contexts within bounds, and to a tenant's own switches if one is named."""
+    found = [one for one in await _rare(store, rows, tenant) if bounds.after < one[0] <= bounds.through]
+    rare = deque(sorted(found, key=_place))  # stable: versions of one context and millisecond keep their order
+    async for page, record in _pages_of(store, rows, bounds):
+        told = _page(record, page.clicks, rows[page.context].name)
+        while rare and _place(rare[0]) < _place(told):
+            yield rare.popleft()[2]
+        yield told[2]
+    for one in rare:
+        yield one[2]
+
+
+async def _pages_of(
+    store: Store, contexts: Mapping[int, object], bounds: Bounds = EVERYTHING
+) -> AsyncIterator[tuple[PageRow, PageRecord]]:
+    """The pages of these contexts that were issued within bounds, with their records, in display order."""
     after, end = identifiers.last_id(bounds.after), identifiers.last_id(bounds.through)
-    async for pages in store.all_pages(context, after):
-        told = [page for page in pages if page.context in rows and page.impression <= end]
+    async for pages in store.all_pages(next(iter(contexts)) if len(contexts) == 1 else None, after):
+        told = [page for page in pages if page.context in contexts and page.impression <= end]
         records = RecordColumns([page.record for page in told])
         records.check()
         for number, page in enumerate(told):
-            line = _page(records.record(number), page.clicks, rows[page.context])
-            while rare and _place(rare[0]) < _place(line):
-                yield line_of(rare.popleft()[2])
-            yield line_of(line[2])
-        if pages and pages[-1].impression > end:
-            break
-    for line in rare:
-        yield line_of(line[2])
+            yield page, records.record(number)
+        if pages[-1].impression > end:
+            return
 
 
-def _place(line: Line) -> tuple[int, int]:
-    return line[:2]
+def _place(one: Placed) -> tuple[int, int]:
+    return one[:2]
 
 
-def _line(at: int, kind: str, number: int, facts: dict[str, Any]) -> Line:
+def _placed(at: int, kind: str, number: int, facts: Facts) -> Placed:
     order = _ORDER.index(kind) << 40 | number
     return at, order, {"seq": at, "kind": kind, "at": moment(at), **facts}
 
 
-async def _rare(store: Store, rows: Mapping[int, ContextRow], tenant: str | None) -> list[Line]:
+async def _rare(store: Store, rows: Mapping[int, ContextRow], tenant: str | None) -> list[Placed]:
     """Everything but pages: there is little of it."""
-    lines = []
+    found = []
     for row in rows.values():
         terms = json.loads(row.terms)
         body = await store.catalogue(bytes.fromhex(terms["catalogue"]))
         lists = ([], []) if body is None else unpack_catalogue(body)
         facts = {"context": row.name, "k": terms["k"], "base_ranking": lists[0], "candidates": lists[1]}
-        lines.append(_line(row.opened_at, "opened", row.id, facts))
+        found.append(_placed(row.opened_at, "opened", row.id, facts))
         for version in await store.versions(row.id):
             if version.cause != "opened":
                 evidence = json.loads(version.evidence)
                 told = {"version": version.version, "cause": version.cause, "leader": json.loads(version.leader)}
                 changed = {"gained": evidence["gained"], "lost": evidence["lost"]}
-                lines.append(_line(version.at, "version", row.id, {"context": row.name, **told, **changed}))
+                found.append(_placed(version.at, "version", row.id, {"context": row.name, **told, **changed}))
     for operation in await store.operations(0):
         of_all = operation.context == 0 and tenant is not None and operation.tenant in (tenant, EVERYBODY)
         if (operation.context in rows or of_all) and operation.kind not in _UNTOLD:
-            lines.append(_operation(operation, rows))
-    return lines
+            whose = {"all_tenants": True} if operation.tenant == EVERYBODY else {}
+            name = rows[operation.context].name if operation.context else None
+            kind = OperationKind(operation.kind).name.lower()
+            facts = {"context": name, **whose, **json.loads(operation.body)}
+            found.append(_placed(operation.at, kind, operation.number, facts))
+    return found
 
 
-def _operation(row: OperationRow, rows: Mapping[int, ContextRow]) -> Line:
-    name = rows[row.context].name if row.context else None
-    whose = {"all_tenants": True} if row.tenant == EVERYBODY else {}
-    facts = {"context": name, **whose, **json.loads(row.body)}
-    return _line(row.at, OperationKind(row.kind).name.lower(), row.number, facts)
-
-
-def _page(record: PageRecord, clicks: int, row: ContextRow) -> Line:
+def _page(record: PageRecord, clicks: int, context: str) -> Placed:
     facts = {
-        "context": row.name,
+        "context": context,
         "impression_id": identifiers.to_text(record.impression),
         "arm": ARMS[record.arm],
         "policy": record.policy,
@@ -148,7 +152,7 @@ def _page(record: PageRecord, clicks: int, row: ContextRow) -> Line:
         "request_id": record.request_id,
         "clicks": items_of_bits(record.shown, clicks),
     }
-    return _line(record.issued_at, "page", 0, facts)
+    return _placed(record.issued_at, "page", 0, facts)
 
 
 def items_of_bits(shown: tuple[str, ...], bits: int) -> list[str]:
@@ -188,37 +192,35 @@ def export(store: str, form: str, tenant: str | None, out: Path | BinaryIO, arm:
 async def _copy(store: Store, form: str, tenant: str | None, file: BinaryIO, arm: str | None) -> None:
     await store.open()
     try:
+        now = round(1000 * time.time())
+        rows = {row.id: row for row in await store.contexts() if tenant in (None, row.tenant)}
         if form == DECISIONS:
-            async for line in _decision_lines(store, tenant):
-                file.write(f"{line}\n".encode())
+            async for facts in _decisions(store, rows, now):
+                file.write(f"{line_of(facts)}\n".encode())
             return
-        converter, rows = Converter(cast(Any, form), moment(round(1000 * time.time())), arm), await store.contexts()
-        for owner in sorted({row.tenant for row in rows} if tenant is None else {tenant}):  # one after the other
-            async for line in export_lines(store, {row.id: row for row in rows if row.tenant == owner}, owner):
-                file.writelines(f"{made}\n".encode() for made in converter.take(json.loads(line)))
+        for owner in sorted(
+            {row.tenant for row in rows.values()} if tenant is None else {tenant}
+        ):  # one after the other
+            theirs = {number: row for number, row in rows.items() if row.tenant == owner}
+            async for facts in log_of(store, theirs, owner):
+                lines = lines_of(facts, cast(Any, form), moment(now), arm)
+                file.writelines(f"{line}\n".encode() for line in lines)
     finally:
         await store.close()
 
 
-async def _decision_lines(store: Store, tenant: str | None) -> AsyncIterator[str]:
+async def _decisions(store: Store, rows: Mapping[int, ContextRow], now: int) -> AsyncIterator[Facts]:
     """The decisions of all closed pages (``propensities.py``), in the order of time."""
     from saferank.service.knowledge.propensities import decisions_of
 
-    names = {row.id: row.name for row in await store.contexts() if tenant in (None, row.tenant)}
-    now = round(1000 * time.time())
-    async for pages in store.all_pages():
-        records = RecordColumns([page.record for page in pages])
-        records.check()
-        for number, page in enumerate(pages):
-            record = records.record(number)
-            if page.context not in names or record.closes_at > now:
-                continue
-            about = {"timestamp": moment(record.issued_at), "impression_id": identifiers.to_text(record.impression)}
-            for each in decisions_of(record):
-                facts = {
-                    **about, "context": names[page.context], "position": each.place + 1, "item_id": each.item,
-                    "other_item_id": each.other,
-                    "other_position": None if each.other_place is None else each.other_place + 1,
-                    "click": page.clicks >> each.place & 1, "propensity_score": each.propensity,
-                }  # fmt: skip
-                yield line_of(facts)
+    async for page, record in _pages_of(store, rows):
+        if record.closes_at > now:
+            continue
+        for each in decisions_of(record):
+            yield {
+                "timestamp": moment(record.issued_at), "impression_id": identifiers.to_text(record.impression),
+                "context": rows[page.context].name, "position": each.place + 1, "item_id": each.item,
+                "other_item_id": each.other,
+                "other_position": None if each.other_place is None else each.other_place + 1,
+                "click": page.clicks >> each.place & 1, "propensity_score": each.propensity,
+            }  # fmt: skip

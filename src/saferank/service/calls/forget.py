@@ -9,11 +9,13 @@ pages of the visitor in it are gone, new ones come in later windows, and one tha
 brings it back counts once.
 """
 
+import asyncio
 import json
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from saferank.errors import ArgumentError
@@ -102,10 +104,14 @@ async def forget(store: Store, tenant: str, session: str | None = None, source: 
         raise ArgumentError("session", "name a session, a source or both")
     await store.open()
     try:
-        key = await store.meta("session_key")
+        key, alive = await store.meta("session_key"), await store.servers()
         if key is None:
             raise NotForgottenError("the store has no session key; it was not made by a service")
-        await _check_unused(store)
+        if alive:
+            until = moment(max(row.lease_until for row in alive))
+            raise NotForgottenError(
+                f"{len(alive)} servers use this store; stop them first (one that was killed counts until {until})"
+            )
         try:
             return await _forget(store, tenant, visitor(key, tenant, session, None, source))
         finally:
@@ -118,25 +124,21 @@ async def forget(store: Store, tenant: str, session: str | None = None, source: 
 
 async def _forget(store: Store, tenant: str, who: Visitor) -> Forgotten:
     """Delete as the holder of all shards; nothing unless everything can go."""
-    heartbeat = Heartbeat(_NAME, store, SystemClock(), Switches(), _LEASE_SECONDS, _no_keys)
+    rows = await store.contexts()
+    mine = [row for row in rows if row.tenant == tenant]
+    if not mine:
+        tenants = ", ".join(sorted({row.tenant for row in rows})) or "none"
+        raise NotForgottenError(f"tenant {tenant!r} has no contexts; tenants that have some: {tenants}")
+    keys_unread = partial(asyncio.sleep, 0)  # those of tokens: a deletion needs none
+    heartbeat = Heartbeat(_NAME, store, SystemClock(), Switches(), _LEASE_SECONDS, keys_unread)
     await heartbeat.beat()
     forgetting, total = Forgetting(store, SystemClock(), heartbeat), Forgotten()
-    for found in [_checked(await forgetting.find(row, who)) for row in await _contexts_of(store, tenant)]:
+    everything = [await forgetting.find(row, who) for row in mine]
+    for found in everything:
+        _check(found)
+    for found in everything:
         await forgetting.delete(found, total)
     return total
-
-
-async def _no_keys() -> None:
-    """The keys of tokens are not read: a deletion needs none."""
-
-
-async def _check_unused(store: Store) -> None:
-    alive = await store.servers()
-    if alive:
-        until = moment(max(row.lease_until for row in alive))
-        raise NotForgottenError(
-            f"{len(alive)} servers use this store; stop them first (one that was killed counts until {until})"
-        )
 
 
 class Forgetting:
@@ -246,17 +248,7 @@ class Forgetting:
         return lease
 
 
-async def _contexts_of(store: Store, tenant: str) -> list[ContextRow]:
-    """The contexts of a tenant; NotForgottenError when there are none."""
-    rows = await store.contexts()
-    mine = [row for row in rows if row.tenant == tenant]
-    if not mine:
-        tenants = ", ".join(sorted({row.tenant for row in rows})) or "none"
-        raise NotForgottenError(f"tenant {tenant!r} has no contexts; tenants that have some: {tenants}")
-    return mine
-
-
-def _checked(found: _Found) -> _Found:
+def _check(found: _Found) -> None:
     """NotForgottenError unless everything that was found may go."""
     name, left = found.row.name, found.left
     if left:
@@ -267,4 +259,3 @@ def _checked(found: _Found) -> _Found:
         )
     if not found.is_done:
         raise NotForgottenError(f"context {name!r} waits for a rollback: start the service, stop it and try again")
-    return found

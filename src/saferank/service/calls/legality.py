@@ -4,11 +4,11 @@ A replay notes the certificates of every version as it comes to it. An explored 
 catalogue and production's page; with those ``checked`` decides as it did when the page was served.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, NamedTuple
+import itertools
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from saferank.service.knowledge.certified import Certified
 from saferank.service.knowledge.fold import Fold
@@ -22,10 +22,6 @@ from saferank.verbs import Ints
 ALL_UNTIL = 20_000
 """The first pages, up to this number, are all checked; those after them by chance."""
 
-_KEPT = 100_000
-"""Verdicts that are remembered."""
-
-
 _CALLS = 1000
 """Calls that are remembered."""
 
@@ -34,10 +30,20 @@ class CertificatesAtVersion(NamedTuple):
     """What was certain at a version."""
 
     certified: Certified
-    number_of: dict[str, int]
+    number_of: Mapping[str, int]
 
 
-NOTHING = CertificatesAtVersion(Certified(), {})
+NOTHING = -1
+"""Instead of a version: no certificates."""
+
+
+class _Alike(NamedTuple):
+    """What pages have in common that are checked together."""
+
+    version: int
+    catalogue: bytes
+    k: int
+    pins: int
 
 
 class Legality:
@@ -45,10 +51,9 @@ class Legality:
 
     def __init__(self, every: int, catalogue: Callable[[bytes], Awaitable[Catalogue | None]]) -> None:
         self._every, self._catalogue = every, catalogue
-        self._versions: dict[int, CertificatesAtVersion] = {}
+        self._versions = {NOTHING: CertificatesAtVersion(Certified(), {})}
         self._expired: set[int] = set()
         self._calls: dict[_Alike, tuple[CheckedCall, dict[str, int]]] = {}
-        self._verdicts: dict[tuple[int, bytes, int, tuple[str, ...]], str | None] = {}
         self.checked = 0
 
     def note(self, row: VersionRow, fold: Fold) -> None:
@@ -63,8 +68,8 @@ class Legality:
         looked = await self._looked_at(records)
         self.checked += len(looked)
         doubtful: list[int] = []
-        for alike, numbers in _alike(records, looked).items():
-            doubtful += await self._not_proven(alike, records.select(numbers), numbers)
+        for alike, numbers in _alike(records.select(looked), looked).items():
+            doubtful += await self._not_proven(alike, records.select(np.array(numbers)), numbers)
         for number in sorted(doubtful):
             fault = await self._fault(records.record(number))
             if fault is not None:
@@ -86,59 +91,50 @@ class Legality:
         early = self.checked + np.cumsum(known) <= ALL_UNTIL
         return np.flatnonzero(known & (early | (records.column(LAST_OF_ID) % self._every == 0)))
 
-    async def _not_proven(self, alike: "_Alike", records: RecordColumns, numbers: Ints) -> list[int]:
+    async def _not_proven(self, alike: _Alike, records: RecordColumns, numbers: list[int]) -> list[int]:
         """Those of pages that are alike which are not proven legal all at once."""
-        lists = await self._catalogue(alike.catalogue)
-        assert lists is not None
-        call, index = self._call(alike, lists)
+        call, index, lists = await self._call(alike)
         own = (records.production(index, alike.k) == [index[item] for item in lists[0][: alike.k]]).all(axis=1)
         proven = own & proven_legal(call, records.shown(index, alike.k)[:, free_positions(alike.k, alike.pins)])
-        return [int(number) for number in numbers[~proven]]
-
-    def _call(self, alike: "_Alike", lists: Catalogue) -> tuple[CheckedCall, dict[str, int]]:
-        """What pages that are alike are checked with first."""
-        if alike not in self._calls:
-            if len(self._calls) >= _CALLS:
-                self._calls.clear()
-            self._calls[alike] = _call_of(self._versions[alike.version], lists, alike.k, alike.pins)
-        return self._calls[alike]
+        return list(itertools.compress(numbers, ~proven))
 
     async def _fault(self, record: PageRecord) -> str | None:
-        """Why an explored page was illegal; None when it was legal."""
-        lists = await self._catalogue(record.catalogue)
-        assert lists is not None
-        key = (record.knowledge, record.catalogue, record.pins, record.shown)
-        if key not in self._verdicts:
-            if len(self._verdicts) >= _KEPT:
-                self._verdicts.clear()
-            self._verdicts[key] = self._verdict(record, lists)
-        return self._verdicts[key]
-
-    def _verdict(self, record: PageRecord, lists: Catalogue) -> str | None:
-        """A page is legal when one of the sets of certificates that its server may have held allows it."""
-        if tuple(lists[0][: record.k]) != record.production:
-            return "it names another page as production's than its call did"
+        """Why an explored page was illegal; None when one of the sets of certificates that it may be of allows it."""
         faults = []
-        for known in self._held(record):
-            call, index = _call_of(known, lists, record.k, record.pins)
-            page = [record.shown[position] for position in free_positions(record.k, record.pins)]
-            fault = checked(call, [index.get(item, -1) for item in page]).fault
+        for version in self._held(record.knowledge):
+            call, index, lists = await self._call(_Alike(version, record.catalogue, record.k, record.pins))
+            if tuple(lists[0][: record.k]) != record.production:
+                return "it names another page as production's than its call did"
+            page = [index.get(record.shown[position], -1) for position in free_positions(record.k, record.pins)]
+            fault = checked(call, page).fault
             if fault is None:
                 return None
             faults.append(fault)
         return faults[0]
 
-    def _held(self, record: PageRecord) -> Iterator[CertificatesAtVersion]:
-        """Those of its version, without what had ended and was not yet published, and none at all."""
-        version = record.knowledge
-        yield self._versions[version]
+    def _held(self, version: int) -> Iterator[int]:
+        """The version that a page names, those without what had ended and was not yet published, and no certificates.
+
+        One of these sets is that which its server held. Fewer certificates allow fewer pages.
+        """
+        yield version
         while version + 1 in self._expired:
             version += 1
-            yield self._versions[version]
-        yield NOTHING  # fewer certificates allow fewer pages
+            yield version
+        yield NOTHING
+
+    async def _call(self, alike: _Alike) -> tuple[CheckedCall, dict[str, int], Catalogue]:
+        """What pages that are alike are checked with."""
+        lists = await self._catalogue(alike.catalogue)
+        assert lists is not None
+        if alike not in self._calls:
+            if len(self._calls) >= _CALLS:
+                self._calls.clear()
+            self._calls[alike] = call_of(self._versions[alike.version], lists, alike.k, alike.pins)
+        return *self._calls[alike], lists
 
 
-def _call_of(known: CertificatesAtVersion, lists: Catalogue, k: int, pins: int) -> tuple[CheckedCall, dict[str, int]]:
+def call_of(known: CertificatesAtVersion, lists: Catalogue, k: int, pins: int) -> tuple[CheckedCall, dict[str, int]]:
     """A call as the check knows it, without what is pinned, and the numbers of its items."""
     items = items_of(lists)
     index = dict(known.number_of)
@@ -150,27 +146,12 @@ def _call_of(known: CertificatesAtVersion, lists: Catalogue, k: int, pins: int) 
     return CheckedCall(base, present, known.certified), index
 
 
-class _Alike(NamedTuple):
-    """What pages have in common that are checked together."""
-
-    version: int
-    catalogue: bytes
-    k: int
-    pins: int
-
-
-def _alike(records: RecordColumns, numbers: Ints) -> dict[_Alike, Ints]:
-    """Pages of one version, catalogue, size and set of pins, together."""
-    some = records.select(numbers)
-    columns: list[NDArray[Any]] = [some.column(KNOWLEDGE), np.array(some.field("catalogue"), "V16"), some.column(K)]
-    columns.append(some.pins)
-    if len(numbers) and all((column == column[0]).all() for column in columns):
-        return {_alike_of(*(column[:1].tolist()[0] for column in columns)): numbers}
+def _alike(records: RecordColumns, numbers: Ints) -> dict[_Alike, list[int]]:
+    """Pages of one version, catalogue, size and set of pins, together, by their numbers."""
     together: dict[_Alike, list[int]] = {}
-    for number, *facts in zip(numbers.tolist(), *(column.tolist() for column in columns), strict=True):
-        together.setdefault(_alike_of(*facts), []).append(number)
-    return {alike: np.array(mine) for alike, mine in together.items()}
-
-
-def _alike_of(version: int, catalogue: bytes, k: int, pins: bytes) -> _Alike:
-    return _Alike(version, catalogue, k, int.from_bytes(pins, "little"))
+    columns = [records.column(KNOWLEDGE), records.column(K), records.pins]
+    facts = zip(records.field("catalogue"), *(column.tolist() for column in columns), strict=True)
+    for number, (catalogue, version, k, pins) in zip(numbers.tolist(), facts, strict=True):
+        alike = _Alike(version, catalogue, k, int.from_bytes(pins, "little"))
+        together.setdefault(alike, []).append(number)
+    return together

@@ -3,6 +3,8 @@
 import itertools
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from saferank.live.explanation import Explanation
 from saferank.service.calls.audit import leader_change, versions_of
 from saferank.service.calls.effect import arm_view
@@ -52,12 +54,13 @@ class Overview:
 
     def _summary(self, row: ContextRow, figures: ContextFigures) -> ContextSummary:
         switch = self._server.switches.switch(row.tenant, row.id)
-        waiting = self._server.waits_for_traffic(figures.compared, figures.terms or terms_of(row))
+        terms = figures.terms or terms_of(row)
+        waiting = self._server.waits_for_traffic(figures.compared, terms)
         arms = dict(zip(ARMS, figures.tallies, strict=True))
         return ContextSummary(
             name=row.name,
             k=figures.k,
-            policy=(figures.terms or terms_of(row)).policy,
+            policy=terms.policy,
             mode=self._mode(row),
             leader_version=figures.version,
             leader=list(figures.leader),
@@ -89,7 +92,6 @@ class Overview:
         knowledge = fold.knowledge
         leader, outlook = _outlook(knowledge, lists, k)
         versions = await versions_of(self._server, context, _LATEST_VERSIONS)
-        challenger = None if outlook is None else outlook.challenger
         open_pages = await self._server.store.count_pages(row.id, fold.through)
         return ContextView(
             name=row.name,
@@ -107,15 +109,7 @@ class Overview:
             candidates=lists[1],
             pairs=pairs_of(knowledge, leader),
             exploration="" if outlook is None else outlook.exploration,
-            challenger=None
-            if challenger is None
-            else ChallengerView(
-                item=str(challenger.item),
-                against=str(challenger.against),
-                s=challenger.s,
-                n=challenger.n,
-                index=challenger.index,
-            ),
+            challenger=_challenger(outlook),
             versions=[leader_change(version) for version in reversed(versions)],
             pages=fold.pages + open_pages,
             open_pages=open_pages,
@@ -142,6 +136,11 @@ def _outlook(knowledge: Knowledge, lists: Catalogue, k: int) -> tuple[tuple[str,
         return tuple(lists[0]), None
     view = View(knowledge, *lists, k)
     return view.leader, view.explain()
+
+
+def _challenger(outlook: Explanation | None) -> ChallengerView | None:
+    found = None if outlook is None else outlook.challenger
+    return None if found is None else msgspec.convert(found, ChallengerView, from_attributes=True)
 
 
 def pairs_of(knowledge: Knowledge, leader: tuple[str, ...]) -> list[PairView]:

@@ -5,10 +5,8 @@ import json
 import struct
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,7 +34,6 @@ from saferank.store.contract import (
     VersionRow,
 )
 from saferank.store.record_columns import ARM, CONTEXT, KNOWLEDGE, NUMBER, SERVER, TENANT
-from saferank.verbs import Ints
 
 # --- what a replay found, as numbers and as sentences ---
 
@@ -63,22 +60,16 @@ class ReplayReport:
 
     def sentences(self) -> list[str]:
         """For people."""
-        lost = (
-            f"{self.lost} issued pages without clicks are missing: a crash took them"
-            if self.lost
-            else "no page is missing"
-        )
-        foreign = (
-            f"; {self.foreign} pages came back after the restore from a backup and name later versions"
-            if self.foreign
-            else ""
-        )
-        begin = (
-            f"{self.pruned} of them from their oldest kept snapshot on, because older pages were deleted (keep_days "
-            f"or forget); {self.untold} versions from before are taken as they are written"
-            if self.pruned
-            else "from the beginning, without snapshots"
-        )
+        lost, foreign, begin = "no page is missing", "", "from the beginning, without snapshots"
+        if self.lost:
+            lost = f"{self.lost} issued pages without clicks are missing: a crash took them"
+        if self.foreign:
+            foreign = f"; {self.foreign} pages came back after the restore from a backup and name later versions"
+        if self.pruned:
+            begin = (
+                f"{self.pruned} of them from their oldest kept snapshot on, because older pages were deleted "
+                f"(keep_days or forget); {self.untold} versions from before are taken as they are written"
+            )
         return [
             f"folded {self.pages} pages of {self.contexts} contexts, {begin}: "
             f"{self.explored} explored, clicks of {self.learnt} learnt",
@@ -108,27 +99,16 @@ class DifferenceError(ValueError):
     """The first thing in a store that its pages do not give."""
 
 
-@contextmanager
-def without_garbage_collection() -> Iterator[None]:
-    """Millions of pages are made and none of them is garbage: looking for some would take a fifth of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 async def verify(store: Store, progress: Callable[[int], None] = lambda pages: None, every: int = 100) -> ReplayReport:
     """Open a store, fold all pages and compare; DifferenceError names the first difference.
 
     Whether pages were legal is checked for the first 20,000 of a context and one in ``every`` of the others; 0: none.
     """
     await store.open()
+    collects = gc.isenabled()
+    gc.disable()  # millions of pages are made and none is garbage: looking for some would take a fifth of the time
     try:
-        with without_garbage_collection():
-            return await _verified(store, progress, every)
+        return await _verified(store, progress, every)
     except (DifferenceError, DamagedStoreError, ArgumentError):
         raise
     except StoreError as problem:
@@ -136,29 +116,31 @@ async def verify(store: Store, progress: Callable[[int], None] = lambda pages: N
     except DAMAGE as problem:
         raise DifferenceError(f"the store is damaged: {problem!r}") from problem
     finally:
+        if collects:
+            gc.enable()
         await store.close()
 
 
 async def _verified(store: Store, progress: Callable[[int], None], every: int) -> ReplayReport:
     for sentence in await store.damage():
         raise DamagedStoreError(sentence)
-    report, numbers = ReplayReport(), dict[int, NumberedPages]()
     switches, operations, rows = Switches(), await store.operations(0), await store.contexts()
     _check_policies(rows, operations)
     switches.obey(operations)
-    # Numbers of pages are gapless over all contexts: gaps from before any page was deleted say nothing.
-    since = max([await store.pruned_through(row.id) for row in rows], default=0)
-    restored_at = json.loads(await store.meta(RESTORED) or b'{"at": 0}')["at"]
-    comparisons = [
-        _Comparison(store, row, switches.to_carry_out(row, 0), report, numbers, restored_at, since, every)
-        for row in rows
-    ]
+    replay = _Replay(
+        store,
+        Contexts(store, Catalogues(), Limits(1)),
+        every,
+        restored_at=json.loads(await store.meta(RESTORED) or b'{"at": 0}')["at"],
+        numbered_since=max([await store.pruned_through(row.id) for row in rows], default=0),
+    )
+    comparisons = [_Comparison(replay, row, switches.to_carry_out(row, 0)) for row in rows]
     # In display order over all contexts a store reads pages as they lie: SQLite fetches them with about half the work.
     together = [comparisons] if len(rows) <= _TOGETHER else [[one] for one in comparisons]
     for some in together:
-        await _compare(store, some, lambda: progress(report.pages))
-    report.lost = sum(seen.missing(from_first=bool(report.pruned)) for seen in numbers.values())
-    return report
+        await _compare(store, some, lambda: progress(replay.report.pages))
+    replay.count_lost()
+    return replay.report
 
 
 def _check_policies(rows: Sequence[ContextRow], operations: Sequence[OperationRow]) -> None:
@@ -166,8 +148,8 @@ def _check_policies(rows: Sequence[ContextRow], operations: Sequence[OperationRo
     names = {row.id: row.name for row in rows}
     policies = {json.loads(row.terms)["policy"]: row.name for row in rows}
     for operation in operations:
-        terms = _facts(operation).get("terms") if operation.kind == OperationKind.RESET else None
-        if terms is not None:
+        terms = json.loads(operation.body).get("terms") if operation.kind == OperationKind.RESET else None
+        if terms:
             policies.setdefault(terms["policy"], names[operation.context])
     for policy, context in policies.items():
         try:
@@ -203,46 +185,45 @@ async def _compare(store: Store, comparisons: Sequence["_Comparison"], progress:
 
 
 @dataclass
-class NumberedPages:
-    """The pages of one run of a server, which numbers them from 1 without gaps."""
+class _Replay:
+    """What the replays of all contexts have in common."""
 
-    pages: int = 0
-    first: int = 1 << 62
-    last: int = 0
+    store: Store
+    contexts: Contexts
+    every: int
+    restored_at: int
+    numbered_since: int  # gaps from before any page was deleted say nothing
+    report: ReplayReport = field(default_factory=ReplayReport)
+    numbers: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """Every run of a server numbers its pages from 1 without gaps: how many of a run are there, the first, the last."""
 
-    def add(self, numbers: Ints) -> None:
-        """Take in pages with these numbers."""
-        self.pages += len(numbers)
-        self.first, self.last = min(self.first, int(numbers.min())), max(self.last, int(numbers.max()))
+    def note_numbers(self, pages: ClosedPages) -> None:
+        """Take in the numbers of pages, of whatever context."""
+        numbers = pages.records.column(NUMBER)
+        told = np.flatnonzero((pages.issued_at > self.numbered_since) & (numbers > 0))
+        servers = pages.records.column(SERVER)[told]
+        for server in np.unique(servers).tolist():
+            mine = numbers[told[servers == server]]
+            count, first, last = self.numbers.get(server, (0, 1 << 62, 0))
+            self.numbers[server] = count + len(mine), min(first, int(mine.min())), max(last, int(mine.max()))
 
-    def missing(self, from_first: bool) -> int:
-        """How many are missing; ``from_first``: not counting those before the first that is there."""
-        return self.last - self.pages - (self.first - 1 if from_first else 0)
+    def count_lost(self) -> None:
+        """Count the numbers that are missing; when pages were deleted, behind the first that is there."""
+        spans = self.numbers.values()
+        self.report.lost = sum(last - count - (first - 1 if self.report.pruned else 0) for count, first, last in spans)
 
 
 class _Comparison:
     """The replay of one context."""
 
-    def __init__(
-        self,
-        store: Store,
-        row: ContextRow,
-        operations: Sequence[OperationRow],
-        report: ReplayReport,
-        numbers: dict[int, NumberedPages],
-        restored_at: int,
-        numbered_since: int,
-        every: int,
-    ) -> None:
-        self._store, self._row, self._operations, self._report = store, row, list(operations), report
-        self._numbers = numbers
-        self._restored_at, self._numbered_since = restored_at, numbered_since
+    def __init__(self, replay: _Replay, row: ContextRow, operations: Sequence[OperationRow]) -> None:
+        self._replay, self._store, self._report = replay, replay.store, replay.report
+        self._row, self._operations = row, list(operations)
         self._told_from = 0  # versions up to this one are not given by the pages that are left
-        self._targets = {_facts(row)["version"] for row in operations if row.kind == OperationKind.ROLLBACK}
+        self._targets = {json.loads(row.body)["version"] for row in operations if row.kind == OperationKind.ROLLBACK}
         self._saved: dict[int, bytes] = {}  # by version: the knowledge that somebody went back to
         self._catalogues: dict[bytes, Catalogue | None] = {}
-        self._contexts = Contexts(store, Catalogues(), Limits(1))
-        self._legality = Legality(every, self._catalogue)
+        self._legality = Legality(replay.every, self._catalogue)
         self._written: list[VersionRow] = []
         self._to_compare: list[tuple[Publication, bool]] = []  # and whether it is a snapshot
         self._is_published = False
@@ -255,24 +236,33 @@ class _Comparison:
         return self._row.id
 
     async def begin(self) -> None:
-        """Read what the pages are compared with."""
-        newest = await self._store.publication(self._row.id)
-        self._written = list(await self._store.versions(self._row.id))
-        snapshots = list(await self._store.snapshots(self._row.id))
-        begin = await self._begin(snapshots)
-        self._fold = fold = await self._contexts.fold_of(self._row, begin)
-        made, fold.versions = fold.versions, []
-        fold.version_made = self._compare_version
-        if begin is not None:
-            await self._begin_with(begin)
-        for version in made if begin is None else ():
+        """Read what the pages are compared with, and the snapshot that stands for pages that were deleted."""
+        store, number, begin = self._store, self._row.id, None
+        newest, snapshots = await store.publication(number), list(await store.snapshots(number))
+        self._written = list(await store.versions(number))
+        if await store.pruned_through(number):
+            if not snapshots:
+                raise self._difference("pages were deleted, and the snapshot that stands for them is missing")
+            begin = snapshots.pop(0)
+        self._fold = fold = await self._replay.contexts.fold_of(self._row, begin)
+        made, fold.versions, fold.version_made = fold.versions, [], self._compare_version
+        for version in made:
             if newest is not None:
                 self._compare_version(version)
             self._legality.note(version, fold)
-        self._to_compare = [(snapshot, True) for snapshot in snapshots if snapshot is not begin]
+        if begin is not None:
+            self.after = last_id(begin.through)
+            await recall_visitors(store, fold)
+            self._operations = [row for row in self._operations if row.number > begin.operation]
+            self._told_from = fold.version
+            for row in self._written:
+                if row.version == fold.version:
+                    self._legality.note(row, fold)
+            self._report.pruned += 1
+            self._report.untold += fold.version
+        self._to_compare = [(snapshot, True) for snapshot in snapshots]
         self._to_compare += [(newest, False)] if newest is not None else []
         self._is_published = newest is not None
-        self.after = b"" if begin is None else last_id(begin.through)
         self._report.contexts += 1
 
     async def take(self, rows: list[PageRow]) -> None:
@@ -284,9 +274,11 @@ class _Comparison:
             through = self._to_compare[0][0].through
             end = int(np.searchsorted(pages.issued_at, through, side="right"))
             if end == len(pages):
-                await self._take(pages, min(through, int(pages.issued_at[-1]) - 1))  # the next may be as old
-                return
-            await self._take(pages.select(slice(end)), through)
+                self._fold.take(pages, min(through, int(pages.issued_at[-1]) - 1))  # the next may be as old
+                break
+            part = pages.select(slice(end))
+            self._fold.take(part, through)
+            await self._compare_pages(part)
             self._compare_next()
             pages = pages.select(slice(end, None))
         await self._compare_pages(pages)
@@ -309,69 +301,27 @@ class _Comparison:
         self._carry_out_to(publication.operation)
         self._compare_publication(publication, is_snapshot)
 
-    async def _begin(self, snapshots: Sequence[Publication]) -> Publication | None:
-        """The snapshot that stands for pages that were deleted, if some were."""
-        if not await self._store.pruned_through(self._row.id):
-            return None
-        if not snapshots:
-            raise self._difference("pages were deleted, and the snapshot that stands for them is missing")
-        return snapshots[0]
-
-    async def _begin_with(self, begin: Publication) -> None:
-        """Take the knowledge of a snapshot and the visitors of its newest window."""
-        fold = self._fold
-        await recall_visitors(self._store, fold)
-        self._operations = [row for row in self._operations if row.number > begin.operation]
-        self._told_from = fold.version
-        for row in self._written:
-            if row.version == fold.version:
-                self._legality.note(row, fold)
-        self._report.pruned += 1
-        self._report.untold += fold.version
-
     async def _catalogue(self, digest: bytes) -> Catalogue | None:
         if digest not in self._catalogues:
-            self._catalogues[digest] = await self._contexts.known_catalogue(digest)
+            self._catalogues[digest] = await self._replay.contexts.known_catalogue(digest)
         return self._catalogues[digest]
 
     def _checked(self, rows: list[PageRow]) -> ClosedPages:
-        pages = ClosedPages(rows)
-        self._check_records(pages)
-        self._check_places(pages)
-        self._check_clicks(pages)
-        self._note_numbers(pages)
-        self._report.explored += int((pages.records.column(ARM) == EXPLORE).sum())
+        """Pages whose records are as they were written and in their places, with clicks on places that they have."""
+        pages, (_, tenant, name, *_) = ClosedPages(rows), self._row
+        records, ids = pages.records, [row.impression for row in rows]
+        for number, fault in records.faults().items():
+            raise self._difference(f"page {ids[number].hex()} is damaged: {fault}")
+        same = [own == id_ for own, id_ in zip(records.field("impression"), ids, strict=True)]
+        own = records.has_text(TENANT, tenant) & records.has_text(CONTEXT, name) & np.array(same, np.bool_)
+        for number in np.flatnonzero(~own).tolist():
+            raise self._difference(f"page {ids[number].hex()} is in the place of another page")
+        for number in pages.clicked_beyond():
+            raise self._difference(f"page {ids[number].hex()} has clicks on places that it does not have")
+        self._replay.note_numbers(pages)
+        self._report.explored += int((records.column(ARM) == EXPLORE).sum())
         self._report.pages += len(pages)
         return pages
-
-    def _check_records(self, pages: ClosedPages) -> None:
-        for number, fault in pages.records.faults().items():
-            raise self._difference(f"page {pages.row(number).impression.hex()} is damaged: {fault}")
-
-    def _check_places(self, pages: ClosedPages) -> None:
-        """Every record is in the row and in the context of its page."""
-        records, (_, tenant, name, *_) = pages.records, self._row
-        own = records.has_text(TENANT, tenant) & records.has_text(CONTEXT, name)
-        rows = [pages.row(number) for number in range(len(pages))]
-        same = [id_ == row.impression for id_, row in zip(records.field("impression"), rows, strict=True)]
-        for number in np.flatnonzero(~(own & np.array(same, np.bool_))).tolist():
-            raise self._difference(f"page {rows[number].impression.hex()} is in the place of another page")
-
-    def _check_clicks(self, pages: ClosedPages) -> None:
-        for number in pages.clicked_beyond():
-            name = pages.row(number).impression.hex()
-            raise self._difference(f"page {name} has clicks on places that it does not have")
-
-    def _note_numbers(self, pages: ClosedPages) -> None:
-        numbers = pages.records.column(NUMBER)
-        told = np.flatnonzero((pages.issued_at > self._numbered_since) & (numbers > 0))
-        servers = pages.records.column(SERVER)[told]
-        for server in np.unique(servers).tolist():
-            self._numbers.setdefault(server, NumberedPages()).add(numbers[told[servers == server]])
-
-    async def _take(self, pages: ClosedPages, through: int) -> None:
-        self._fold.take(pages, through)
-        await self._compare_pages(pages)
 
     async def _compare_pages(self, pages: ClosedPages) -> None:
         """Every page names a version that there is, and was legal under it."""
@@ -379,7 +329,11 @@ class _Comparison:
         if versions.max(initial=0) > most:  # the service may have learnt something since the versions were read
             most = max(most, len(await self._store.versions(self._row.id)))
         for number in np.flatnonzero(versions > most).tolist():
-            self._note_foreign(pages.row(number), int(versions[number]))
+            row = pages.row(number)
+            if issue_time(row) >= self._replay.restored_at:
+                what = f"names version {versions[number]}; by the log there are {self._fold.version}"
+                raise self._difference(f"page {row.impression.hex()} {what}")
+            self._report.foreign += 1  # it was made from what the old store knew after its backup
         explored = pages.select((versions <= most) & (pages.records.column(ARM) == EXPLORE))
         if not len(explored):
             return
@@ -388,35 +342,27 @@ class _Comparison:
             row, version = explored.row(fault[0]), int(explored.records.column(KNOWLEDGE)[fault[0]])
             raise self._difference(f"page {row.impression.hex()} was not legal under version {version}: {fault[1]}")
 
-    def _note_foreign(self, row: PageRow, version: int) -> None:
-        """A page that names a later version was made from what the old store knew after its backup."""
-        if issue_time(row) >= self._restored_at:
-            raise self._difference(
-                f"page {row.impression.hex()} names version {version}; by the log there are {self._fold.version}"
-            )
-        self._report.foreign += 1
-
     def _carry_out_to(self, operation: int) -> None:
         while self._operations and self._operations[0].number <= operation:
             row = self._operations.pop(0)
             if row.kind == OperationKind.ROLLBACK:
                 self._roll_back(row)
             elif row.kind == OperationKind.RESET:
-                self._fold.reset(row.number, row.at, **_facts(row))
+                self._fold.reset(row.number, row.at, **json.loads(row.body))
                 self._report.resets += 1
             else:
                 self._fold.compare_again(row.number, row.at, whole=row.context == 0)
 
     def _roll_back(self, row: OperationRow) -> None:
-        facts = _facts(row)
-        if facts["version"] <= self._told_from or facts["version"] < self._fold.terms_version:
+        facts, fold = json.loads(row.body), self._fold
+        if facts["version"] <= self._told_from or facts["version"] < fold.terms_version:
             # The version was deleted by then, or of other terms: no server went back.
-            self._fold.operation = row.number
+            fold.operation = row.number
             return
         if facts["version"] not in self._saved:
             raise self._difference(f"somebody went back to version {facts['version']}, which the log does not give")
-        saved = _restored(self._fold, self._saved[facts["version"]])
-        self._fold.roll_back(saved, row.number, row.at, facts["why"])
+        saved = restored(Publication(fold.context, 0, 0, 0, self._saved[facts["version"]]), fold.opened_terms)
+        fold.roll_back(saved, row.number, row.at, facts["why"])
         self._report.rollbacks += 1
 
     def _compare_version(self, row: VersionRow) -> None:
@@ -439,13 +385,3 @@ class _Comparison:
 
     def _difference(self, what: str) -> DifferenceError:
         return DifferenceError(f"context {self._row.id} ({self._row.name!r}): {what}")
-
-
-def _facts(row: OperationRow) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads(row.body)
-    return facts
-
-
-def _restored(fold: Fold, body: bytes) -> Fold:
-    """The knowledge that was kept of an earlier version."""
-    return restored(Publication(fold.context, 0, 0, 0, body), fold.opened_terms)

@@ -3,15 +3,11 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, get_args, get_type_hints
-
-from msgspec import structs
 
 from saferank.service.calls.audit import leader_change
 from saferank.service.calls.effect import EffectQueries, arm_view
-from saferank.service.knowledge.arms import ARMS, DAY_HOURS, DAY_MS, FINE_HOURS, HOUR_MS, Bin, by_day
+from saferank.service.knowledge.arms import ARMS, DAY_HOURS, DAY_MS, FINE_HOURS, HOUR_MS, Bin
 from saferank.service.protocol.all_contexts import Compared, ContextFigures
 from saferank.service.protocol.contexts import terms_of
 from saferank.service.protocol.guard import comparable
@@ -26,7 +22,6 @@ from saferank.service.wire.views import (
     ExploringView,
     FeedbackHealthView,
     FunnelView,
-    IntervalView,
     MarkerView,
     OverviewView,
     SafetyView,
@@ -38,56 +33,13 @@ from saferank.store.contract import (
     ContextRow,
     OperationKind,
     OperationRow,
-    Store,
     VersionRow,
 )
 
 if TYPE_CHECKING:
     from saferank.service.server import Server
 
-# --- the newest changes of leaders that clicks decided, over all contexts, without asking about every context ---
-
-
-_MOST_ASKED = 100
-"""Contexts whose versions are read for one answer; what was read is kept, so the next answer comes further."""
-
-BY_CLICKS = "page"
-"""The cause of a version that the clicks of a page decided."""
-
-
-class NewestChanges:
-    """Versions of contexts, read when the context has come to a new one."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._read: dict[int, tuple[int, list[VersionRow]]] = {}  # by context: its version then, the newest by clicks
-
-    async def newest(self, contexts: Compared, most: int) -> list[ContextChangeView]:
-        """Newest first.
-
-        No version of a context is newer than its last change. So contexts are taken by their last change, and when
-        there are enough versions that are not older than the last change of the next context, no other can be newer.
-        """
-        found: list[tuple[VersionRow, str]] = []
-        asked = 0
-        for row, figures in sorted(contexts, key=lambda entry: -entry[1].changed_at):
-            if len(found) >= most and found[most - 1][0].at >= figures.changed_at:
-                break
-            if figures.version <= 1:
-                continue
-            if self._read.get(row.id, (0, []))[0] != figures.version and asked < _MOST_ASKED:
-                asked += 1
-                await self._ask(row.id, most)
-            found += [(version, row.name) for version in self._read.get(row.id, (0, []))[1]]
-            found.sort(key=lambda entry: -entry[0].at)
-            del found[most:]
-        return [ContextChangeView(context=name, change=leader_change(version)) for version, name in found]
-
-    async def _ask(self, context: int, most: int) -> None:
-        versions = await self._store.versions(context, most)
-        newest = versions[-1].version if versions else 0
-        self._read[context] = (newest, [version for version in versions if version.cause == BY_CLICKS])
-
+# --- how soon a context decides something ---
 
 # Will a context decide anything soon? A simple estimate for a list, not a forecast (that is ``saferank forecast``) Of
 # every context the undecided pair that is nearest to a decision is known: its lead s in n comparisons, since the
@@ -136,6 +88,9 @@ def needed_lead(rule: str, n: int) -> float:
 # --- the answer to "is it safe, is it better, was it worth it" in one sentence after the other, for people ---
 
 
+RECENT_DAYS = 7
+"""What exploring costs now is told from the pages of this number of days, today included."""
+
 _MODES = {
     "shadow": "Shadow mode: production's page is shown, and the learner's page is logged beside it.",
     "off": "Off: production's own ranking is served.",
@@ -144,21 +99,28 @@ _MODES = {
 
 def overview_sentence(view: OverviewView, alarms_today: int) -> str:
     """How things stand over all contexts."""
-    guardrail = view.effect.guardrail
+    guardrail, killed, alarms = view.effect.guardrail, view.killed_everywhere, "No alarm"
     if guardrail is not None and guardrail.stopped:
         drop = _percent(guardrail.drop)
         first = f"Stopped by the guardrail: served pages lost more than {drop}; production's own ranking is served."
-    elif view.killed_everywhere.on:
-        where = "for all tenants" if view.killed_everywhere.by_operator else "everywhere"
-        first = f"Switched off {where}{_because(view.killed_everywhere.why)}: production's own ranking is served."
+    elif killed.on:
+        where, why = "for all tenants" if killed.by_operator else "everywhere", f" ({killed.why})" if killed.why else ""
+        first = f"Switched off {where}{why}: production's own ranking is served."
     elif view.mode != "live":
         first = _MODES[view.mode]
     elif view.served_share is None:
         first = "No page has been closed yet, so nothing can be said."
     else:
         first = f"{_percent(view.served_share)} of {view.pages:,} pages were chosen by {view.policy}."
-    effect = effect_sentence(view.effect) if view.pages else ""
-    return " ".join(filter(None, [first, effect, _alarms(alarms_today), _cost(view)]))
+    said = [first, effect_sentence(view.effect)] if view.pages else [first]
+    if alarms_today:
+        alarms = f"{alarms_today:,} alarm{'s' if alarms_today > 1 else ''}"
+    said.append(f"{alarms} in the last 24 hours.")
+    proven, learning = view.exploring.proven, view.exploring.learning
+    if proven is not None and learning is not None:
+        shares = f"{_percent(proven)} of its pages because proven and {_percent(learning)} to learn"
+        said.append(f"In the last {RECENT_DAYS} days it changed {shares}.")
+    return " ".join(said)
 
 
 def effect_sentence(effect: EffectView) -> str:
@@ -168,24 +130,17 @@ def effect_sentence(effect: EffectView) -> str:
     interval = effect.clicks_relative or effect.clicks
     if interval is None or interval.estimate is None:
         return "Whether that is better cannot be said yet: too few pages have been counted."
-    rates = f"{_rate(effect.served)} clicks a page against {_rate(effect.holdout)} in the holdout"
-    unit = "%" if effect.clicks_relative else "clicks"
-    return f"Its pages got {rates}: {_verdict(interval)} ({_range(interval, unit)})."
-
-
-def _verdict(interval: IntervalView) -> str:
+    unit, verdict = "%" if effect.clicks_relative else "clicks", "no difference can be told yet"
+    estimate, low = _difference(interval.estimate, unit), _difference(interval.low, unit)
+    looks = f"above {low}" if interval.high is None else f"between {low} and {_difference(interval.high, unit)}"
     if interval.low > 0:
-        return "better"
-    if interval.high is not None and interval.high < 0:
-        return "worse"
-    return "no difference can be told yet"
-
-
-def _range(interval: IntervalView, unit: str) -> str:
-    assert interval.estimate is not None
-    ends = (interval.estimate, interval.low, interval.high)
-    estimate, low, high = ("" if end is None else _difference(end, unit) for end in ends)
-    return f"{estimate}; at every look " + (f"between {low} and {high}" if high else f"above {low}")
+        verdict = "better"
+    elif interval.high is not None and interval.high < 0:
+        verdict = "worse"
+    arms = (effect.served, effect.holdout)
+    served, holdout = (f"{arm.clicks / arm.pages:.3f}" if arm.pages else "no" for arm in arms)
+    rates = f"{served} clicks a page against {holdout} in the holdout"
+    return f"Its pages got {rates}: {verdict} ({estimate}; at every look {looks})."
 
 
 def _difference(value: float, unit: str) -> str:
@@ -200,28 +155,6 @@ def _difference(value: float, unit: str) -> str:
     return text.replace("-", "\N{MINUS SIGN}")
 
 
-def _alarms(today: int) -> str:
-    if today == 0:
-        return "No alarm in the last 24 hours."
-    return f"{today:,} alarm{'s' if today > 1 else ''} in the last 24 hours."
-
-
-def _cost(view: OverviewView) -> str:
-    proven, learning = view.exploring.proven, view.exploring.learning
-    if proven is None or learning is None:
-        return ""
-    shares = f"{_percent(proven)} of its pages because proven and {_percent(learning)} to learn"
-    return f"In the last 7 days it changed {shares}."
-
-
-def _because(why: str | None) -> str:
-    return f" ({why})" if why else ""
-
-
-def _rate(arm: ArmView) -> str:
-    return f"{arm.clicks / arm.pages:.3f}" if arm.pages else "no"
-
-
 def _percent(share: float) -> str:
     """A share with one digit, without a zero behind the point.
 
@@ -234,11 +167,12 @@ def _percent(share: float) -> str:
 # --- everything at a glance, over all contexts of a tenant: what the first screen of the dashboard shows ---
 
 
+_MOST_ASKED = 100
+"""Contexts whose versions are read for one answer; what was read is kept, so the next answer comes further."""
+
 CHANGES = 20
 ALARMS = 20
 MARKERS = 200
-RECENT_DAYS = 7
-"""What exploring costs now is told from the pages of this number of days, today included."""
 _ALARMS_READ = 1000
 """Alarms of all tenants that are looked through."""
 
@@ -250,8 +184,9 @@ class Summary:
 
     def __init__(self, server: "Server", effect: EffectQueries) -> None:
         self._server, self._effect = server, effect
-        self._changes = NewestChanges(server.store)
-        self._operations: list[OperationRow] = []
+        self._versions: dict[int, tuple[int, list[VersionRow]]] = {}  # by context: its version then, those by clicks
+        self._operations: dict[int, tuple[OperationRow, str]] = {}  # by number, with what a marker says of it
+        self._release: dict[str, str] = {}  # what the newest start was of
         self._told: dict[str, tuple[tuple[int, int], OverviewView]] = {}  # by tenant: of which look and switches
 
     @while_available
@@ -286,7 +221,7 @@ class Summary:
             bins=_bin_views(comparable(contexts, server.switches), withheld=effect.why_not is not None),
             markers=await self._markers(tenant, names),
             funnel=self._funnel(contexts, now),
-            changes=await self._changes.newest(contexts, CHANGES),
+            changes=await self._changes(contexts),
             feedback=self._feedback(tenant, arms),
             alarms=alarms,
             servers=await self._servers(),
@@ -294,7 +229,31 @@ class Summary:
             simulated=server.simulated,
         )
         today = sum(alarm.at >= moment(now - DAY_MS) for alarm in alarms)
-        return structs.replace(view, sentence=overview_sentence(view, today))
+        view.sentence = overview_sentence(view, today)
+        return view
+
+    async def _changes(self, contexts: Compared) -> list[ContextChangeView]:
+        """The newest changes of leaders that clicks decided, over all contexts, without asking about every context.
+
+        No version of a context is newer than its last change. So contexts are taken by their last change, and when
+        there are enough versions that are not older than the last change of the next context, no other can be newer.
+        """
+        found: list[tuple[VersionRow, str]] = []
+        asked = 0
+        for row, figures in sorted(contexts, key=lambda entry: -entry[1].changed_at):
+            if len(found) >= CHANGES and found[-1][0].at >= figures.changed_at:
+                break
+            if figures.version <= 1:
+                continue
+            if self._versions.get(row.id, (0, []))[0] != figures.version and asked < _MOST_ASKED:
+                asked += 1
+                versions = await self._server.store.versions(row.id, CHANGES)
+                newest = versions[-1].version if versions else 0
+                self._versions[row.id] = newest, [version for version in versions if version.cause == "page"]
+            found += [(version, row.name) for version in self._versions.get(row.id, (0, []))[1]]
+            found.sort(key=lambda entry: -entry[0].at)
+            del found[CHANGES:]
+        return [ContextChangeView(context=name, change=leader_change(version)) for version, name in found]
 
     def _funnel(self, contexts: Compared, now: int) -> FunnelView:
         killed = self._server.switches.is_killed
@@ -341,15 +300,29 @@ class Summary:
         ]
 
     async def _markers(self, tenant: str, names: dict[int, str]) -> list[MarkerView]:
-        last = self._operations[-1].number if self._operations else 0
-        self._operations += [row for row in await self._server.store.operations(last) if row.number > last]
-        releases = _releases(self._operations)
-        rows = [row for row in self._operations if _concerns(row, tenant, names)]
+        for row in await self._server.store.operations(max(self._operations, default=0)):
+            if row.number not in self._operations:  # somebody else may have asked meanwhile
+                self._operations[row.number] = row, self._said_of(row)
+        rows = [one for one in self._operations.values() if _concerns(one[0], tenant, names)]
         return [
-            _marker(row, names.get(row.context), releases.get(row.number, ""))
-            for row in rows[-MARKERS:]
-            if _kind(row) in _MARKED and (row.kind != OperationKind.RELEASE or row.number in releases)
+            MarkerView(at=moment(row.at), kind=_kind(row), context=names.get(row.context), text=text)  # type: ignore[arg-type]
+            for row, text in rows[-MARKERS:]
+            if _kind(row) in _MARKED and (text or row.kind != OperationKind.RELEASE)
         ]
+
+    def _said_of(self, row: OperationRow) -> str:
+        """What was done, for people; of a start what it changed: the first one nothing."""
+        facts = json.loads(row.body)
+        if row.kind == OperationKind.RELEASE:
+            before, self._release = self._release or facts, facts
+            return ", ".join(f"{name} {before[name]} to {now}" for name, now in facts.items() if now != before[name])
+        why = ("for all tenants: " if row.tenant == EVERYBODY else "") + str(facts.get("why", ""))
+        if row.kind == OperationKind.TRAFFIC:
+            return f"{facts['share']:.0%} of visitors: {why}"
+        if row.kind == OperationKind.SETTINGS:
+            named = [f"{name} {value}" for name, value in facts.items() if name != "why" and value is not None]
+            return f"{', '.join(named) or 'as the service is set'}: {why}"
+        return f"back to version {facts['version']}: {why}" if "version" in facts else why
 
 
 def _bin_views(contexts: Compared, withheld: bool) -> list[BinView]:
@@ -367,22 +340,20 @@ def _bin_views(contexts: Compared, withheld: bool) -> list[BinView]:
 def _bins(contexts: Compared) -> dict[int, Bin]:
     """The sums of all contexts by the hour in which a bin begins: hours until there are two days, then days."""
     found = [one for _, figures in contexts for one in figures.compared.bins.items()]
-    hours = [hour for hour, _ in found]
-    if found and max(hours) - min(hours) >= FINE_HOURS:
-        return {DAY_HOURS * day: part for day, part in by_day(found).items()}
-    sums: dict[int, Bin] = {}
+    hours, sums = [hour for hour, _ in found], dict[int, Bin]()
+    width = DAY_HOURS if found and max(hours) - min(hours) >= FINE_HOURS else 1
     for hour, part in found:
-        sums.setdefault(hour, Bin()).add(part)
+        sums.setdefault(hour // width * width, Bin()).add(part)
     return sums
 
 
 def _exploring(contexts: Compared, now: int) -> ExploringView:
     since = now // DAY_MS - RECENT_DAYS
-    days = by_day(one for _, figures in contexts for one in figures.compared.bins.items())
-    recent = [day.chosen for number, day in days.items() if number > since]
+    bins = [one for _, figures in contexts for one in figures.compared.bins.items()]
+    recent = [part.chosen for hour, part in bins if hour // DAY_HOURS > since]
     unchanged, proven, learning = map(sum, zip([0, 0, 0], *recent, strict=True))
     pages = unchanged + proven + learning
-    return ExploringView(*((proven / pages, learning / pages) if pages else (None, None)))
+    return ExploringView(proven / pages if pages else None, learning / pages if pages else None)
 
 
 def _safety(contexts: Compared) -> SafetyView:
@@ -394,12 +365,9 @@ def _safety(contexts: Compared) -> SafetyView:
 
 def _arms(contexts: Compared) -> dict[str, ArmView]:
     """Closed pages of all contexts, by arm."""
-    sums = {arm: [0, 0, 0] for arm in ARMS}
-    for _, figures in contexts:
-        for total, tally in zip(sums.values(), figures.tallies, strict=True):
-            for place in range(3):
-                total[place] += tally[place]
-    return {arm: arm_view(total) for arm, total in sums.items()}
+    tallies = [figures.tallies for _, figures in contexts]
+    sums = [[sum(tally[place][which] for tally in tallies) for which in range(3)] for place in range(len(ARMS))]
+    return dict(zip(ARMS, map(arm_view, sums), strict=True))
 
 
 def _concerns(row: OperationRow, tenant: str, names: dict[int, str]) -> bool:
@@ -408,28 +376,3 @@ def _concerns(row: OperationRow, tenant: str, names: dict[int, str]) -> bool:
 
 def _kind(row: OperationRow) -> str:
     return OperationKind(row.kind).name.lower()
-
-
-def _releases(operations: Sequence[OperationRow]) -> dict[int, str]:
-    """What changed with a start, by number of the operation; the first start changed nothing."""
-    starts = [(row.number, json.loads(row.body)) for row in operations if row.kind == OperationKind.RELEASE]
-    found = {}
-    for (_, before), (number, now) in pairwise(starts):
-        changes = [f"{name} {before[name]} to {now[name]}" for name in now if now[name] != before[name]]
-        if changes:  # two workers may have written the same start
-            found[number] = ", ".join(changes)
-    return found
-
-
-def _marker(row: OperationRow, context: str | None, release: str) -> MarkerView:
-    if row.kind == OperationKind.RELEASE:
-        return MarkerView(at=moment(row.at), kind="release", context=None, text=release)
-    facts = json.loads(row.body)
-    why = ("for all tenants: " if row.tenant == EVERYBODY else "") + str(facts.get("why", ""))
-    text = f"back to version {facts['version']}: {why}" if "version" in facts else why
-    if row.kind == OperationKind.TRAFFIC:
-        text = f"{facts['share']:.0%} of visitors: {why}"
-    if row.kind == OperationKind.SETTINGS:
-        named = [f"{name} {value}" for name, value in facts.items() if name != "why" and value is not None]
-        text = f"{', '.join(named) or 'as the service is set'}: {why}"
-    return MarkerView(at=moment(row.at), kind=_kind(row), context=context, text=text)  # type: ignore[arg-type]  # checked by the caller

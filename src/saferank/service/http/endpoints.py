@@ -5,7 +5,6 @@ answered, and the function that answers. Routing, the checks before it and the O
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,7 +42,7 @@ from saferank.service.wire.calls import (
     moment,
     values,
 )
-from saferank.service.wire.exports import Converter, ExportFormat
+from saferank.service.wire.exports import ExportFormat, Facts, lines_of
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import (
     Arm,
@@ -417,17 +416,16 @@ async def export(app: "App", request: Request) -> Reply:
     """Every event of the tenant, for an archive or an audit elsewhere; or its pages, for other programs."""
     asked = request.asked(ExportQuery)
     bounds = await app.server.export_bounds(request.tenant, request.query().get("cursor"))
-    converter = Converter(asked.format, moment(app.server.now()), asked.arm or None)
-    lines = _converted(app.server.export(request.tenant, asked.context or None, bounds), asked.format, converter)
+    lines = _lines(app.server.export(request.tenant, asked.context or None, bounds), asked, moment(app.server.now()))
     first = await anext(lines, None)  # a refusal must come before the answer begins
     headers = ((b"x-saferank-cursor", bounds.cursor.encode()),) if "cursor" in request.query() else ()
     return Reply(_with_line_ends(first, lines), NDJSON, headers)
 
 
-async def _converted(lines: AsyncIterator[str], form: ExportFormat, converter: Converter) -> AsyncIterator[str]:
-    async for line in lines:
-        for made in (line,) if form == "events" else converter.take(json.loads(line)):
-            yield made
+async def _lines(log: AsyncIterator[Facts], asked: ExportQuery, now: str) -> AsyncIterator[str]:
+    async for facts in log:
+        for line in lines_of(facts, asked.format, now, asked.arm or None):
+            yield line
 
 
 async def _with_line_ends(first: str | None, lines: AsyncIterator[str]) -> AsyncIterator[bytes]:

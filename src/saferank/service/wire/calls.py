@@ -319,7 +319,7 @@ _KIND = re.compile(r"Expected `([^`]+)`, got ")
 def decoded(body: bytes, kind: type[_Call]) -> _Call:
     """The call in a body; Problem 400 unless it is strict JSON, 422 with the name of a field that is wrong."""
     try:
-        call: _Call = (_DECODERS.get(kind) or _decoder(kind)).decode(body)
+        call: _Call = (_DECODERS.get(kind) or _DECODERS.setdefault(kind, msgspec.json.Decoder(kind))).decode(body)
         if body.count(b":") <= _keys(call):
             return call
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -328,10 +328,6 @@ def decoded(body: bytes, kind: type[_Call]) -> _Call:
 
 
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
-
-
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return _DECODERS.setdefault(kind, msgspec.json.Decoder(kind))
 
 
 def _keys(call: Any) -> int:

@@ -1,6 +1,6 @@
-"""The lines of an export in the forms that other programs read: ``sessions`` and OpenSearch's ``ubi``.
+"""The lines of an export: the facts of the log as they are, or as ``sessions`` or OpenSearch's ``ubi`` for others.
 
-Pure: it takes the lines of ``/v1/export`` and gives others. A page whose window is open is left out, because its clicks
+Pure: it takes facts and gives lines. A page whose window is open is left out, because its clicks
 may still come; so is one that was asked for ahead and never shown. The store keeps the clicks of a page as a set, so an
 event of ``ubi`` has the time of its page.
 """
@@ -13,28 +13,21 @@ ExportFormat = Literal["events", "sessions", "ubi"]
 Facts = dict[str, Any]
 
 
-class Converter:
-    """Lines of the log in, lines of another form out; ``events`` gives them as they are. ``now`` is RFC 3339 in UTC.
+def lines_of(facts: Facts, form: ExportFormat, now: str, arm: str | None = None) -> Iterator[str]:
+    """The lines that something in the log gives; ``events`` gives it as it is. ``now`` is RFC 3339 in UTC.
 
-    >>> converter = Converter("sessions", "2026-03-01T13:00:00.000Z")
     >>> page = {"kind": "page", "at": "2026-03-01T12:00:00Z", "impression_id": "i", "context": "home"}
-    >>> page |= {"arm": "off", "ranking": ["a", "b"], "clicks": ["b"]}
-    >>> list(converter.take({**page, "closes_at": "2026-03-01T12:30:00.000Z"}))
+    >>> page |= {"arm": "off", "ranking": ["a", "b"], "clicks": ["b"], "closes_at": "2026-03-01T12:30:00.000Z"}
+    >>> list(lines_of(page, "sessions", "2026-03-01T13:00:00.000Z"))
     ['{"query":"home","items":["a","b"],"clicked":["b"],"arm":"off","issued_at":"2026-03-01T12:00:00Z","impression_id":"i"}']
-    >>> list(converter.take({**page, "closes_at": "2026-03-01T13:30:00.000Z"}))
+    >>> list(lines_of(page, "sessions", "2026-03-01T12:00:00.000Z"))
     []
     """
-
-    def __init__(self, form: ExportFormat, now: str, arm: str | None = None) -> None:
-        self._form, self._now, self._arm = form, now, arm
-
-    def take(self, facts: Facts) -> Iterator[str]:
-        """The lines that one line of the log gives."""
-        if self._form == "events":
-            yield line_of(facts)
-        elif facts["kind"] == "page" and facts["closes_at"] <= self._now and self._arm in (None, facts["arm"]):
-            # times are compared as texts: their order is the same
-            yield from _session(facts) if self._form == "sessions" else _documents(facts)
+    if form == "events":
+        yield line_of(facts)
+    elif facts["kind"] == "page" and facts["closes_at"] <= now and arm in (None, facts["arm"]):
+        # times are compared as texts: their order is the same
+        yield from _session(facts) if form == "sessions" else _documents(facts)
 
 
 def _session(facts: Facts) -> Iterator[str]:

@@ -10,13 +10,13 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from saferank.store.contract import SCHEMA_VERSION, SHARDS, DamagedStoreError, StoreError, StoreUnavailableError
 from saferank.store.sql import check_version, new_facts, schema, statements
@@ -78,16 +78,15 @@ def make_folder(path: Path) -> None:
 
 def for_writing(path: Path) -> sqlite3.Connection:
     """The connection of the one writer; StoreError when the file cannot be used."""
-    connection: sqlite3.Connection | None = None
     try:
         _make_private(path)
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
+    except (OSError, sqlite3.Error) as problem:
+        raise _refused(path, problem) from problem
+    try:
         _prepare(connection, path)
     except BaseException as problem:
-        if connection is not None:
-            connection.close()
-        if isinstance(problem, OSError):
-            raise StoreError(f"{path}: cannot be used as a store: {problem.strerror or problem}") from problem
+        connection.close()  # what is not committed is rolled back
         if isinstance(problem, sqlite3.Error):
             raise _refused(path, problem) from problem
         raise
@@ -121,15 +120,17 @@ def check(path: Path) -> None:
         raise StoreError(f"{path}: is empty; name the folder of a store")
 
 
-def _refused(path: Path, problem: sqlite3.Error) -> StoreError:
+def _refused(path: Path, problem: sqlite3.Error | OSError) -> StoreError:
     kind = DamagedStoreError if getattr(problem, "sqlite_errorcode", None) in DAMAGE else StoreError
-    return kind(f"{path}: cannot be used as a store: {problem}")
+    return kind(f"{path}: cannot be used as a store: {getattr(problem, 'strerror', None) or problem}")
 
 
 def damage(connection: sqlite3.Connection, path: Path) -> list[str]:
     """What SQLite's own check finds wrong: it reads all of the file, and compares tables with their indexes."""
     try:
         found = [text for (text,) in connection.execute(f"PRAGMA integrity_check({_MOST_DAMAGE})")]
+        if path.stat().st_size % connection.execute("PRAGMA page_size").fetchone()[0]:  # SQLite reads zeros behind it
+            found = ["the last block was cut off"]
     except sqlite3.DatabaseError as problem:
         found = [str(problem)]
     what = "; ".join(" ".join(text.split()) for text in found)
@@ -153,13 +154,17 @@ def for_many(connection: sqlite3.Connection, statement: str, rows: Sequence[tupl
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Set it up, and make the tables of a new store, all at once or not at all."""
     new = _is_new(connection, path)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
     connection.execute("PRAGMA cache_size = -65536")
     if new:
-        _make(connection)
+        connection.executescript(f"BEGIN IMMEDIATE;\n{schema('embedded')}\nPRAGMA user_version = {SCHEMA_VERSION};")
+        for_many(connection, statements("embedded")["put_meta"], new_facts())
+        for_many(connection, statements("embedded")["add_shard"], [(shard,) for shard in range(SHARDS)])
+        connection.execute("COMMIT")
 
 
 def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
@@ -173,19 +178,6 @@ def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
         raise StoreError(f"{path}: is a database of something else; name another folder")
     check_version(int(version), str(path))
     return False
-
-
-def _make(connection: sqlite3.Connection) -> None:
-    """Make the tables, all at once or not at all."""
-    try:
-        connection.executescript(f"BEGIN IMMEDIATE;\n{schema('embedded')}\nPRAGMA user_version = {SCHEMA_VERSION};")
-        for_many(connection, statements("embedded")["put_meta"], new_facts())
-        for_many(connection, statements("embedded")["add_shard"], [(shard,) for shard in range(SHARDS)])
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 # --- the clock of the SQLite store: milliseconds that never go back, not even over a restart ---
@@ -244,14 +236,12 @@ class Readers:
             connection.close()
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        try:
+        with in_sentences(self._path):
             connection: sqlite3.Connection | None = getattr(self._own, "connection", None)
             if connection is None:
                 connection = self._own.connection = for_reading(self._path)
                 self._open.append(connection)
             return work(connection)
-        except (sqlite3.Error, OSError) as problem:
-            in_a_sentence(self._path, problem)
 
 
 class WriterThread:
@@ -272,31 +262,28 @@ class WriterThread:
         self.whole = True
         """False once the log was cut off: then it must not be copied into the file."""
 
-    def run(self, work: Callable[..., T], *arguments: Any, **named: Any) -> asyncio.Future[T]:
+    def run(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
         """Do some writing in one transaction, all of it or nothing; when this has come it is durable."""
-        transaction = partial(self._transact, work, *arguments, **named)
-        return asyncio.get_running_loop().run_in_executor(self._thread, transaction)
+        return asyncio.get_running_loop().run_in_executor(self._thread, self._transact, work)
 
     def close(self) -> None:
         """Finish what was begun and let go of the file."""
         self._thread.shutdown()
         self._connection.close()
 
-    def _transact(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
+    def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
         connection = self._connection
-        try:
+        with in_sentences(self._path):
             self._check_files()
             try:
                 connection.execute("BEGIN IMMEDIATE")
-                result = work(connection, *arguments, **named)
+                result = work(connection)
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
             self._check_log()
-        except (sqlite3.Error, OSError) as problem:
-            in_a_sentence(self._path, problem)
         return result
 
     def _check_files(self) -> None:
@@ -345,10 +332,14 @@ class WriterThread:
             self._connection.execute("PRAGMA wal_checkpoint(FULL)")
 
 
-def in_a_sentence(path: Path, problem: sqlite3.Error | OSError) -> NoReturn:
-    """Raise an error of SQLite as one of the contract."""
-    if isinstance(problem, sqlite3.IntegrityError):
-        raise problem  # a mistake of the caller
-    if getattr(problem, "sqlite_errorcode", None) in DAMAGE:
-        raise DamagedStoreError(f"{path}: is damaged ({problem}). Restore the store from a backup") from problem
-    raise StoreUnavailableError(f"{path}: {problem}") from problem
+@contextmanager
+def in_sentences(path: Path) -> Iterator[None]:
+    """Errors of SQLite as those of the contract."""
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise  # a mistake of the caller
+    except (sqlite3.Error, OSError) as problem:
+        if getattr(problem, "sqlite_errorcode", None) in DAMAGE:
+            raise DamagedStoreError(f"{path}: is damaged ({problem}). Restore the store from a backup") from problem
+        raise StoreUnavailableError(f"{path}: {problem}") from problem

@@ -107,4 +107,3 @@ CREATE TABLE alarm (
     kind TEXT NOT NULL,
     detail TEXT NOT NULL
 ) STRICT;
-CREATE INDEX alarm_context ON alarm (context, id);

@@ -13,6 +13,17 @@ SELECT MAX(COALESCE((SELECT MAX(at) FROM operation), 0), COALESCE((SELECT MAX(pu
 -- name: newest_page
 SELECT impression FROM page ORDER BY impression DESC LIMIT 1
 
+-- --- locks: none is needed, there is one writer ---
+
+-- name: lock_contexts
+SELECT 1
+
+-- name: lock_operations
+SELECT 1
+
+-- name: hold_operations
+SELECT 1
+
 -- --- servers and leases ---
 
 -- name: set_server
@@ -48,8 +59,8 @@ UPDATE shard SET holder = '', until = 0 WHERE holder = ?
 -- name: leave
 DELETE FROM server WHERE server = ?
 
--- name: epoch
-SELECT epoch FROM shard WHERE shard = ?
+-- name: fence
+SELECT 1 FROM shard WHERE shard = ? AND epoch = ?
 
 -- name: add_shard
 INSERT OR IGNORE INTO shard (shard) VALUES (?)
@@ -65,14 +76,11 @@ SELECT id, tenant, name, terms, opened_at FROM context WHERE id = ?
 -- name: contexts
 SELECT id, tenant, name, terms, opened_at FROM context ORDER BY id
 
--- name: count_contexts
-SELECT COUNT(*) FROM context WHERE tenant = ?
-
--- name: last_context
-SELECT COALESCE(MAX(id), 0) FROM context
-
 -- name: add_context
-INSERT INTO context (id, tenant, name, terms, opened_at) VALUES (?)
+INSERT INTO context (id, tenant, name, terms, opened_at)
+SELECT (SELECT COALESCE(MAX(id), 0) + 1 FROM context), :tenant, :name, :terms, :now
+WHERE (SELECT COUNT(*) FROM context WHERE tenant = :tenant) < :most
+RETURNING id, tenant, name, terms, opened_at
 
 -- name: catalogue
 SELECT body FROM catalogue WHERE digest = ?
@@ -148,14 +156,12 @@ UPDATE waiting SET closes_at = ? WHERE context = ?
 -- name: end_waiting
 DELETE FROM waiting WHERE context = ?
 
--- name: add_version
-INSERT INTO version (context, version, at, cause, leader, impression, evidence, why) VALUES (?)
-
 -- name: publication
 SELECT context, number, through, operation, body FROM publication WHERE context = ?
 
--- name: publications_in
-SELECT context, number, through, operation, body FROM publication WHERE context IN (?) ORDER BY context
+-- name: publications
+SELECT context, number, through, operation, body FROM publication
+WHERE context IN (SELECT value FROM json_each(?)) ORDER BY context
 
 -- name: published
 SELECT context, number FROM publication WHERE published_at >= ?
@@ -163,8 +169,8 @@ SELECT context, number FROM publication WHERE published_at >= ?
 -- --- retention ---
 
 -- name: contexts_with_pages_before
-SELECT id FROM context WHERE EXISTS (SELECT 1 FROM page WHERE page.context = context.id AND page.impression < ?)
-ORDER BY id
+SELECT id FROM context WHERE id % ? IN (SELECT value FROM json_each(?))
+AND EXISTS (SELECT 1 FROM page WHERE page.context = context.id AND page.impression < ?) ORDER BY id
 
 -- name: keep_publication
 INSERT OR IGNORE INTO snapshot (context, number, through, operation, body)
@@ -174,7 +180,7 @@ SELECT context, number, through, operation, body FROM publication WHERE context 
 SELECT number, through, operation FROM snapshot WHERE context = ? ORDER BY number
 
 -- name: newer_operation
-SELECT EXISTS (SELECT 1 FROM operation WHERE context = ? AND number > ?)
+SELECT 1 FROM operation WHERE context = ? AND number > ? LIMIT 1
 
 -- name: set_pruned
 UPDATE context SET pruned_through = :through
@@ -190,8 +196,8 @@ DELETE FROM page WHERE impression IN
 -- name: delete_page
 DELETE FROM page WHERE impression = ? AND context = ? AND impression < ?
 
--- name: delete_events_in
-DELETE FROM delivery WHERE impression IN (?) RETURNING event_id
+-- name: delete_events
+DELETE FROM delivery WHERE impression = ?
 
 -- name: pruned_through
 SELECT pruned_through FROM context WHERE id = ?
@@ -219,11 +225,10 @@ SELECT COALESCE(MAX(number), 0) FROM operation
 -- name: operations
 SELECT number, at, tenant, context, kind, body FROM operation WHERE number > ? ORDER BY number
 
--- name: add_alarm
-INSERT INTO alarm (at, context, kind, detail) VALUES (?)
-
--- name: alarms
-SELECT at, context, kind, detail FROM alarm WHERE context = ? ORDER BY id
+-- name: add_operation
+INSERT INTO operation (number, at, tenant, context, kind, body)
+SELECT (SELECT COALESCE(MAX(number), 0) + 1 FROM operation), :now, :tenant, :context, :kind, :body
+RETURNING number, at, tenant, context, kind, body
 
 -- name: newest_alarms
 SELECT at, context, kind, detail FROM alarm ORDER BY id DESC LIMIT ?

@@ -6,8 +6,8 @@ long is given up at once (a partition is silent); what is left of it ends in the
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -28,7 +28,7 @@ _MOST = 8
 _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
 """Other errors of psycopg are mistakes of the caller."""
 
-DAMAGE = (psycopg.errors.DataCorrupted, psycopg.errors.IndexCorrupted)
+_DAMAGE = (psycopg.errors.DataCorrupted, psycopg.errors.IndexCorrupted)
 """What PostgreSQL says when the checksum of a block is wrong, or an index does not fit its table."""
 
 
@@ -67,12 +67,8 @@ class Connections:
         if not done:
             task.cancel()
             raise StoreUnavailableError(f"{self._name}: did not answer within {CALL_SECONDS:g} seconds")
-        try:
+        with in_sentences(self._name):
             return task.result()
-        except DAMAGE as problem:
-            raise damaged(self._name, problem) from problem
-        except _AWAY as problem:
-            raise StoreUnavailableError(f"{self._name}: {first_line(problem)}") from problem
 
     async def close(self) -> None:
         """End all connections."""
@@ -105,9 +101,16 @@ class Connections:
             task.exception()  # it was told to the callers that waited, or none waits any more
 
 
-def damaged(name: str, problem: psycopg.Error) -> DamagedStoreError:
-    """What is said of a database that PostgreSQL finds damaged."""
-    return DamagedStoreError(f"{name}: is damaged ({first_line(problem)}). Restore the store from a backup")
+@contextmanager
+def in_sentences(name: str) -> Iterator[None]:
+    """Errors of PostgreSQL as those of the contract."""
+    try:
+        yield
+    except _DAMAGE as problem:
+        what = f"is damaged ({first_line(problem)}). Restore the store from a backup"
+        raise DamagedStoreError(f"{name}: {what}") from problem
+    except _AWAY as problem:
+        raise StoreUnavailableError(f"{name}: {first_line(problem)}") from problem
 
 
 def first_line(problem: BaseException) -> str:
@@ -139,7 +142,9 @@ async def check(address: str, name: str) -> None:
     except psycopg.Error as problem:
         raise StoreError(f"{name}: cannot be connected to: {_reason(problem)}") from problem
     try:
-        _check_server(connection, name)
+        found = server_version(connection) // 10_000
+        if found < _OLDEST:
+            raise StoreError(f"{name}: is PostgreSQL {found}; saferank needs {_OLDEST} or newer")
         await _make_or_check(connection, name)
     except psycopg.errors.InsufficientPrivilege as problem:
         raise StoreError(
@@ -155,12 +160,6 @@ async def check(address: str, name: str) -> None:
 def server_version(connection: Connection) -> int:
     """The version of PostgreSQL, such as 180001."""
     return connection.info.server_version
-
-
-def _check_server(connection: Connection, name: str) -> None:
-    found = server_version(connection) // 10_000
-    if found < _OLDEST:
-        raise StoreError(f"{name}: is PostgreSQL {found}; saferank needs {_OLDEST} or newer")
 
 
 async def _make_or_check(connection: Connection, name: str) -> None:

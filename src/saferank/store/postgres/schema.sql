@@ -115,7 +115,6 @@ CREATE TABLE saferank.alarm (
     kind text NOT NULL,
     detail text NOT NULL
 );
-CREATE INDEX alarm_context ON saferank.alarm (context, id);
 
 -- A server is alive: it keeps its shards, lets go of those beyond its share and takes free ones up to its share.
 -- Heartbeats come one after the other: two servers with old numbers could not share fairly.

@@ -40,9 +40,11 @@ SELECT value FROM saferank.meta WHERE name = %s
 -- name: heartbeat
 SELECT now_ms, lease_end, newest, alive, shards, epochs FROM saferank.heartbeat(%s, %s, %s, %s)
 
+-- name: leave_shards
+UPDATE saferank.shard SET holder = '', until = 0 WHERE holder = %s
+
 -- name: leave
-WITH freed AS (UPDATE saferank.shard SET holder = '', until = 0 WHERE holder = %(server)s)
-DELETE FROM saferank.server WHERE server = %(server)s
+DELETE FROM saferank.server WHERE server = %s
 
 -- name: servers
 SELECT server, lease_until, acknowledged FROM saferank.server
@@ -52,10 +54,6 @@ WHERE lease_until > saferank.clock() - %s::bigint ORDER BY server
 
 -- name: lock_contexts
 SELECT pg_advisory_xact_lock(hashtext('saferank.context'))
-
--- name: next_context
-SELECT (SELECT coalesce(max(id), 0) + 1 FROM saferank.context),
-       (SELECT count(*) FROM saferank.context WHERE tenant = %s), saferank.clock()
 
 -- name: find_context
 SELECT id, tenant, name, terms, opened_at FROM saferank.context WHERE tenant = %s AND name = %s
@@ -67,7 +65,10 @@ SELECT id, tenant, name, terms, opened_at FROM saferank.context WHERE id = %s
 SELECT id, tenant, name, terms, opened_at FROM saferank.context ORDER BY id
 
 -- name: add_context
-INSERT INTO saferank.context (id, tenant, name, terms, opened_at) VALUES (%s, %s, %s, %s, %s)
+INSERT INTO saferank.context (id, tenant, name, terms, opened_at)
+SELECT (SELECT coalesce(max(id), 0) + 1 FROM saferank.context), %(tenant)s, %(name)s, %(terms)s, saferank.clock()
+WHERE (SELECT count(*) FROM saferank.context WHERE tenant = %(tenant)s) < %(most)s
+RETURNING id, tenant, name, terms, opened_at
 
 -- name: catalogue
 SELECT body FROM saferank.catalogue WHERE digest = %b
@@ -132,8 +133,8 @@ SELECT context, number FROM saferank.publication WHERE published_at >= %s
 -- --- retention ---
 
 -- name: contexts_with_pages_before
-SELECT c.id FROM saferank.context c WHERE c.id %% %(all)s = ANY (%(shards)s::integer[])
-AND EXISTS (SELECT 1 FROM saferank.page p WHERE p.context = c.id AND p.impression < %(before)b) ORDER BY c.id
+SELECT c.id FROM saferank.context c WHERE c.id %% %s = ANY (%s::integer[])
+AND EXISTS (SELECT 1 FROM saferank.page p WHERE p.context = c.id AND p.impression < %b) ORDER BY c.id
 
 -- name: fence
 SELECT 1 FROM saferank.shard WHERE shard = %s AND epoch = %s FOR SHARE
@@ -192,20 +193,14 @@ SELECT pg_advisory_xact_lock(hashtext('saferank.operation'))
 -- name: hold_operations
 SELECT pg_advisory_xact_lock_shared(hashtext('saferank.operation'))
 
--- name: next_operation
-SELECT saferank.clock(), (SELECT coalesce(max(number), 0) + 1 FROM saferank.operation)
-
--- name: notify
-SELECT pg_notify('saferank', '')
+-- name: add_operation
+INSERT INTO saferank.operation (number, at, tenant, context, kind, body)
+SELECT (SELECT coalesce(max(number), 0) + 1 FROM saferank.operation), saferank.clock(), %(tenant)s, %(context)s,
+       %(kind)s, %(body)s
+RETURNING number, at, tenant, context, kind, body, pg_notify('saferank', '')::text
 
 -- name: operations
 SELECT number, at, tenant, context, kind, body FROM saferank.operation WHERE number > %s ORDER BY number
-
--- name: add_alarm
-INSERT INTO saferank.alarm (at, context, kind, detail) VALUES (%s, %s, %s, %s)
-
--- name: alarms
-SELECT at, context, kind, detail FROM saferank.alarm WHERE context = %s ORDER BY id
 
 -- name: newest_alarms
 SELECT at, context, kind, detail FROM saferank.alarm ORDER BY id DESC LIMIT %s

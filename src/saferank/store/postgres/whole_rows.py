@@ -4,11 +4,10 @@ from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-import psycopg
 from psycopg import IsolationLevel
 
-from saferank.store.contract import CHUNK, COPIED, Chunk, Group, PageRow, StoreError, StoreUnavailableError
-from saferank.store.postgres.connections import DAMAGE, Connection, connect, damaged, first_line
+from saferank.store.contract import CHUNK, COPIED, Chunk, Group, PageRow, StoreError
+from saferank.store.postgres.connections import Connection, connect, in_sentences
 from saferank.store.sql import statements
 
 _DIGITS = 32  # of the clicks of a page, bit(128)
@@ -101,14 +100,10 @@ async def fill(address: str, name: str, chunks: AsyncIterable[Chunk]) -> None:
 
 @asynccontextmanager
 async def _unlimited(address: str, name: str) -> AsyncIterator[Connection]:
-    try:
+    with in_sentences(name):
         connection = await connect(address)
         try:
             await connection.execute(statements("postgres")["no_limits"])
             yield connection
         finally:
             await connection.close()
-    except DAMAGE as problem:
-        raise damaged(name, problem) from problem
-    except (psycopg.OperationalError, psycopg.InterfaceError) as problem:
-        raise StoreUnavailableError(f"{name}: {first_line(problem)}") from problem

@@ -1,5 +1,6 @@
 """Everything at a glance, and the list of contexts, from a real server."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,18 @@ def test_switches_are_markers_and_stops(tmp_path: Path) -> None:
             assert (view.markers[-1].kind, view.markers[-1].context) == ("kill", None)
             assert view.killed_everywhere.on and view.sentence.startswith("Switched off everywhere (a fire)")
             assert (await h.server.overview("other")).markers == []
+
+    run(test())
+
+
+def test_two_dashboards_that_ask_at_once_have_every_marker_once(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with house(tmp_path) as h:
+            await visits(h, "c", 1)
+            await h.server.kill(T, None, True, "a fault")
+            await asyncio.gather(h.server.overview(T), h.server.overview("other"))
+            await h.server.kill(T, None, False, "over")
+            assert [mark.kind for mark in (await h.server.overview(T)).markers] == ["kill", "unkill"]
 
     run(test())
 

@@ -34,6 +34,10 @@ def test_the_beacon_takes_a_token_in_a_text_body_and_a_key_in_the_query() -> Non
                 )
                 assert answer.status_code == status, (body, headers, answer.text)
             assert (await client.post(f"/v1/beacon{KEY}", content=b"x" * 70_000)).status_code == 413
+            odd = await client.post(f"/v1/beacon{KEY}", json=good, headers=[(b"origin", b"http://\xff\xfe")])
+            assert odd.status_code == 403
+            unread = await client.post("/v1/beacon?key=wrong", content=b"{")
+            assert unread.status_code == 401, "a body is not looked at before the key"
             script = await client.get("/saferank.js")
             assert script.headers["content-type"].startswith("text/javascript")
             assert b"data-saferank-token" in script.content

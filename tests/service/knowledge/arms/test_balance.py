@@ -19,6 +19,7 @@ from saferank.service.knowledge.arms import (
 )
 from saferank.store.contract import Group
 from tests.service.house import T, house, run
+from tests.store.stores import alarms_of
 
 
 def ever_off(holdout: "np.ndarray[tuple[int], np.dtype[np.bool_]]", share: float) -> bool:
@@ -66,7 +67,7 @@ def test_an_imbalance_raises_one_alarm_and_withholds_the_effect(tmp_path: Path) 
                     record = h.record(await h.rank())
                     arms[record.impression] = record.arm
                 await h.close()
-            alarms = await h.store.alarms(h.server.contexts.loaded(T, "c").number)  # type: ignore[union-attr]
+            alarms = await alarms_of(h.store, h.server.contexts.loaded(T, "c").number)  # type: ignore[union-attr]
             assert {alarm.kind for alarm in alarms} == {"unbalanced_arms"} and h.fold().alarms["unbalanced_arms"] == 1
             for view in (await h.server.effect(T, "c"), await h.server.effect(T, None)):
                 assert view.clicks is None and view.clicks_relative is None and view.clicked_pages is None

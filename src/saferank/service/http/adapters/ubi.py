@@ -98,15 +98,12 @@ class UbiQuery(Struct, frozen=True):
         _check_moment(self.timestamp)
 
     @property
-    def hits(self) -> list[str]:
-        """What was found, best first, by the name of either version."""
-        return [str(hit) for hit in self.query_response_hit_ids or self.query_response_object_ids or ()]
-
-    @property
-    def hits_name(self) -> str:
-        """The name that the hits have."""
-        is_older = not self.query_response_hit_ids and self.query_response_object_ids
-        return "query_response_object_ids" if is_older else "query_response_hit_ids"
+    def hits(self) -> tuple[str, list[str]]:
+        """What was found, best first, and its field, which has another name in either version."""
+        name, hits = "query_response_hit_ids", self.query_response_hit_ids
+        if not hits and self.query_response_object_ids:
+            name, hits = "query_response_object_ids", self.query_response_object_ids
+        return name, [str(hit) for hit in hits or ()]
 
 
 class UbiOutcome(Struct, frozen=True):
@@ -137,34 +134,34 @@ class Reported(NamedTuple):
 
 _Document = TypeVar("_Document", UbiEvent, UbiQuery)
 _Called = TypeVar("_Called", RankCall, FeedbackCall)
-_Made = Reported | str | Problem
-"""What a document is: a report, an action that is ignored, or refused."""
+_Said = tuple[dict[str, Any], Names] | str
+"""What a document says of its page, and where in the body it does; or an action that is ignored."""
 
 
 @endpoints.post("/ubi_events", "UBI events: clicks are reported for their pages", UbiOutcome, "feedback", UbiEvent)
 async def ubi_events(app: "App", request: Request) -> UbiOutcome:
     """One event or a list. Other actions than clicks are counted by name and ignored."""
 
-    def made(event: UbiEvent, about: "_About") -> _Made:
+    def said(event: UbiEvent, where: str) -> _Said:
         if event.action_name not in app.settings.ubi_click_actions:
             return event.action_name
-        attributes, field = event.event_attributes, f"{about.where}event_attributes.object.object_id"
+        attributes, field = event.event_attributes, f"{where}event_attributes.object.object_id"
         if attributes is None or attributes.object is None:
-            return Problem(422, INVALID, f"{field} is missing: it says what was clicked", field)
-        clicked = str(attributes.object.object_id)
-        return about.made({"clicks": field, "clicks[0]": field}, clicks=[clicked])
+            raise Problem(422, INVALID, f"{field} is missing: it says what was clicked", field)
+        return {"clicks": [str(attributes.object.object_id)]}, {"clicks": field, "clicks[0]": field}
 
-    return await _report(app, request, UbiEvent, made)
+    return await _report(app, request, UbiEvent, said)
 
 
 @endpoints.post("/ubi_queries", "UBI queries: their pages were shown", UbiOutcome, "feedback", UbiQuery)
 async def ubi_queries(app: "App", request: Request) -> UbiOutcome:
     """One query or a list. Each is a report without clicks; if it says what was shown, that must be the page."""
 
-    def made(query: UbiQuery, about: "_About") -> _Made:
-        return about.made({"shown": about.where + query.hits_name}, clicks=[], shown=query.hits or None)
+    def said(query: UbiQuery, where: str) -> _Said:
+        field, hits = query.hits
+        return {"clicks": [], "shown": hits or None}, {"shown": where + field}
 
-    return await _report(app, request, UbiQuery, made)
+    return await _report(app, request, UbiQuery, said)
 
 
 @endpoints.post("/ubi_rank", "The page for a UBI query", dict, "rank", UbiQuery)
@@ -191,78 +188,63 @@ async def ubi_rank(app: "App", request: Request) -> dict[str, Any]:
     }
 
 
-class _About(NamedTuple):
-    """What is known of a document besides its fields."""
-
-    content: Any
-    where: str  # its place in the body
-    page_id: str  # where the id of its page is
-    role: str  # of the caller
-
-    def made(self, names: dict[str, str], **parts: Any) -> _Made:
-        """A report of the page that the document names."""
-        field, name = f"{self.where}{self.page_id}", self.content
-        for part in self.page_id.split("."):
-            name = name.get(part) if isinstance(name, dict) else None
-        if not isinstance(name, str) or not name:
-            return Problem(422, INVALID, f"{field} is missing: it says which page this is about", field)
-        is_token = "." in name  # an impression id has no point
-        named = {"token": name} if is_token else {"impression_id": name}
-        names |= {"token": field, "impression_id": field}
-        try:
-            check_token(self.role, is_token, field)
-            return Reported(_called(FeedbackCall, names, {**named, **parts}), names)
-        except Problem as problem:
-            return problem
-
-
 async def _report(
-    app: "App", request: Request, kind: type[_Document], made_of: Callable[[_Document, _About], _Made]
+    app: "App", request: Request, kind: type[_Document], said: Callable[[_Document, str], _Said]
 ) -> UbiOutcome:
-    contents, documents, in_list = read_documents(await request.body(largest_body(request)), kind)
+    """Report what the documents of a body say: an object, or a list of them."""
+    content = values(await request.body(largest_body(request)))
+    in_list = isinstance(content, list)
+    if in_list and len(content) > LARGEST_BATCH:
+        raise Problem(422, INVALID, f"the list must have at most {LARGEST_BATCH} entries; send fewer")
+    documents = converted(content, list[kind]) if in_list else [converted(content, kind)]  # type: ignore[valid-type]
     if len(documents) > 1:
         app.limits.admit(request.tenant, len(documents) - 1)
-    page_id, role = app.settings.ubi_page_id, request.caller.role
-    made = [
-        made_of(document, _About(content, f"[{place}]." if in_list else "", page_id, role))
-        for place, (content, document) in enumerate(zip(contents, documents, strict=True))
-    ]
-    reports = [each.call for each in made if isinstance(each, Reported)]
+    found: list[Reported | str | Problem] = []
+    for place, (body, document) in enumerate(zip(content if in_list else [content], documents, strict=True)):
+        where = f"[{place}]." if in_list else ""
+        try:
+            parts = said(document, where)
+            found.append(parts if isinstance(parts, str) else _reported(app, request, body, where, *parts))
+        except Problem as problem:
+            found.append(problem)
+    reports = [one.call for one in found if isinstance(one, Reported)]
     results = iter(await app.server.feedback(request.tenant, reports) if reports else ())
-    return told([_outcome(each, next(results)) if isinstance(each, Reported) else each for each in made])
+    return told([_outcome(next(results), one.names) if isinstance(one, Reported) else one for one in found])
 
 
-def _outcome(reported: Reported, result: FeedbackAnswer | Problem) -> FeedbackAnswer | Problem:
-    return renamed(result, reported.names) if isinstance(result, Problem) else result
+def _reported(app: "App", request: Request, body: Any, where: str, parts: dict[str, Any], names: Names) -> Reported:
+    """The report of a document on the page that it names."""
+    page_id = app.settings.ubi_page_id
+    field, name = where + page_id, body
+    for part in page_id.split("."):
+        name = name.get(part) if isinstance(name, dict) else None
+    if not isinstance(name, str) or not name:
+        raise Problem(422, INVALID, f"{field} is missing: it says which page this is about", field)
+    is_token = "." in name  # an impression id has no point
+    check_token(request.caller.role, is_token, field)
+    names = {**names, "token": field, "impression_id": field}
+    return Reported(_called(FeedbackCall, names, {"token" if is_token else "impression_id": name, **parts}), names)
+
+
+def _outcome(result: FeedbackAnswer | Problem, names: Names) -> FeedbackAnswer | Problem:
+    return renamed(result, names) if isinstance(result, Problem) else result
 
 
 def rank_call(query: UbiQuery) -> tuple[RankCall, Names]:
     """The rank call of a query, and what its fields are called there; Problem 422 with the field if it cannot be."""
-    hits, field = query.hits, query.hits_name
+    field, hits = query.hits
     if not hits:
         raise Problem(422, INVALID, f"{field} must have the hits of the search, best first", field)
-    attributes = query.query_attributes or QueryAttributes()
-    names = {
-        "context": "user_query", "base_ranking": field, "candidates": "query_attributes.candidates",
-        "pinned": "query_attributes.pinned", "k": "query_attributes.k", "session_id": "client_id",
-        "request_id": "query_id",
+    more = query.query_attributes or QueryAttributes()
+    said = {
+        "context": ("user_query", query.user_query), "base_ranking": (field, hits),
+        "candidates": ("query_attributes.candidates", more.candidates),
+        "pinned": ("query_attributes.pinned", more.pinned),
+        "k": ("query_attributes.k", more.k or min(USUAL_POSITIONS, len(hits))),
+        "session_id": ("client_id", query.client_id), "request_id": ("query_id", query.query_id),
     }  # fmt: skip
-    parts = {
-        "context": query.user_query, "base_ranking": hits, "candidates": attributes.candidates,
-        "pinned": attributes.pinned, "k": attributes.k or min(USUAL_POSITIONS, len(hits)),
-        "session_id": query.client_id, "request_id": query.query_id,
-    }  # fmt: skip
-    return _called(RankCall, names, parts), names
-
-
-def read_documents(body: bytes, kind: type[_Document]) -> tuple[list[Any], list[_Document], bool]:
-    """The documents of a body, as they are and understood; True for a list, False for one object."""
-    content = values(body)
-    if not isinstance(content, list):
-        return [content], [converted(content, kind)], False
-    if len(content) > LARGEST_BATCH:
-        raise Problem(422, INVALID, f"the list must have at most {LARGEST_BATCH} entries; send fewer")
-    return content, converted(content, list[kind]), True  # type: ignore[valid-type]
+    names = {name: theirs for name, (theirs, _) in said.items()}
+    return _called(RankCall, names, {name: value for name, (_, value) in said.items()}), names
 
 
 def told(results: Sequence[FeedbackAnswer | Problem | str]) -> UbiOutcome:
@@ -290,8 +272,7 @@ def _called(kind: type[_Called], names: Names, parts: dict[str, Any]) -> _Called
 
 def renamed(problem: Problem, names: Names) -> Problem:
     """A refusal, with the caller's name of the field."""
-    field = theirs(problem.field or "", names)
-    detail = problem.detail
+    field, detail = theirs(problem.field or "", names), problem.detail
     if problem.field and detail.startswith(problem.field):
         detail = field + detail.removeprefix(problem.field)
     return Problem(problem.status, problem.title, detail, field or None, retry_after=problem.retry_after)
