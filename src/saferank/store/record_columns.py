@@ -4,15 +4,17 @@ A replay reads a million records and a closing hundreds at a time. What is wrong
 record (``unpacked``) as for many: places, groups, exchanges and names are what compiled code relies on.
 """
 
+import copy
 import secrets
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saferank._kernel import kernel
+from saferank.store.contract import PageRow
 from saferank.store.page_record import (
     BASE,
     CHECKSUM_SIZE,
@@ -256,15 +258,8 @@ def _read_records(data: Any, ends: Any, seed: Any, out: Any) -> int:
     return known
 
 
-class _Read(NamedTuple):
-    """Records that were read together."""
-
-    records: Sequence[bytes]
-    columns: Columns
-    texts: list[str]  # the different ones; empty for one that is not UTF-8
-
-
-def _read(records: Sequence[bytes]) -> _Read:
+def _read(records: Sequence[bytes]) -> tuple[Columns, list[str]]:
+    """Records that are read together as columns, and their different texts; one that is not UTF-8 is empty."""
     data, count = b"".join(records), len(records)
     ends = np.cumsum(np.fromiter(map(len, records), np.int64, count))
     words, most = np.frombuffer(data, np.uint8), np.zeros(3, np.int64)
@@ -279,13 +274,15 @@ def _read(records: Sequence[bytes]) -> _Read:
     fits = np.isfinite(weight.sum(axis=1)) & (weight >= 0.0).all(axis=1) & (share >= 0.0) & (share <= 1.0)
     if not fits.all():
         fault[(fault == 0) & ~fits] = _OTHER_PLACES
-    spans = zip(columns.at[:known].tolist(), columns.length[:known].tolist(), strict=True)
-    different = [_text(data[at : at + length]) for at, length in spans]
-    if None in different:
-        for code in [code for code, text in enumerate(different) if text is None]:
-            at = np.flatnonzero(columns.codes[: columns.sizes.sum()] == code)
-            fault[np.searchsorted(columns.begin, at, "right") - 1] = _NOT_TEXT
-    return _Read(records, columns, [text or "" for text in different])
+    texts = list[str]()
+    for code, (at, length) in enumerate(zip(columns.at[:known].tolist(), columns.length[:known].tolist(), strict=True)):
+        try:
+            texts.append(data[at : at + length].decode("utf-8"))
+        except UnicodeDecodeError:
+            texts.append("")
+            its_own = np.flatnonzero(columns.codes[: columns.sizes.sum()] == code)
+            fault[np.searchsorted(columns.begin, its_own, "right") - 1] = _NOT_TEXT
+    return columns, texts
 
 
 def _room_for(numbers: Numbers, fault: Bytes, texts: int, width: int, k: int) -> Columns:
@@ -314,54 +311,42 @@ def _room_for(numbers: Numbers, fault: Bytes, texts: int, width: int, k: int) ->
     )
 
 
-def _text(data: bytes) -> str | None:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-
-
 class RecordColumns:
-    """Packed records as columns, all of those that were read together or some. Call ``check`` before any use."""
+    """Packed records as columns, all of those that were read together or some. Call ``check`` before any use.
+
+    ``columns`` are of all that were read together, for compiled code, ``texts`` the different texts by their codes;
+    ``at`` are the numbers of these records among them.
+    """
 
     def __init__(self, records: Sequence[bytes]) -> None:
-        self._read = _read(records)
-        self._at: Numbers = np.arange(len(records))
+        self._records = records
+        self.columns, self.texts = _read(records)
+        self.at: Numbers = np.arange(len(records))
 
     def __len__(self) -> int:
-        return len(self._at)
+        return len(self.at)
 
-    def select(self, which: Selection) -> "RecordColumns":
+    def select(self, which: Selection) -> Self:
         """Some of the records."""
-        selected = RecordColumns.__new__(RecordColumns)
-        selected._read, selected._at = self._read, self._at[which]
-        return selected
+        some = copy.copy(self)
+        some.at = self.at[which]
+        return some
 
     def record(self, number: int) -> PageRecord:
         """One of them."""
-        return read_record(self._read.records[self._at[number]])
+        return read_record(self._records[self.at[number]])
 
     # --- facts ---
 
-    @property
-    def columns(self) -> Columns:
-        """Everything, for compiled code, of all the records that were read together."""
-        return self._read.columns
-
-    @property
-    def texts(self) -> Sequence[str]:
-        """The different texts of the records, by their codes."""
-        return self._read.texts
-
     def column(self, which: int) -> Numbers:
         """ARM or another number, by record."""
-        return np.asarray(self._read.columns.numbers[self._at, which])
+        return np.asarray(self.columns.numbers[self.at, which])
 
     def field(self, name: str) -> list[bytes]:
         """The bytes of a field of the head, by record."""
         begin = _PLACE_OF[name]
-        end, records = begin + _HEAD[name].itemsize, self._read.records
-        return [records[at][begin:end] for at in self._at.tolist()]
+        end, records = begin + _HEAD[name].itemsize, self._records
+        return [records[at][begin:end] for at in self.at.tolist()]
 
     def _has(self, flag: int) -> Flags:
         return np.asarray(self.column(FLAGS) & flag != 0)
@@ -377,13 +362,13 @@ class RecordColumns:
     @property
     def pins(self) -> NDArray[np.void]:
         """The bits of pinned positions, as bytes."""
-        return self._read.columns.pins[self._at].view(f"V{PINS_SIZE}")[:, 0]
+        return self.columns.pins[self.at].view(f"V{PINS_SIZE}")[:, 0]
 
     def _is_pinned(self, width: int) -> Flags | None:
         """By record and position; None when there is no pin at all, which is usual."""
         if not self._has(PINNED).any():
             return None
-        pins = self._read.columns.pins[self._at]
+        pins = self.columns.pins[self.at]
         return np.unpackbits(pins, axis=1, count=width, bitorder="little").astype(np.bool_)
 
     def _chosen_at(self, width: int) -> Numbers:
@@ -391,18 +376,14 @@ class RecordColumns:
         at, pinned = np.broadcast_to(np.arange(width), (len(self), width)), self._is_pinned(width)
         if pinned is None:
             return at
-        return np.where(pinned, _with_width(self._read.columns.base, width)[self._at], at - pinned.cumsum(axis=1))
+        return np.where(pinned, _with_width(self.columns.base, width)[self.at], at - pinned.cumsum(axis=1))
 
     # --- texts ---
 
     def has_text(self, which: int, wanted: str) -> Flags:
         """Records whose TENANT, CONTEXT or POLICY is the wanted one."""
-        texts = self._read.texts
-        return np.asarray(self._codes(which) == (texts.index(wanted) if wanted in texts else -1))
-
-    def _codes(self, which: int) -> NDArray[np.int32]:
-        columns = self._read.columns
-        return columns.codes[columns.begin[self._at] + which]
+        code = self.texts.index(wanted) if wanted in self.texts else -1
+        return np.asarray(self.columns.codes[self.columns.begin[self.at] + which] == code)
 
     def shown(self, index: Mapping[str, int], width: int) -> Numbers:
         """By record and position: the number of the item that was shown in ``index``, -1 without one, 0 behind them."""
@@ -414,31 +395,31 @@ class RecordColumns:
     def production(self, index: Mapping[str, int], width: int) -> Numbers:
         """By record and position: the number of the item on production's page, -1 if the record does not name it."""
         (names, behind), k, based = self._counts, self.column(K), self._has(BASE)
-        base = _with_width(self._read.columns.base, width)[self._at]
+        base = _with_width(self.columns.base, width)[self.at]
         at = np.where(based[:, None], base, behind[:, None] + np.arange(width))  # or what was shown instead
         sizes = np.where(based | (names > behind), k, 0)
         return np.where(np.arange(width) < sizes[:, None], self._numbered(index, at, sizes), -1)
 
     def _numbered(self, index: Mapping[str, int], at: Numbers, sizes: Numbers) -> Numbers:
         """By record the numbers of the first items of those at some places among its names."""
-        columns = self._read.columns
-        known = np.array([index.get(text, -1) for text in self._read.texts], np.int64)
+        columns = self.columns
+        known = np.array([index.get(text, -1) for text in self.texts], np.int64)
         used = np.arange(at.shape[-1]) < sizes[:, None]
-        codes = columns.codes[np.where(used, columns.begin[self._at][:, None] + TEXTS + at, 0)]
+        codes = columns.codes[np.where(used, columns.begin[self.at][:, None] + TEXTS + at, 0)]
         return np.where(used, known[codes], 0)
 
     @property
     def _counts(self) -> tuple[Numbers, Numbers]:
         """By record: how many items are named, and how many of them are not those that were shown instead."""
-        return self._read.columns.sizes[self._at] - TEXTS, self._read.columns.behind[self._at]
+        return self.columns.sizes[self.at] - TEXTS, self.columns.behind[self.at]
 
     # --- checks ---
 
     def faults(self) -> dict[int, str]:
         """What is wrong, by number of the record; nothing when all are as they were written."""
-        found, said = self._read.columns.fault[self._at], {}
+        found, said = self.columns.fault[self.at], {}
         for number in np.flatnonzero(found).tolist():
-            record = self._read.records[self._at[number]]
+            record = self._records[self.at[number]]
             said[number] = _FAULTS[int(found[number])].format(format=record[0] if record else None)
         return said
 
@@ -446,6 +427,41 @@ class RecordColumns:
         """Raise DamagedRecordError if one of the records is not as it was written."""
         for fault in self.faults().values():
             raise DamagedRecordError(fault)
+
+
+CLICK_WORDS = 2
+"""Words of 64 bits for the clicks of a page."""
+
+
+class ClosedPages(RecordColumns):
+    """Pages of one context in display order, with their clicks."""
+
+    def __init__(self, rows: Sequence[PageRow]) -> None:
+        super().__init__([row.record for row in rows])
+        self._rows, self.words = rows, _click_words([row.clicks for row in rows])  # of all that were read together
+
+    def row(self, number: int) -> PageRow:
+        """One of the pages."""
+        return self._rows[int(self.at[number])]
+
+    @property
+    def issued_at(self) -> Numbers:
+        """When they were issued."""
+        return self.column(ISSUED_AT)
+
+    def clicked_beyond(self) -> list[int]:
+        """The numbers of pages with clicks on places that they do not have."""
+        return [number for number, k in enumerate(self.column(K).tolist()) if self.row(number).clicks >> k]
+
+
+def _click_words(clicks: Sequence[int]) -> NDArray[np.uint64]:
+    """By page: the bits of its clicks, in words."""
+    size = 8 * CLICK_WORDS
+    try:
+        packed = b"".join([bits.to_bytes(size, "little") for bits in clicks])
+    except OverflowError as problem:
+        raise ValueError(f"a page has clicks beyond its {8 * size} places") from problem
+    return np.frombuffer(packed, np.uint64).reshape(-1, CLICK_WORDS)
 
 
 def _with_width(table: NDArray[Any], width: int) -> NDArray[Any]:

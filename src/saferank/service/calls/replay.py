@@ -15,10 +15,9 @@ import numpy as np
 from saferank.errors import ArgumentError
 from saferank.policies import policy_kind
 from saferank.service.calls.legality import Legality
-from saferank.service.identifiers import last_id
+from saferank.service.identifiers import issued_at, last_id
 from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.catalogues import Catalogue, Catalogues
-from saferank.service.knowledge.closed_pages import ClosedPages, issue_time
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.publications import differences, pack, restored
 from saferank.service.protocol.contexts import Contexts, Limits, recall_visitors
@@ -35,7 +34,7 @@ from saferank.store.contract import (
     StoreError,
     VersionRow,
 )
-from saferank.store.record_columns import ARM, CONTEXT, KNOWLEDGE, NUMBER, SERVER, TENANT
+from saferank.store.record_columns import ARM, CONTEXT, KNOWLEDGE, NUMBER, SERVER, TENANT, ClosedPages
 from saferank.verbs import Ints
 
 # --- what a replay found, as numbers and as sentences ---
@@ -340,20 +339,20 @@ class _Comparison:
         self._check_places(pages)
         self._check_clicks(pages)
         self._note_numbers(pages)
-        self._report.explored += int((pages.records.column(ARM) == EXPLORE).sum())
+        self._report.explored += int((pages.column(ARM) == EXPLORE).sum())
         self._report.pages += len(pages)
         return pages
 
     def _check_records(self, pages: ClosedPages) -> None:
-        for number, fault in pages.records.faults().items():
+        for number, fault in pages.faults().items():
             raise self._difference(f"page {pages.row(number).impression.hex()} is damaged: {fault}")
 
     def _check_places(self, pages: ClosedPages) -> None:
         """Every record is in the row and in the context of its page."""
-        records, (_, tenant, name, *_) = pages.records, self._row
-        own = records.has_text(TENANT, tenant) & records.has_text(CONTEXT, name)
+        _, tenant, name, *_ = self._row
+        own = pages.has_text(TENANT, tenant) & pages.has_text(CONTEXT, name)
         rows = [pages.row(number) for number in range(len(pages))]
-        same = [id_ == row.impression for id_, row in zip(records.field("impression"), rows, strict=True)]
+        same = [id_ == row.impression for id_, row in zip(pages.field("impression"), rows, strict=True)]
         for number in np.flatnonzero(~(own & np.array(same, np.bool_))).tolist():
             raise self._difference(f"page {rows[number].impression.hex()} is in the place of another page")
 
@@ -363,9 +362,9 @@ class _Comparison:
             raise self._difference(f"page {name} has clicks on places that it does not have")
 
     def _note_numbers(self, pages: ClosedPages) -> None:
-        numbers = pages.records.column(NUMBER)
+        numbers = pages.column(NUMBER)
         told = np.flatnonzero((pages.issued_at > self._numbered_since) & (numbers > 0))
-        servers = pages.records.column(SERVER)[told]
+        servers = pages.column(SERVER)[told]
         for server in np.unique(servers).tolist():
             self._numbers.setdefault(server, NumberedPages()).add(numbers[told[servers == server]])
 
@@ -375,22 +374,22 @@ class _Comparison:
 
     async def _compare_pages(self, pages: ClosedPages) -> None:
         """Every page names a version that there is, and was legal under it."""
-        versions, most = pages.records.column(KNOWLEDGE), max(self._fold.version, len(self._written))
+        versions, most = pages.column(KNOWLEDGE), max(self._fold.version, len(self._written))
         if versions.max(initial=0) > most:  # the service may have learnt something since the versions were read
             most = max(most, len(await self._store.versions(self._row.id)))
         for number in np.flatnonzero(versions > most).tolist():
             self._note_foreign(pages.row(number), int(versions[number]))
-        explored = pages.select((versions <= most) & (pages.records.column(ARM) == EXPLORE))
+        explored = pages.select((versions <= most) & (pages.column(ARM) == EXPLORE))
         if not len(explored):
             return
-        fault = await self._legality.first_fault(explored.records)
+        fault = await self._legality.first_fault(explored)
         if fault is not None:
-            row, version = explored.row(fault[0]), int(explored.records.column(KNOWLEDGE)[fault[0]])
+            row, version = explored.row(fault[0]), int(explored.column(KNOWLEDGE)[fault[0]])
             raise self._difference(f"page {row.impression.hex()} was not legal under version {version}: {fault[1]}")
 
     def _note_foreign(self, row: PageRow, version: int) -> None:
         """A page that names a later version was made from what the old store knew after its backup."""
-        if issue_time(row) >= self._restored_at:
+        if issued_at(row.impression) >= self._restored_at:
             raise self._difference(
                 f"page {row.impression.hex()} names version {version}; by the log there are {self._fold.version}"
             )

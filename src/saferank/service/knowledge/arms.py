@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from saferank._kernel import kernel
 from saferank.service.wire.views import Arm
 from saferank.statistics.effect import ArmComparison, Guardrail, from_numbers, merged, new_comparison
 from saferank.statistics.effect.stakes import log_evidence, stakes_for
-from saferank.store.page_record import PageRecord
+from saferank.store.page_record import BASE, LEADER, OVER, PageRecord
+from saferank.store.record_columns import ARM, FLAGS, ISSUED_AT, PINNED_PLACES, SHARE, USED, ClosedPages, Columns, K
 from saferank.verbs import Flags, Floats, Ints
 
 ARMS: tuple[Arm, ...] = get_args(Arm)
@@ -113,6 +115,70 @@ def empty_columns(size: int) -> CountedPages:
 
 UNCHANGED, PROVEN, LEARNING = range(3)
 """A page that the policy chose is production's; or another because certificates prove it better; or to learn."""
+
+
+class Sums(NamedTuple):
+    """Sums that a fold keeps."""
+
+    tallies: Ints  # [arm, which] closed pages, those with clicks, clicks
+    facts: Ints  # [4] the worst page, checked pages, illegal ones, pages with clicks of these pages
+
+
+def counted_pages(pages: ClosedPages, counted: Flags, sums: Sums) -> CountedPages:
+    """Add pages to the sums; those that count, as columns."""
+    columns, found = pages.columns, empty_columns(int(counted.sum()))
+    share = columns.numbers[:, SHARE].view(np.float64)
+    _count(columns, pages.words, share, pages.at, counted, sums, found)
+    return found
+
+
+@kernel
+def _bits_in(words: NDArray[np.uint64]) -> int:
+    found = 0
+    for number in range(len(words)):
+        word = words[number]
+        while word:
+            word &= word - np.uint64(1)
+            found += 1
+    return found
+
+
+@kernel
+def _differs_from_base(columns: Columns, at: int) -> bool:
+    """True for a page that names production's page and chose another."""
+    row, chosen, differs = columns.numbers[at], 0, False
+    if row[FLAGS] & BASE:
+        for place in range(row[K]):
+            if row[PINNED_PLACES] == 0 or columns.pins[at, place >> 3] >> (place & 7) & 1 == 0:
+                differs |= columns.base[at, place] != chosen
+                chosen += 1
+    return differs
+
+
+@kernel
+def _count(
+    columns: Columns, words: NDArray[np.uint64], share: Floats, at: Ints, counted: Flags, sums: Sums, out: CountedPages
+) -> None:
+    size = 0
+    for place in range(len(at)):
+        number = at[place]
+        row, clicks = columns.numbers[number], _bits_in(words[number])
+        arm = row[ARM]
+        tally = sums.tallies[arm if counted[place] or not takes_part(arm, row[SHARE]) else REPEAT]
+        tally[0] += 1
+        tally[1] += int(clicks > 0)
+        tally[2] += clicks
+        if arm == EXPLORE:
+            sums.facts[0] = max(sums.facts[0], row[USED])
+            sums.facts[1] += 1
+        sums.facts[2] += int(row[USED] == OVER)
+        sums.facts[3] += int(clicks > 0)
+        if counted[place]:
+            out.issued_at[size], out.share[size], out.clicks[size] = row[ISSUED_AT], share[number], clicks
+            out.served[size], out.chosen[size], out.change[size] = arm != HOLDOUT, arm == EXPLORE, UNCHANGED
+            if _differs_from_base(columns, number):
+                out.change[size] = PROVEN if row[FLAGS] & LEADER else LEARNING
+            size += 1
 
 
 @dataclass

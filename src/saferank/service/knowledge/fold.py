@@ -14,28 +14,41 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saferank.service.knowledge.arms import ARMS, EXPLORE, SHADOW, ComparedArms, ShadowCounts, with_shadow_page
+from saferank.service.identifiers import issued_at
+from saferank.service.knowledge.arms import (
+    ARMS,
+    EXPLORE,
+    SHADOW,
+    ComparedArms,
+    ShadowCounts,
+    Sums,
+    counted_pages,
+    with_shadow_page,
+)
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import exchanged
-from saferank.service.knowledge.closed_pages import (
-    ClosedPages,
-    NewestPage,
-    Sums,
-    Visitors,
-    counted_pages,
-    issue_time,
-    look_of,
-)
 from saferank.service.knowledge.knowledge import Changed, Knowledge, Terms
 from saferank.service.knowledge.lessons import Lessons, Numbered, Part, Room
-from saferank.service.knowledge.votes import OrderWatch, SourceCounts, Votes
+from saferank.service.knowledge.visits import OrderWatch, SourceCounts, Visitors, Votes
 from saferank.store.contract import AlarmRow, PageRow, VersionRow
-from saferank.store.page_record import SOURCE
-from saferank.store.record_columns import ARM, FLAGS, POLICY, SOURCE_KEY
+from saferank.store.page_record import SOURCE, PageRecord
+from saferank.store.record_columns import ARM, FLAGS, POLICY, SOURCE_KEY, ClosedPages
 from saferank.verbs import Flags
 
 _STEPS = 3
 """Epochs in a row that are begun one by one; after these nothing is left that could end."""
+
+
+class NewestPage(NamedTuple):
+    """Production's page and the items of the newest page: what a leader is derived from."""
+
+    base: tuple[str, ...]
+    items: tuple[str, ...]
+
+
+def look_of(record: PageRecord) -> NewestPage:
+    """What the leader of a page is derived from."""
+    return NewestPage(record.production, record.row or record.production)
 
 
 class Moment(NamedTuple):
@@ -123,7 +136,7 @@ class Fold:
         rows = list(pages)
         if rows:
             closed = ClosedPages(rows)
-            closed.records.check()
+            closed.check()
             self.take(closed, through)
         self._come_to(through)
 
@@ -155,23 +168,22 @@ class Fold:
 
     def _take(self, pages: ClosedPages) -> None:
         """Take in pages of one epoch. Which page counts must not depend on its arm."""
-        arms, counted = pages.records.column(ARM), self.visitors.firsts(pages, self.rolled_back_at)
+        arms, counted = pages.column(ARM), self.visitors.firsts(pages, self.rolled_back_at)
         self._leave_out_capped(pages, counted)
         for run in self.compared.runs(pages.issued_at):
             self._count(pages.select(run), counted[run])
         for number in np.flatnonzero(arms == SHADOW).tolist() if SHADOW in arms else ():
             clicks = pages.row(number).clicks
-            self.shadow = with_shadow_page(self.shadow, pages.records.record(number), clicks)
-        mine = pages.records.has_text(POLICY, self.terms.policy)  # others' servers had not yet read of a reset
+            self.shadow = with_shadow_page(self.shadow, pages.record(number), clicks)
+        mine = pages.has_text(POLICY, self.terms.policy)  # others' servers had not yet read of a reset
         self._learn(pages.select(np.flatnonzero(counted & (arms == EXPLORE) & mine)))
-        self.catalogue = pages.records.select(slice(-1, None)).field("catalogue")[0]
+        self.catalogue = pages.select(slice(-1, None)).field("catalogue")[0]
 
     def _leave_out_capped(self, pages: ClosedPages, counted: Flags) -> None:
         """Pages of sources that have had all that count in a day do not count."""
-        records = pages.records
-        has_source = counted & (records.column(FLAGS) & SOURCE != 0)
+        has_source = counted & (pages.column(FLAGS) & SOURCE != 0)
         for number in np.flatnonzero(has_source).tolist() if self.terms.source_daily_pages else ():
-            source, issued_at = records.column(SOURCE_KEY)[number].tobytes(), int(pages.issued_at[number])
+            source, issued_at = pages.column(SOURCE_KEY)[number].tobytes(), int(pages.issued_at[number])
             counted[number] = self.sources.admits(source, issued_at)
 
     def _count(self, pages: ClosedPages, counted: Flags) -> None:
@@ -218,7 +230,7 @@ class Fold:
         alarms = knowledge.alarms
         for number in knowledge.learn(part):
             page = run.row(number)
-            moment = Moment(issue_time(page), page.impression)
+            moment = Moment(issued_at(page.impression), page.impression)
             self.look = look_of(lessons.record(number))
             self._follow("page" if knowledge.alarms == alarms else "contradiction", moment)
             self._sound(knowledge.alarms - alarms, moment)
@@ -236,7 +248,7 @@ class Fold:
             item = self.orders.names[won[row, side]]
             self.alarms["exchange_share"] += 1
             detail = f"on clicked pages {item!r} does not stand where it was drawn to: reports are chosen by order"
-            at = issue_time(run.row(int(part.room.lesson[row])))
+            at = issued_at(run.row(int(part.room.lesson[row])).impression)
             self.alarm_rows.append(AlarmRow(at, self.context, "exchange_share", detail))
 
     def _sound(self, new: int, moment: Moment) -> None:

@@ -1,7 +1,7 @@
 """Lessons: pages that count, laid out for the compiled fold, without the comparisons that do not count.
 
 One compiled pass reads the columns of the records, watches the orders of clicked pages, notes the votes of their
-visitors, and takes out what they have voted on before (``votes.py``). How a comparison is taken out depends on the law
+visitors, and takes out what they have voted on before (``visits.py``). How a comparison is taken out depends on the law
 of its page:
 
 * a page that was drawn names by place the exchanges that are learnt: the bits of the two places go;
@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from saferank._kernel import kernel
 from saferank.live.learner import Learner
 from saferank.live.replay import Pages, Workspace, lay_out, new_pages, new_workspace
-from saferank.service.knowledge.closed_pages import ClosedPages
-from saferank.service.knowledge.votes import Bets, MarkTable, OrderWatch, Votes, item_hash, mark_of, vote, watch
+from saferank.service.knowledge.visits import Bets, MarkTable, OrderWatch, Votes, item_hash, mark_of, vote, watch
 from saferank.store.page_record import DRAWN, SOURCE, VISITOR, PageRecord
 from saferank.store.page_record import NOBODY as NO_CHALLENGER
 from saferank.store.record_columns import (
@@ -37,6 +36,7 @@ from saferank.store.record_columns import (
     SOURCE_KEY,
     TEXTS,
     VISITOR_KEY,
+    ClosedPages,
     Columns,
     K,
 )
@@ -116,7 +116,7 @@ class Lessons:
 
     def __init__(self, pages: ClosedPages, index: Mapping[str, int]) -> None:
         self.pages = pages
-        columns, texts = pages.records.columns, pages.records.texts
+        columns, texts = pages.columns, pages.texts
         self._weight = columns.weight.view(np.float64)
         self._known = np.array([index.get(text, -1) for text in texts], np.int64)  # by text
 
@@ -125,18 +125,18 @@ class Lessons:
 
     def record(self, number: int) -> PageRecord:
         """The record of one of them."""
-        return self.pages.records.record(number)
+        return self.pages.record(number)
 
     def know(self, number: int, learner: Learner) -> None:
         """The items of a lesson get numbers."""
-        columns, at, row = self.pages.records.columns, int(self.pages.at[number]), self.record(number).row
+        columns, at, row = self.pages.columns, int(self.pages.at[number]), self.record(number).row
         learner.know(row)
         begin = int(columns.begin[at]) + TEXTS
         self._known[columns.codes[begin : begin + len(row)]] = [learner.index[item] for item in row]
 
     def lay_out(self, begin: int, items: Numbered, votes: Votes, orders: OrderWatch, room: Room) -> Part:
         """Lay out lessons from ``begin`` on, until one has an item without a number, or enough of them."""
-        columns, positions = self.pages.records.columns, self.pages.records.columns.base.shape[1]
+        columns, positions = self.pages.columns, self.pages.columns.base.shape[1]
         room.make(min(len(self) - begin, _AT_ONCE) + positions, positions, columns.start.shape[1])
         progress = np.array([begin, 0, 0])
         while True:

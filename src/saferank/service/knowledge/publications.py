@@ -9,12 +9,10 @@ from typing import Any
 from saferank.live.learner import Learner
 from saferank.saved_state import bytes_in_use
 from saferank.service.knowledge.arms import ShadowCounts, compared_arms
-from saferank.service.knowledge.closed_pages import NewestPage, Visitors
-from saferank.service.knowledge.evidence import race
-from saferank.service.knowledge.fold import Fold
+from saferank.service.knowledge.fold import Fold, NewestPage
 from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.lessons import Room
-from saferank.service.knowledge.votes import OrderWatch, SourceCounts, Votes
+from saferank.service.knowledge.visits import OrderWatch, SourceCounts, Visitors, Votes
 from saferank.store.contract import DamagedStoreError, Publication
 from saferank.store.page_record import CHECKSUM_SIZE, is_whole
 
@@ -37,7 +35,7 @@ def pack(fold: Fold) -> bytes:
         "catalogue": fold.catalogue.hex(),
         "leader": fold.leader(),
         "look": fold.look,
-        "race": race(known.learner, known.certified),
+        "race": known.race(),
         "knowledge": [known.epoch, known.pages, len(learner)],
         "compared": fold.compared.facts(),
         "shadow": fold.shadow,

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from saferank.service import limits
 from saferank.service.clock import Clock
+from saferank.service.identifiers import issued_at
 from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import ARMS
-from saferank.service.knowledge.closed_pages import issue_time
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.publications import pack
 from saferank.service.knowledge.warm_up import prepare
@@ -254,7 +254,7 @@ class Closer:
         if len(pages) >= _MANY:
             log(logging.INFO, "folding many pages", context=context.row.name, pages=len(pages), through=closed)
         for chunk in _chunks(pages):
-            context.fold.fold(chunk, issue_time(chunk[-1]))
+            context.fold.fold(chunk, issued_at(chunk[-1].impression))
             await self._clock.sleep(0)
         context.fold.fold((), closed)
         self.closed += len(pages)
@@ -340,7 +340,7 @@ def _chunks(pages: Sequence[PageRow]) -> Iterator[Sequence[PageRow]]:
     start = 0
     while start < len(pages):
         end = min(start + _AT_ONCE, len(pages))
-        while end < len(pages) and issue_time(pages[end]) == issue_time(pages[end - 1]):
+        while end < len(pages) and issued_at(pages[end].impression) == issued_at(pages[end - 1].impression):
             end += 1
         yield pages[start:end]
         start = end

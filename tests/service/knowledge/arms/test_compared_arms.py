@@ -28,14 +28,13 @@ from saferank.service.knowledge.arms import (
     CountedPages,
     compared_arms,
 )
-from saferank.service.knowledge.closed_pages import ClosedPages
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.publications import pack, restored
 from saferank.statistics.effect import ArmComparison, difference, merged, new_comparison, relative_difference, with_page
 from saferank.store.contract import PageRow, Publication
 from saferank.store.page_record import PageRecord
-from saferank.store.record_columns import unpacked
+from saferank.store.record_columns import ClosedPages, unpacked
 
 WINDOW, START = 1000, 1_000_000
 ITEMS = ("a", "b", "c")
