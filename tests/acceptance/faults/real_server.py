@@ -16,9 +16,8 @@ from saferank.service.calls.overview import Overview
 from saferank.service.calls.rank import Ranking
 from saferank.service.identifiers import impression_id
 from saferank.service.knowledge.catalogues import unpack_catalogue
-from saferank.service.knowledge.fold import Fold
+from saferank.service.knowledge.fold import Fold, differences, pack
 from saferank.service.knowledge.knowledge import Terms
-from saferank.service.knowledge.publications import differences, pack
 from saferank.service.protocol.heartbeat import LONGEST_JUMP
 from saferank.service.protocol.server import Server
 from saferank.service.settings import Settings

@@ -18,8 +18,7 @@ from saferank.service.calls.legality import Legality
 from saferank.service.identifiers import issued_at, last_id
 from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.catalogues import Catalogue, Catalogues
-from saferank.service.knowledge.fold import Fold
-from saferank.service.knowledge.publications import differences, pack, restored
+from saferank.service.knowledge.fold import Fold, differences, pack, restored
 from saferank.service.protocol.contexts import Contexts, Limits, recall_visitors
 from saferank.service.protocol.switches import Switches
 from saferank.store.contract import (

@@ -19,8 +19,7 @@ from saferank.service.clock import Clock
 from saferank.service.identifiers import issued_at
 from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import ARMS
-from saferank.service.knowledge.fold import Fold
-from saferank.service.knowledge.publications import pack
+from saferank.service.knowledge.fold import Fold, pack
 from saferank.service.knowledge.warm_up import prepare
 from saferank.service.protocol.contexts import Context, Contexts, DeletedVersionError, fold_at_version, recall_visitors
 from saferank.service.protocol.guard import Guard
