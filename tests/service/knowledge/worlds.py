@@ -76,5 +76,5 @@ class World:
             self.knowledge.changed_certificates()
 
     def wrong_certificates(self) -> int:
-        name = self.knowledge.name_of
-        return sum(self.appeal[name(i)] < self.appeal[name(j)] for i, j in self.knowledge.certified.pairs)
+        pairs = map(self.knowledge.learner.names, self.knowledge.certified.pairs)
+        return sum(self.appeal[str(better)] < self.appeal[str(worse)] for better, worse in pairs)

@@ -14,7 +14,7 @@ from saferank.service.wire.views import Arm
 from saferank.statistics.effect import ArmComparison, Guardrail, from_numbers
 from saferank.statistics.effect.stakes import log_evidence, stakes_for
 from saferank.store.page_record import BASE, LEADER, OVER, PageRecord
-from saferank.store.record_columns import ARM, FLAGS, ISSUED_AT, PINNED_PLACES, SHARE, USED, ClosedPages, Columns, K
+from saferank.store.record_columns import ARM, FLAGS, ISSUED_AT, SHARE, USED, ClosedPages, Columns, K, is_pinned
 from saferank.verbs import Flags, Floats, Ints
 
 ARMS: tuple[Arm, ...] = get_args(Arm)
@@ -158,7 +158,7 @@ def _differs_from_base(columns: Columns, at: int) -> bool:
     row, chosen, differs = columns.numbers[at], 0, False
     if row[FLAGS] & BASE:
         for place in range(row[K]):
-            if row[PINNED_PLACES] == 0 or columns.pins[at, place >> 3] >> (place & 7) & 1 == 0:
+            if not is_pinned(columns, at, place):
                 differs |= columns.base[at, place] != chosen
                 chosen += 1
     return differs

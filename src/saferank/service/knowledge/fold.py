@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from saferank.live.learner import Learner
@@ -113,16 +114,16 @@ class Fold:
     @property
     def pages(self) -> int:
         """Pages that are in it."""
-        return sum(tally[0] for tally in self.tallies)
+        return sum([tally[0] for tally in self.tallies])
 
     def leader(self) -> tuple[str, ...]:
         """The leader that certified exchanges make of production's newest page."""
-        look, index = self.look, self.knowledge.index
-        if not all(item in index for item in look.base):
+        look, index, certified = self.look, self.knowledge.index, self.knowledge.certified
+        if not certified.pairs or not all(map(index.__contains__, look.base)):
             return look.base
-        present = sum(1 << index[item] for item in dict.fromkeys([*look.base, *look.items]) if item in index)
-        row = exchanged(self.knowledge.certified, [index[item] for item in look.base], present).row
-        return tuple(self.knowledge.name_of(number) for number in row)
+        base = [index[item] for item in look.base]
+        present = sum({1 << index[item] for item in (*look.base, *look.items) if item in index})
+        return tuple(map(str, self.knowledge.learner.names(exchanged(certified, base, present).row)))
 
     def take_news(self) -> tuple[list[VersionRow], list[AlarmRow]]:
         """Versions and alarms since the last call."""
@@ -367,7 +368,7 @@ def pack(fold: Fold) -> bytes:
     }
     if fold.terms != fold.opened_terms:  # by a reset; otherwise they are those of the context's row
         facts["terms"], facts["terms_version"] = fold.terms._asdict(), fold.terms_version
-    head = json.dumps(facts, ensure_ascii=False).encode()
+    head = msgspec.json.encode(facts)
     body = b"".join((_LENGTH.pack(len(head)), head, learner, marks, sources))
     return body + _LENGTH.pack(zlib.crc32(body))
 
@@ -387,7 +388,7 @@ def read_head(body: bytes) -> dict[str, Any]:
     if not is_whole(body):
         raise DamagedStoreError("a publication is damaged: its checksum is wrong. Restore the store from a backup")
     (length,) = _LENGTH.unpack_from(body)
-    facts: dict[str, Any] = json.loads(body[4 : 4 + length])
+    facts: dict[str, Any] = msgspec.json.decode(body[4 : 4 + length])
     return facts
 
 

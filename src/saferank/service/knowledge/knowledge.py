@@ -105,10 +105,6 @@ class Knowledge:
         """The numbers of items."""
         return cast(dict[str, int], self.learner.index)  # items of the service are text
 
-    def name_of(self, number: int) -> str:
-        """An item."""
-        return str(self.learner.items[number])
-
     @property
     def issued(self) -> int:
         """The round of the newest page."""

@@ -39,6 +39,9 @@ from saferank.store.record_columns import (
     ClosedPages,
     Columns,
     K,
+    clicks_beyond,
+    is_clicked,
+    is_pinned,
 )
 from saferank.verbs import NOBODY, Flags, Floats, Ints, Items
 
@@ -179,7 +182,7 @@ def _lay_out_next(
         head, row = columns.numbers[record], progress[1]
         if not _has_numbers(columns, record, known):
             return NEW_ITEM
-        if head[PLACES] > 0 and not _clicks_beyond(words[record], head[K]):
+        if head[PLACES] > 0 and not clicks_beyond(words[record], head[K]):
             if row + max(1, head[K]) > len(lesson):
                 return ENOUGH
             clicked = _lay_out_record(columns, weight, words[record], record, known, pages, row)
@@ -214,21 +217,6 @@ def _has_numbers(columns: Columns, record: int, known: Ints) -> bool:
 
 
 @kernel
-def _is_clicked(words: Words, position: int) -> bool:
-    if position >= 64 * len(words):
-        return False
-    return bool(words[position >> 6] >> np.uint64(position & 63) & np.uint64(1))
-
-
-@kernel
-def _clicks_beyond(words: Words, k: int) -> bool:
-    found = False
-    for position in range(k, 64 * len(words)):
-        found |= _is_clicked(words, position)
-    return found
-
-
-@kernel
 def _lay_out_record(
     columns: Columns, weight: Floats, words: Words, record: int, known: Ints, pages: Pages, row: int
 ) -> int:
@@ -246,8 +234,8 @@ def _lay_out_record(
     pages.challenger[row] = NOBODY if alone else np.int64(pages.ranking[row, head[CHALLENGER]])
     free, clicked = 0, 0
     for position in range(head[K]):
-        if head[PINNED_PLACES] == 0 or columns.pins[record, position >> 3] >> (position & 7) & 1 == 0:
-            pages.clicks[row, free] = int(_is_clicked(words, position))
+        if not is_pinned(columns, record, position):
+            pages.clicks[row, free] = int(is_clicked(words, position))
             clicked += pages.clicks[row, free]
             free += 1
     for position in range(free, pages.clicks.shape[1]):
