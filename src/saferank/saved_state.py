@@ -24,6 +24,7 @@ MAGIC = b"SAFERANK"
 FORMAT_VERSION = 4
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _TYPES = ("int64", "uint32", "uint64", "float64", "bool", "uint8")
+_NAMES = {np.dtype(name): name for name in _TYPES}  # numpy takes long to spell them
 
 _BLOCK = 4096
 """Bytes that the operating system gives out at a time."""
@@ -102,13 +103,14 @@ def to_bytes(facts: dict[str, Any], arrays: Arrays) -> bytes:
     listing: list[list[Any]] = []
     contents: list[bytes] = []
     for name, array in arrays.items():
-        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        cells = None if len(raw) < _BLOCK else _cells_in_use(raw)
-        if cells is None:
-            listing.append([name, str(array.dtype), list(array.shape)])
-            contents.append(raw.tobytes())
+        form = [name, _NAMES.get(array.dtype) or str(array.dtype), array.shape]
+        raw = None if array.nbytes < _BLOCK else np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        cells = None if raw is None else _cells_in_use(raw)
+        if raw is None or cells is None:
+            listing.append(form)
+            contents.append(array.tobytes())
         else:
-            listing.append([name, str(array.dtype), list(array.shape), len(cells)])
+            listing.append([*form, len(cells)])
             contents += [cells.tobytes(), _as_cells(raw)[cells].tobytes(), raw[len(raw) // _BLOCK * _BLOCK :].tobytes()]
     header = json.dumps({"facts": facts, "arrays": listing}).encode()
     body = zlib.compress(b"".join((struct.pack("<I", len(header)), header, *contents)), level=_LEVEL)

@@ -10,9 +10,8 @@ from typing import Any
 from msgspec import structs
 
 from saferank.service.calls.replay import ReplayReport, verify
-from saferank.service.knowledge.fold import Fold
+from saferank.service.knowledge.fold import Fold, comparable, pack
 from saferank.service.knowledge.knowledge import Knowledge
-from saferank.service.knowledge.publications import comparable, pack
 from saferank.service.server import Server
 from saferank.service.settings import settings_of
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer, RankCall

@@ -4,6 +4,7 @@ It knows no call, no threads, no identity of pages and no randomness: the caller
 decides which of them are learnt, and when.
 """
 
+import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -128,7 +129,7 @@ class Learner:
     def _bound_folding(self, pages: Pages, workspace: Workspace) -> Callable[[], None]:
         """Made again only when something has grown: to bind costs more than to learn a page."""
         to = (self.policy, self.evidence, pages, workspace)
-        if self._folding is None or any(mine is not theirs for mine, theirs in zip(self._folding[0], to, strict=True)):
+        if self._folding is None or not all(map(operator.is_, self._folding[0], to)):
             self._folding = to, folding(*to)
         return self._folding[1]
 

@@ -4,15 +4,17 @@ A replay reads a million records and a closing hundreds at a time. What is wrong
 record (``unpacked``) as for many: places, groups, exchanges and names are what compiled code relies on.
 """
 
+import copy
 import secrets
 import zlib
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saferank._kernel import kernel
+from saferank.store.contract import PageRow
 from saferank.store.page_record import (
     BASE,
     CHECKSUM_SIZE,
@@ -78,6 +80,7 @@ _FAULTS = {
 class Columns(NamedTuple):
     """What records say, a row for each."""
 
+    heads: Bytes  # [record, byte]
     numbers: Numbers  # [record, ARM and so on]
     pins: Bytes  # [record, byte] bits of positions
     start: Bytes  # [record, place]
@@ -169,20 +172,20 @@ def _read_pins(data: Any, at: int, number: int, k: int, out: Any) -> int:
 
 
 @kernel
-def _read_head(data: Any, begin: int, numbers: Any) -> None:
+def _read_head(head: Any, numbers: Any) -> None:
     for column in range(len(_SPANS)):
         value = np.uint64(0)
         for byte in range(_SPANS[column, 1]):
-            value |= np.uint64(data[begin + _SPANS[column, 0] + byte]) << np.uint64(8 * byte)
+            value |= np.uint64(head[_SPANS[column, 0] + byte]) << np.uint64(8 * byte)
         numbers[column] = np.int64(value)
     for byte in range(TIME_BYTES):
-        numbers[ISSUED_AT] = numbers[ISSUED_AT] << 8 | np.int64(data[begin + _ID + byte])
+        numbers[ISSUED_AT] = numbers[ISSUED_AT] << 8 | np.int64(head[_ID + byte])
     for byte in range(ID_SIZE - 4, ID_SIZE):
-        numbers[LAST_OF_ID] = numbers[LAST_OF_ID] << 8 | np.int64(data[begin + _ID + byte])
+        numbers[LAST_OF_ID] = numbers[LAST_OF_ID] << 8 | np.int64(head[_ID + byte])
 
 
 @kernel
-def _read_heads(data: Any, ends: Any, numbers: Any, fault: Any, most: Any) -> None:
+def _read_heads(data: Any, ends: Any, heads: Any, numbers: Any, fault: Any, most: Any) -> None:
     """The heads of records that are long enough and of this format; the others are marked.
 
     ``most`` are texts altogether, places and positions: how much room the rest needs.
@@ -193,7 +196,9 @@ def _read_heads(data: Any, ends: Any, numbers: Any, fault: Any, most: Any) -> No
             fault[number] = _OTHER_FORMAT
         else:
             row = numbers[number]
-            _read_head(data, begin, row)
+            for byte in range(_SIZE):
+                heads[number, byte] = data[begin + byte]
+            _read_head(heads[number], row)
             most[1], most[2] = max(most[1], row[PLACES]), max(most[2], row[K])
             most[0] += 1
             for place in range(begin + _SIZE + _room(row), ends[number] - CHECKSUM_SIZE):
@@ -256,45 +261,41 @@ def _read_records(data: Any, ends: Any, seed: Any, out: Any) -> int:
     return known
 
 
-class _Read(NamedTuple):
-    """Records that were read together."""
-
-    records: Sequence[bytes]
-    columns: Columns
-    texts: list[str]  # the different ones; empty for one that is not UTF-8
-
-
-def _read(records: Sequence[bytes]) -> _Read:
+def _read(records: Sequence[bytes]) -> tuple[Columns, list[str]]:
+    """Records that are read together as columns, and their different texts; one that is not UTF-8 is empty."""
     data, count = b"".join(records), len(records)
     ends = np.cumsum(np.fromiter(map(len, records), np.int64, count))
     words, most = np.frombuffer(data, np.uint8), np.zeros(3, np.int64)
-    numbers, fault = np.zeros((count, len(_OF_HEAD) + 4), np.int64), np.zeros(count, np.uint8)
-    _read_heads(words, ends, numbers, fault, most)
-    for number, record in enumerate(records):
-        if zlib.crc32(record) != WHOLE and not fault[number]:
-            fault[number] = _NOT_AS_WRITTEN
-    columns = _room_for(numbers, fault, *most.tolist())
+    heads, numbers = np.zeros((count, _SIZE), np.uint8), np.zeros((count, len(_OF_HEAD) + 4), np.int64)
+    fault = np.zeros(count, np.uint8)
+    _read_heads(words, ends, heads, numbers, fault, most)
+    changed = np.fromiter(map(zlib.crc32, records), np.uint32, count) != WHOLE
+    fault[changed & (fault == 0)] = _NOT_AS_WRITTEN
+    columns = _room_for(heads, numbers, fault, *most.tolist())
     known = _read_records(words, ends, np.uint64(_SEED), columns)
     weight, share = columns.weight.view(np.float64), numbers[:, SHARE].view(np.float64)
     fits = np.isfinite(weight.sum(axis=1)) & (weight >= 0.0).all(axis=1) & (share >= 0.0) & (share <= 1.0)
     if not fits.all():
         fault[(fault == 0) & ~fits] = _OTHER_PLACES
-    spans = zip(columns.at[:known].tolist(), columns.length[:known].tolist(), strict=True)
-    different = [_text(data[at : at + length]) for at, length in spans]
-    if None in different:
-        for code in [code for code, text in enumerate(different) if text is None]:
-            at = np.flatnonzero(columns.codes[: columns.sizes.sum()] == code)
-            fault[np.searchsorted(columns.begin, at, "right") - 1] = _NOT_TEXT
-    return _Read(records, columns, [text or "" for text in different])
+    texts = list[str]()
+    for code, (at, length) in enumerate(zip(columns.at[:known].tolist(), columns.length[:known].tolist(), strict=True)):
+        try:
+            texts.append(data[at : at + length].decode("utf-8"))
+        except UnicodeDecodeError:
+            texts.append("")
+            its_own = np.flatnonzero(columns.codes[: columns.sizes.sum()] == code)
+            fault[np.searchsorted(columns.begin, its_own, "right") - 1] = _NOT_TEXT
+    return columns, texts
 
 
-def _room_for(numbers: Numbers, fault: Bytes, texts: int, width: int, k: int) -> Columns:
+def _room_for(heads: Bytes, numbers: Numbers, fault: Bytes, texts: int, width: int, k: int) -> Columns:
     count = len(numbers)
     start, end = np.zeros((2, count, width), np.uint8)
     weight, exchanges = np.zeros((2, count, width), np.uint64)
     behind, begin, sizes = np.zeros((3, count), np.int64)
     at, length = np.zeros((2, texts), np.int64)
     return Columns(
+        heads=heads,
         numbers=numbers,
         pins=np.zeros((count, PINS_SIZE), np.uint8),
         start=start,
@@ -314,54 +315,77 @@ def _room_for(numbers: Numbers, fault: Bytes, texts: int, width: int, k: int) ->
     )
 
 
-def _text(data: bytes) -> str | None:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
+@kernel
+def is_pinned(columns: Columns, record: int, position: int) -> bool:
+    """True when the item at a position stands where production has it, and is compared with nothing."""
+    pinned = columns.numbers[record, PINNED_PLACES]
+    return bool(pinned > 0 and columns.pins[record, position >> 3] >> (position & 7) & 1)
+
+
+@kernel
+def _number_shown(columns: Columns, at: Numbers, known: Numbers, found: Numbers) -> None:
+    for number in range(len(at)):
+        record, chosen = at[number], 0
+        texts, behind = columns.begin[record] + TEXTS, columns.behind[record]
+        for position in range(min(columns.numbers[record, K], found.shape[1])):
+            place = chosen
+            if columns.sizes[record] - TEXTS > behind:  # it is not what the policy chose
+                place = behind + position
+            elif is_pinned(columns, record, position):
+                place = int(columns.base[record, position])
+            else:
+                chosen += 1
+            found[number, position] = known[columns.codes[texts + place]]
+
+
+@kernel
+def _number_production(columns: Columns, at: Numbers, known: Numbers, found: Numbers) -> None:
+    for number in range(len(at)):
+        record = at[number]
+        texts, behind, row = columns.begin[record] + TEXTS, columns.behind[record], columns.numbers[record]
+        for position in range(min(row[K], found.shape[1])):
+            if row[FLAGS] & BASE:
+                found[number, position] = known[columns.codes[texts + columns.base[record, position]]]
+            elif columns.sizes[record] - TEXTS > behind:  # it was shown instead
+                found[number, position] = known[columns.codes[texts + behind + position]]
 
 
 class RecordColumns:
-    """Packed records as columns, all of those that were read together or some. Call ``check`` before any use."""
+    """Packed records as columns, all of those that were read together or some. Call ``check`` before any use.
+
+    ``columns`` are of all that were read together, for compiled code, ``texts`` the different texts by their codes;
+    ``at`` are the numbers of these records among them.
+    """
 
     def __init__(self, records: Sequence[bytes]) -> None:
-        self._read = _read(records)
-        self._at: Numbers = np.arange(len(records))
+        self._records = records
+        self.columns, self.texts = _read(records)
+        self.at: Numbers = np.arange(len(records))
 
     def __len__(self) -> int:
-        return len(self._at)
+        return len(self.at)
 
-    def select(self, which: Selection) -> "RecordColumns":
+    def select(self, which: Selection) -> Self:
         """Some of the records."""
-        selected = RecordColumns.__new__(RecordColumns)
-        selected._read, selected._at = self._read, self._at[which]
-        return selected
+        some = copy.copy(self)
+        some.at = self.at[which]
+        return some
 
     def record(self, number: int) -> PageRecord:
         """One of them."""
-        return read_record(self._read.records[self._at[number]])
+        return read_record(self._records[self.at[number]])
 
     # --- facts ---
 
-    @property
-    def columns(self) -> Columns:
-        """Everything, for compiled code, of all the records that were read together."""
-        return self._read.columns
-
-    @property
-    def texts(self) -> Sequence[str]:
-        """The different texts of the records, by their codes."""
-        return self._read.texts
-
     def column(self, which: int) -> Numbers:
         """ARM or another number, by record."""
-        return np.asarray(self._read.columns.numbers[self._at, which])
+        return np.asarray(self.columns.numbers[self.at, which])
 
     def field(self, name: str) -> list[bytes]:
         """The bytes of a field of the head, by record."""
-        begin = _PLACE_OF[name]
-        end, records = begin + _HEAD[name].itemsize, self._read.records
-        return [records[at][begin:end] for at in self._at.tolist()]
+        begin, size = _PLACE_OF[name], _HEAD[name].itemsize
+        found: list[bytes] = self.columns.heads[self.at, begin : begin + size].view(f"V{size}")[:, 0].tolist()
+        return found
 
     def _has(self, flag: int) -> Flags:
         return np.asarray(self.column(FLAGS) & flag != 0)
@@ -377,68 +401,35 @@ class RecordColumns:
     @property
     def pins(self) -> NDArray[np.void]:
         """The bits of pinned positions, as bytes."""
-        return self._read.columns.pins[self._at].view(f"V{PINS_SIZE}")[:, 0]
-
-    def _is_pinned(self, width: int) -> Flags | None:
-        """By record and position; None when there is no pin at all, which is usual."""
-        if not self._has(PINNED).any():
-            return None
-        pins = self._read.columns.pins[self._at]
-        return np.unpackbits(pins, axis=1, count=width, bitorder="little").astype(np.bool_)
-
-    def _chosen_at(self, width: int) -> Numbers:
-        """By record and position: where the item that the policy chose stands among the names."""
-        at, pinned = np.broadcast_to(np.arange(width), (len(self), width)), self._is_pinned(width)
-        if pinned is None:
-            return at
-        return np.where(pinned, _with_width(self._read.columns.base, width)[self._at], at - pinned.cumsum(axis=1))
+        return self.columns.pins[self.at].view(f"V{PINS_SIZE}")[:, 0]
 
     # --- texts ---
 
     def has_text(self, which: int, wanted: str) -> Flags:
         """Records whose TENANT, CONTEXT or POLICY is the wanted one."""
-        texts = self._read.texts
-        return np.asarray(self._codes(which) == (texts.index(wanted) if wanted in texts else -1))
-
-    def _codes(self, which: int) -> NDArray[np.int32]:
-        columns = self._read.columns
-        return columns.codes[columns.begin[self._at] + which]
+        code = self.texts.index(wanted) if wanted in self.texts else -1
+        return np.asarray(self.columns.codes[self.columns.begin[self.at] + which] == code)
 
     def shown(self, index: Mapping[str, int], width: int) -> Numbers:
         """By record and position: the number of the item that was shown in ``index``, -1 without one, 0 behind them."""
-        names, behind = self._counts
-        instead = behind[:, None] + np.arange(width)
-        at = np.where((names > behind)[:, None], instead, self._chosen_at(width))
-        return self._numbered(index, at, self.column(K))
+        return self._numbered(index, np.zeros((len(self), width), np.int64), _number_shown)
 
     def production(self, index: Mapping[str, int], width: int) -> Numbers:
         """By record and position: the number of the item on production's page, -1 if the record does not name it."""
-        (names, behind), k, based = self._counts, self.column(K), self._has(BASE)
-        base = _with_width(self._read.columns.base, width)[self._at]
-        at = np.where(based[:, None], base, behind[:, None] + np.arange(width))  # or what was shown instead
-        sizes = np.where(based | (names > behind), k, 0)
-        return np.where(np.arange(width) < sizes[:, None], self._numbered(index, at, sizes), -1)
+        return self._numbered(index, np.full((len(self), width), -1), _number_production)
 
-    def _numbered(self, index: Mapping[str, int], at: Numbers, sizes: Numbers) -> Numbers:
-        """By record the numbers of the first items of those at some places among its names."""
-        columns = self._read.columns
-        known = np.array([index.get(text, -1) for text in self._read.texts], np.int64)
-        used = np.arange(at.shape[-1]) < sizes[:, None]
-        codes = columns.codes[np.where(used, columns.begin[self._at][:, None] + TEXTS + at, 0)]
-        return np.where(used, known[codes], 0)
-
-    @property
-    def _counts(self) -> tuple[Numbers, Numbers]:
-        """By record: how many items are named, and how many of them are not those that were shown instead."""
-        return self._read.columns.sizes[self._at] - TEXTS, self._read.columns.behind[self._at]
+    def _numbered(self, index: Mapping[str, int], found: Numbers, number: Callable[..., None]) -> Numbers:
+        known = np.array([index.get(text, -1) for text in self.texts], np.int64)
+        number(self.columns, self.at, known, found)
+        return found
 
     # --- checks ---
 
     def faults(self) -> dict[int, str]:
         """What is wrong, by number of the record; nothing when all are as they were written."""
-        found, said = self._read.columns.fault[self._at], {}
+        found, said = self.columns.fault[self.at], {}
         for number in np.flatnonzero(found).tolist():
-            record = self._read.records[self._at[number]]
+            record = self._records[self.at[number]]
             said[number] = _FAULTS[int(found[number])].format(format=record[0] if record else None)
         return said
 
@@ -448,10 +439,64 @@ class RecordColumns:
             raise DamagedRecordError(fault)
 
 
-def _with_width(table: NDArray[Any], width: int) -> NDArray[Any]:
-    """The first columns of a table, with zeros where it has fewer."""
-    missing = width - table.shape[1]
-    return table[:, :width] if missing <= 0 else np.pad(table, ((0, 0), (0, missing)))
+CLICK_WORDS = 2
+"""Words of 64 bits for the clicks of a page."""
+
+
+class ClosedPages(RecordColumns):
+    """Pages of one context in display order, with their clicks."""
+
+    def __init__(self, rows: Sequence[PageRow]) -> None:
+        super().__init__([row.record for row in rows])
+        self._rows, self.words = rows, _click_words([row.clicks for row in rows])  # of all that were read together
+
+    def row(self, number: int) -> PageRow:
+        """One of the pages."""
+        return self._rows[int(self.at[number])]
+
+    @property
+    def issued_at(self) -> Numbers:
+        """When they were issued."""
+        return self.column(ISSUED_AT)
+
+    def clicked_beyond(self) -> list[int]:
+        """The numbers of pages with clicks on places that they do not have."""
+        found = np.zeros(len(self), np.bool_)
+        _note_clicks_beyond(self.columns.numbers, self.words, self.at, found)
+        return np.flatnonzero(found).tolist()
+
+
+@kernel
+def is_clicked(words: NDArray[np.uint64], position: int) -> bool:
+    """True when a position of a page was clicked."""
+    if position >= 64 * len(words):
+        return False
+    return bool(words[position >> 6] >> np.uint64(position & 63) & np.uint64(1))
+
+
+@kernel
+def clicks_beyond(words: NDArray[np.uint64], k: int) -> bool:
+    """True when positions were clicked that a page does not have."""
+    found = False
+    for position in range(k, 64 * len(words)):
+        found |= is_clicked(words, position)
+    return found
+
+
+@kernel
+def _note_clicks_beyond(numbers: Numbers, words: NDArray[np.uint64], at: Numbers, found: Flags) -> None:
+    for place in range(len(at)):
+        found[place] = clicks_beyond(words[at[place]], numbers[at[place], K])
+
+
+def _click_words(clicks: Sequence[int]) -> NDArray[np.uint64]:
+    """By page: the bits of its clicks, in words."""
+    size = 8 * CLICK_WORDS
+    try:
+        packed = b"".join([bits.to_bytes(size, "little") for bits in clicks])
+    except OverflowError as problem:
+        raise ValueError(f"a page has clicks beyond its {8 * size} places") from problem
+    return np.frombuffer(packed, np.uint64).reshape(-1, CLICK_WORDS)
 
 
 def unpacked(data: bytes) -> PageRecord:

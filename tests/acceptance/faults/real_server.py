@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from saferank.service.identifiers import impression_id
-from saferank.service.knowledge.fold import Fold
+from saferank.service.knowledge.fold import Fold, differences, pack
 from saferank.service.knowledge.knowledge import Terms
-from saferank.service.knowledge.publications import differences, pack
 from saferank.service.knowledge.view import unpack_catalogue
 from saferank.service.protocol.heartbeat import LONGEST_JUMP
 from saferank.service.server import Server

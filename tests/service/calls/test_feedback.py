@@ -8,10 +8,10 @@ import pytest
 
 from saferank.service.calls.audit import groups_of
 from saferank.service.knowledge.arms import EXPLORE
-from saferank.service.knowledge.closed_pages import ClosedPages
 from saferank.service.knowledge.fold import Fold
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, RankAnswer
 from saferank.service.wire.problems import Problem
+from saferank.store.record_columns import ClosedPages
 from tests.reference.service_fold import ModelPage, ServiceFold
 from tests.service.house import House, T, house, run
 
@@ -109,7 +109,7 @@ def test_clicks_count_in_display_order_however_they_arrive(tmp_path: Path, monke
         learn = Fold._learn
 
         def noting(fold: Fold, run: ClosedPages) -> None:
-            learnt.extend(run.records.field("impression"))
+            learnt.extend(run.field("impression"))
             learn(fold, run)
 
         async with house(tmp_path) as h:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sqlite3
 import zlib
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -165,7 +166,7 @@ class Tampered(SqliteStore):
         found = await super().publication(context)
         assert found is not None
         if self._what == "another count":
-            body = found.body[:-4].replace(b'"learnt": ', b'"learnt":1')
+            body = re.sub(rb'(?<="learnt":)\d', lambda digit: b"%d" % (1 + int(digit[0]) % 9), found.body[:-4])
             found = found._replace(body=body + zlib.crc32(body).to_bytes(4, "little"))
         return found
 

@@ -7,9 +7,8 @@ import pytest
 
 from saferank.policies.safe_draw.draw import TARGET
 from saferank.service.knowledge.arms import EXPLORE, HOLDOUT
-from saferank.service.knowledge.fold import Fold
+from saferank.service.knowledge.fold import Fold, comparable, pack, restored
 from saferank.service.knowledge.knowledge import Terms
-from saferank.service.knowledge.publications import comparable, pack, restored
 from saferank.service.knowledge.view import View
 from saferank.store.contract import PageRow, Publication
 from saferank.store.page_record import PageRecord

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saferank.service.knowledge.fold import Fold
+from saferank.service.knowledge.fold import Fold, differences, pack, read_head, restored, terms_in
 from saferank.service.knowledge.knowledge import Terms
-from saferank.service.knowledge.publications import differences, pack, read_head, restored, terms_in
 from saferank.store.contract import Publication
 from tests.service.house import House, T, house, run
 

@@ -3,13 +3,13 @@
 import random
 from collections.abc import Sequence
 
-from saferank.service.knowledge.closed_pages import ClosedPages
 from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.lessons import Lessons, Numbered, Part, Room
 from saferank.service.knowledge.view import View
-from saferank.service.knowledge.votes import OrderWatch, Votes
+from saferank.service.knowledge.visits import OrderWatch, Votes
 from saferank.store.contract import PageRow
 from saferank.store.page_record import PageRecord
+from saferank.store.record_columns import ClosedPages
 
 TERMS = Terms("kl-ucb-br", "anytime:0.1", window_ms=1000, lifetime_ms=0, opened_at=0)
 
@@ -76,5 +76,5 @@ class World:
             self.knowledge.changed_certificates()
 
     def wrong_certificates(self) -> int:
-        name = self.knowledge.name_of
-        return sum(self.appeal[name(i)] < self.appeal[name(j)] for i, j in self.knowledge.certified.pairs)
+        pairs = map(self.knowledge.learner.names, self.knowledge.certified.pairs)
+        return sum(self.appeal[str(better)] < self.appeal[str(worse)] for better, worse in pairs)

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from saferank.service.knowledge.arms import EXPLORE, OFF
-from saferank.service.knowledge.fold import Fold
-from saferank.service.knowledge.publications import pack
+from saferank.service.knowledge.fold import Fold, pack
 from saferank.service.protocol import closer
 from saferank.service.protocol.closer import RETRY_MS
 from saferank.service.server import Server

@@ -20,9 +20,8 @@ from typing import NamedTuple
 
 from saferank.errors import ArgumentError
 from saferank.service.clock import Clock, SystemClock
-from saferank.service.identifiers import Visitor, visitor
+from saferank.service.identifiers import Visitor, issued_at, visitor
 from saferank.service.json_logs import log
-from saferank.service.knowledge.closed_pages import issue_time
 from saferank.service.knowledge.fold import to_json
 from saferank.service.protocol.contexts import terms_of
 from saferank.service.protocol.heartbeat import Heartbeat
@@ -218,12 +217,12 @@ class Forgetting:
         theirs = list[PageRow]()
         async for pages in self._store.all_pages(row.id):
             which = RecordColumns([page.record for page in pages]).of_visitor(who.key, who.source)
-            theirs += [pages[number] for number in which.tolist() if issue_time(pages[number]) <= until]
+            theirs += [pages[number] for number in which.tolist() if issued_at(pages[number].impression) <= until]
             await self._clock.sleep(0)  # rank calls go first
         newest = await self._store.publication(row.id)
         snapshot = Snapshot(0, 0, 0) if newest is None else Snapshot(newest.number, newest.through, newest.operation)
-        learnt = [page for page in theirs if issue_time(page) <= snapshot.through]
-        left = [page for page in theirs if issue_time(page) > snapshot.through]
+        learnt = [page for page in theirs if issued_at(page.impression) <= snapshot.through]
+        left = [page for page in theirs if issued_at(page.impression) > snapshot.through]
         return _Found(row, snapshot, learnt, left, bool(self._heartbeat.switches.rollbacks(row.id, snapshot.operation)))
 
     async def delete(self, found: _Found, total: Forgotten) -> None:

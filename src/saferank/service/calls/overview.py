@@ -9,7 +9,6 @@ from saferank.live.explanation import Explanation
 from saferank.service.calls.audit import leader_change, versions_of
 from saferank.service.calls.effect import arm_view
 from saferank.service.knowledge.arms import ARMS, DAY_MS
-from saferank.service.knowledge.evidence import compared
 from saferank.service.knowledge.knowledge import Knowledge
 from saferank.service.knowledge.view import Catalogue, View
 from saferank.service.protocol.all_contexts import ContextFigures
@@ -149,7 +148,7 @@ def pairs_of(knowledge: Knowledge, leader: tuple[str, ...]) -> list[PairView]:
     neighbours = [pair for pair in itertools.pairwise(leader) if pair[0] in known and pair[1] in known]
     pairs = [(upper, lower, *knowledge.learner.duel(upper, lower)) for upper, lower in neighbours]
     seen = {frozenset(pair) for pair in neighbours}
-    pairs += [pair for pair in compared(knowledge.learner, _MOST_PAIRS) if frozenset(pair[:2]) not in seen]
+    pairs += [pair for pair in knowledge.compared(_MOST_PAIRS) if frozenset(pair[:2]) not in seen]
     surely = knowledge.certified.surely
     return [
         PairView(better=better, worse=worse, s=s, n=n, decided=surely(known[better], known[worse]))

@@ -13,11 +13,9 @@ import numpy as np
 from saferank.errors import ArgumentError
 from saferank.policies import policy_kind
 from saferank.service.calls.legality import Legality
-from saferank.service.identifiers import last_id
+from saferank.service.identifiers import issued_at, last_id
 from saferank.service.knowledge.arms import EXPLORE
-from saferank.service.knowledge.closed_pages import ClosedPages, issue_time
-from saferank.service.knowledge.fold import Fold
-from saferank.service.knowledge.publications import differences, pack, restored
+from saferank.service.knowledge.fold import Fold, differences, pack, restored
 from saferank.service.knowledge.view import Catalogue, Catalogues
 from saferank.service.protocol.contexts import Contexts, Limits, recall_visitors
 from saferank.service.protocol.switches import Switches
@@ -33,7 +31,7 @@ from saferank.store.contract import (
     StoreError,
     VersionRow,
 )
-from saferank.store.record_columns import ARM, CONTEXT, KNOWLEDGE, NUMBER, SERVER, TENANT
+from saferank.store.record_columns import ARM, CONTEXT, KNOWLEDGE, NUMBER, SERVER, TENANT, ClosedPages
 
 # --- what a replay found, as numbers and as sentences ---
 
@@ -199,9 +197,9 @@ class _Replay:
 
     def note_numbers(self, pages: ClosedPages) -> None:
         """Take in the numbers of pages, of whatever context."""
-        numbers = pages.records.column(NUMBER)
+        numbers = pages.column(NUMBER)
         told = np.flatnonzero((pages.issued_at > self.numbered_since) & (numbers > 0))
-        servers = pages.records.column(SERVER)[told]
+        servers = pages.column(SERVER)[told]
         for server in np.unique(servers).tolist():
             mine = numbers[told[servers == server]]
             count, first, last = self.numbers.get(server, (0, 1 << 62, 0))
@@ -309,37 +307,37 @@ class _Comparison:
     def _checked(self, rows: list[PageRow]) -> ClosedPages:
         """Pages whose records are as they were written and in their places, with clicks on places that they have."""
         pages, (_, tenant, name, *_) = ClosedPages(rows), self._row
-        records, ids = pages.records, [row.impression for row in rows]
-        for number, fault in records.faults().items():
+        ids = [row.impression for row in rows]
+        for number, fault in pages.faults().items():
             raise self._difference(f"page {ids[number].hex()} is damaged: {fault}")
-        same = [own == id_ for own, id_ in zip(records.field("impression"), ids, strict=True)]
-        own = records.has_text(TENANT, tenant) & records.has_text(CONTEXT, name) & np.array(same, np.bool_)
+        same = [own == id_ for own, id_ in zip(pages.field("impression"), ids, strict=True)]
+        own = pages.has_text(TENANT, tenant) & pages.has_text(CONTEXT, name) & np.array(same, np.bool_)
         for number in np.flatnonzero(~own).tolist():
             raise self._difference(f"page {ids[number].hex()} is in the place of another page")
         for number in pages.clicked_beyond():
             raise self._difference(f"page {ids[number].hex()} has clicks on places that it does not have")
         self._replay.note_numbers(pages)
-        self._report.explored += int((records.column(ARM) == EXPLORE).sum())
+        self._report.explored += int((pages.column(ARM) == EXPLORE).sum())
         self._report.pages += len(pages)
         return pages
 
     async def _compare_pages(self, pages: ClosedPages) -> None:
         """Every page names a version that there is, and was legal under it."""
-        versions, most = pages.records.column(KNOWLEDGE), max(self._fold.version, len(self._written))
+        versions, most = pages.column(KNOWLEDGE), max(self._fold.version, len(self._written))
         if versions.max(initial=0) > most:  # the service may have learnt something since the versions were read
             most = max(most, len(await self._store.versions(self._row.id)))
         for number in np.flatnonzero(versions > most).tolist():
             row = pages.row(number)
-            if issue_time(row) >= self._replay.restored_at:
+            if issued_at(row.impression) >= self._replay.restored_at:
                 what = f"names version {versions[number]}; by the log there are {self._fold.version}"
                 raise self._difference(f"page {row.impression.hex()} {what}")
             self._report.foreign += 1  # it was made from what the old store knew after its backup
-        explored = pages.select((versions <= most) & (pages.records.column(ARM) == EXPLORE))
+        explored = pages.select((versions <= most) & (pages.column(ARM) == EXPLORE))
         if not len(explored):
             return
-        fault = await self._legality.first_fault(explored.records)
+        fault = await self._legality.first_fault(explored)
         if fault is not None:
-            row, version = explored.row(fault[0]), int(explored.records.column(KNOWLEDGE)[fault[0]])
+            row, version = explored.row(fault[0]), int(explored.column(KNOWLEDGE)[fault[0]])
             raise self._difference(f"page {row.impression.hex()} was not legal under version {version}: {fault[1]}")
 
     def _carry_out_to(self, operation: int) -> None:

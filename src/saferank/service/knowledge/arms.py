@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from saferank._kernel import kernel
 from saferank.service.wire.views import Arm
-from saferank.statistics.effect import ArmComparison, Guardrail, from_numbers, merged, new_comparison
+from saferank.statistics.effect import ArmComparison, Guardrail, from_numbers
 from saferank.statistics.effect.stakes import log_evidence, stakes_for
-from saferank.store.page_record import PageRecord
+from saferank.store.page_record import BASE, LEADER, OVER, PageRecord
+from saferank.store.record_columns import ARM, FLAGS, ISSUED_AT, SHARE, USED, ClosedPages, Columns, K, is_pinned
 from saferank.verbs import Flags, Floats, Ints
 
 ARMS: tuple[Arm, ...] = get_args(Arm)
@@ -51,7 +53,16 @@ DAY_HOURS, FINE_HOURS = 24, 48
 Outcomes = tuple[ArmComparison, ArmComparison]
 """Clicks, and pages with a click."""
 
-NO_PAGES: Outcomes = (new_comparison(), new_comparison())
+NO_PAGES: Outcomes = (ArmComparison(), ArmComparison())
+
+
+def _no_sums() -> Floats:
+    return np.zeros((2, len(ArmComparison().numbers())))
+
+
+def _outcomes(sums: Floats) -> Outcomes:
+    clicks, clicked = sums.tolist()
+    return from_numbers(clicks), from_numbers(clicked)
 
 
 BALANCE_ERROR = 1e-6
@@ -113,6 +124,70 @@ def empty_columns(size: int) -> CountedPages:
 
 UNCHANGED, PROVEN, LEARNING = range(3)
 """A page that the policy chose is production's; or another because certificates prove it better; or to learn."""
+
+
+class Sums(NamedTuple):
+    """Sums that a fold keeps."""
+
+    tallies: Ints  # [arm, which] closed pages, those with clicks, clicks
+    facts: Ints  # [4] the worst page, checked pages, illegal ones, pages with clicks of these pages
+
+
+def counted_pages(pages: ClosedPages, counted: Flags, sums: Sums) -> CountedPages:
+    """Add pages to the sums; those that count, as columns."""
+    columns, found = pages.columns, empty_columns(int(counted.sum()))
+    share = columns.numbers[:, SHARE].view(np.float64)
+    _count(columns, pages.words, share, pages.at, counted, sums, found)
+    return found
+
+
+@kernel
+def _bits_in(words: NDArray[np.uint64]) -> int:
+    found = 0
+    for number in range(len(words)):
+        word = words[number]
+        while word:
+            word &= word - np.uint64(1)
+            found += 1
+    return found
+
+
+@kernel
+def _differs_from_base(columns: Columns, at: int) -> bool:
+    """True for a page that names production's page and chose another."""
+    row, chosen, differs = columns.numbers[at], 0, False
+    if row[FLAGS] & BASE:
+        for place in range(row[K]):
+            if not is_pinned(columns, at, place):
+                differs |= columns.base[at, place] != chosen
+                chosen += 1
+    return differs
+
+
+@kernel
+def _count(
+    columns: Columns, words: NDArray[np.uint64], share: Floats, at: Ints, counted: Flags, sums: Sums, out: CountedPages
+) -> None:
+    size = 0
+    for place in range(len(at)):
+        number = at[place]
+        row, clicks = columns.numbers[number], _bits_in(words[number])
+        arm = row[ARM]
+        tally = sums.tallies[arm if counted[place] or not takes_part(arm, row[SHARE]) else REPEAT]
+        tally[0] += 1
+        tally[1] += int(clicks > 0)
+        tally[2] += clicks
+        if arm == EXPLORE:
+            sums.facts[0] = max(sums.facts[0], row[USED])
+            sums.facts[1] += 1
+        sums.facts[2] += int(row[USED] == OVER)
+        sums.facts[3] += int(clicks > 0)
+        if counted[place]:
+            out.issued_at[size], out.share[size], out.clicks[size] = row[ISSUED_AT], share[number], clicks
+            out.served[size], out.chosen[size], out.change[size] = arm != HOLDOUT, arm == EXPLORE, UNCHANGED
+            if _differs_from_base(columns, number):
+                out.change[size] = PROVEN if row[FLAGS] & LEADER else LEARNING
+            size += 1
 
 
 @dataclass
@@ -209,8 +284,9 @@ class ComparedArms:
 
     def __init__(self, most: int) -> None:
         self.most = most  # the largest outcome of a page
-        self.now: Outcomes = NO_PAGES  # since the context was switched on again after a stop, or from the beginning
-        self.earlier: Outcomes = NO_PAGES  # before, but since the whole tenant was switched on again
+        # the numbers of clicks and of pages with a click
+        self._now = _no_sums()  # since the context was switched on again after a stop, or from the beginning
+        self._earlier = _no_sums()  # before, but since the whole tenant was switched on again
         self.since = 0
         self.balance, self.was_off = Balance(), False  # of the pages of now; if it was ever off, an alarm told
         self.bins: dict[int, Bin] = {}  # by the hour, since 1970, in which they begin; the oldest holds all before it
@@ -222,49 +298,49 @@ class ComparedArms:
         return cls(max(1, min(k, MOST_CLICKS)))
 
     @property
+    def now(self) -> Outcomes:
+        """The comparison of the context itself."""
+        return _outcomes(self._now)
+
+    @property
     def whole(self) -> Outcomes:
         """What the context adds to the comparison over all contexts of its tenant."""
-        if self.earlier == NO_PAGES:
-            return self.now
-        return merged(self.earlier[0], self.now[0]), merged(self.earlier[1], self.now[1])
+        return _outcomes(self._earlier + self._now)
 
     @property
     def days(self) -> dict[int, Bin]:
         """By UTC day number."""
         return by_day(self.bins.items())
 
-    def hours_of(self, issued_at: Ints) -> Ints:
-        """The bins of pages in display order, by the hour in which each begins."""
-        hours = issued_at // HOUR_MS
-        if not self.fine_until and len(hours):
-            self.fine_until = int(hours[0]) + FINE_HOURS
-        return np.where(hours < self.fine_until, hours, hours // DAY_HOURS * DAY_HOURS)
-
     def runs(self, issued_at: Ints) -> Iterator[slice]:
-        """Where pages in display order, of which there is one at least, are of one bin."""
-        ends = self.hours_of(issued_at[[0, -1]])
-        if ends[0] == ends[1]:
-            yield slice(0, len(issued_at))
-            return
-        cuts = [0, *(1 + np.flatnonzero(np.diff(self.hours_of(issued_at)))).tolist(), len(issued_at)]
-        for begin, end in itertools.pairwise(cuts):
+        """Where pages in display order are of one bin."""
+        begin = 0
+        while begin < len(issued_at):
+            hour, size = self._span(int(issued_at[begin]))
+            end = int(np.searchsorted(issued_at, (hour + size) * HOUR_MS))
             yield slice(begin, end)
+            begin = end
+
+    def _span(self, issued_at: int) -> tuple[int, int]:
+        """The bin of a page: the hour in which it begins, and its hours."""
+        hour = issued_at // HOUR_MS
+        self.fine_until = self.fine_until or hour + FINE_HOURS
+        return (hour, 1) if hour < self.fine_until else (hour // DAY_HOURS * DAY_HOURS, DAY_HOURS)
 
     def count(self, pages: CountedPages) -> tuple[int, str] | None:
         """Take in counted pages of one bin; when and how they brought the arms out of balance, if so."""
         into = self._bin(int(pages.issued_at[0]))
-        arms, balance = np.array([state.numbers() for state in self.now]), np.array(self.balance)
+        balance = np.array(self.balance)
         sums = np.array([*into.served, *into.holdout, *into.estimates, *into.chosen], np.float64)
         done, told = 0, None
         while done < len(pages.share):
             limit = 0.0 if self.was_off else 2 * BALANCE_NEEDED  # below it no bet can have won
-            done = _compare_pages(pages, done, self.since, self.most, limit, arms, balance, sums)
+            done = _compare_pages(pages, done, self.since, self.most, limit, self._now, balance, sums)
             self.balance = Balance(*balance.tolist())
             if 0.0 < limit * self.balance.square <= self.balance.excess**2 and self.balance.is_off:
-                n_holdout, n_served = arms[0, [0, 4]].astype(np.int64).tolist()
+                n_holdout, n_served = self._now[0, [0, 4]].astype(np.int64).tolist()
                 self.was_off, said = True, self.balance.sentence(n_holdout, n_holdout + n_served)
                 told = int(pages.issued_at[done - 1]), said
-        self.now = from_numbers(arms[0].tolist()), from_numbers(arms[1].tolist())
         counts = sums.astype(np.int64).tolist()
         into.served, into.holdout, into.chosen, into.estimates = counts[:3], counts[3:6], counts[8:], sums[6:8].tolist()
         return told
@@ -275,7 +351,7 @@ class ComparedArms:
             self._bin(issued_at).clicked += pages
 
     def _bin(self, issued_at: int) -> Bin:
-        (hour,) = self.hours_of(np.array([issued_at])).tolist()
+        hour, _ = self._span(issued_at)
         found = self.bins.get(hour)
         if found is None:
             found = self.bins[hour] = Bin()
@@ -293,16 +369,16 @@ class ComparedArms:
         """
         for part in self.bins.values() if whole else ():
             part.compare_again()
-        self.earlier = NO_PAGES if whole else self.whole
-        self.now, self.since = NO_PAGES, at
+        self._earlier = _no_sums() if whole else self._earlier + self._now
+        self._now, self.since = _no_sums(), at
         self.balance, self.was_off = Balance(), False
 
     def facts(self) -> dict[str, Any]:
         """For a publication; ``compared_arms`` gives it back exactly."""
         return {
             "most": self.most,
-            "now": [state.numbers() for state in self.now],
-            "earlier": [state.numbers() for state in self.earlier],
+            "now": self._now.tolist(),
+            "earlier": self._earlier.tolist(),
             "since": self.since,
             "balance": [*self.balance, self.was_off],
             "fine_until": self.fine_until,
@@ -313,7 +389,7 @@ class ComparedArms:
 def compared_arms(facts: dict[str, Any]) -> ComparedArms:
     """The comparison with these ``facts()``."""
     compared = ComparedArms(facts["most"])
-    compared.now, compared.earlier = _outcomes(facts["now"]), _outcomes(facts["earlier"])
+    compared._now, compared._earlier = np.array(facts["now"], np.float64), np.array(facts["earlier"], np.float64)
     compared.since, compared.fine_until = facts["since"], facts["fine_until"]
     *balance, compared.was_off = facts["balance"]
     compared.balance = Balance(*balance)
@@ -348,10 +424,6 @@ def waits_for_traffic(days: Mapping[int, Bin], today: int, lifetime_ms: int, lea
         learns = learns or (count > 0 and count * lifetime >= least)
         last = number
     return not learns
-
-
-def _outcomes(numbers: list[list[float]]) -> Outcomes:
-    return from_numbers(numbers[0]), from_numbers(numbers[1])
 
 
 # --- the guardrails of a tenant: one for each context and one over all contexts share the error probability ---

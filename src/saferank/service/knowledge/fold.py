@@ -9,33 +9,52 @@ background and may come late or never.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
-from saferank.service.knowledge.arms import ARMS, EXPLORE, SHADOW, ComparedArms, ShadowCounts, with_shadow_page
-from saferank.service.knowledge.certified import exchanged
-from saferank.service.knowledge.closed_pages import (
-    ClosedPages,
-    NewestPage,
+from saferank.live.learner import Learner
+from saferank.saved_state import bytes_in_use
+from saferank.service.identifiers import issued_at
+from saferank.service.knowledge.arms import (
+    ARMS,
+    EXPLORE,
+    SHADOW,
+    ComparedArms,
+    ShadowCounts,
     Sums,
-    Visitors,
+    compared_arms,
     counted_pages,
-    issue_time,
-    look_of,
+    with_shadow_page,
 )
+from saferank.service.knowledge.certified import exchanged
 from saferank.service.knowledge.knowledge import Changed, Knowledge, Terms
 from saferank.service.knowledge.lessons import Lessons, Numbered, Part, Room
 from saferank.service.knowledge.view import Catalogue, items_of
-from saferank.service.knowledge.votes import OrderWatch, SourceCounts, Votes
-from saferank.store.contract import AlarmRow, PageRow, VersionRow
-from saferank.store.page_record import SOURCE
-from saferank.store.record_columns import ARM, FLAGS, POLICY, SOURCE_KEY
+from saferank.service.knowledge.visits import OrderWatch, SourceCounts, Visitors, Votes
+from saferank.store.contract import AlarmRow, DamagedStoreError, PageRow, Publication, VersionRow
+from saferank.store.page_record import CHECKSUM_SIZE, SOURCE, PageRecord, is_whole
+from saferank.store.record_columns import ARM, FLAGS, POLICY, SOURCE_KEY, ClosedPages
 from saferank.verbs import Flags
 
 _STEPS = 3
 """Epochs in a row that are begun one by one; after these nothing is left that could end."""
+
+
+class NewestPage(NamedTuple):
+    """Production's page and the items of the newest page: what a leader is derived from."""
+
+    base: tuple[str, ...]
+    items: tuple[str, ...]
+
+
+def look_of(record: PageRecord) -> NewestPage:
+    """What the leader of a page is derived from."""
+    return NewestPage(record.production, record.row or record.production)
 
 
 class Moment(NamedTuple):
@@ -95,16 +114,16 @@ class Fold:
     @property
     def pages(self) -> int:
         """Pages that are in it."""
-        return sum(tally[0] for tally in self.tallies)
+        return sum([tally[0] for tally in self.tallies])
 
     def leader(self) -> tuple[str, ...]:
         """The leader that certified exchanges make of production's newest page."""
-        look, index = self.look, self.knowledge.index
-        if not all(item in index for item in look.base):
+        look, index, certified = self.look, self.knowledge.index, self.knowledge.certified
+        if not certified.pairs or not all(map(index.__contains__, look.base)):
             return look.base
-        present = sum(1 << index[item] for item in dict.fromkeys([*look.base, *look.items]) if item in index)
-        row = exchanged(self.knowledge.certified, [index[item] for item in look.base], present).row
-        return tuple(self.knowledge.name_of(number) for number in row)
+        base = [index[item] for item in look.base]
+        present = sum({1 << index[item] for item in (*look.base, *look.items) if item in index})
+        return tuple(map(str, self.knowledge.learner.names(exchanged(certified, base, present).row)))
 
     def take_news(self) -> tuple[list[VersionRow], list[AlarmRow]]:
         """Versions and alarms since the last call."""
@@ -123,7 +142,7 @@ class Fold:
         rows = list(pages)
         if rows:
             closed = ClosedPages(rows)
-            closed.records.check()
+            closed.check()
             self.take(closed, through)
         self._come_to(through)
 
@@ -155,23 +174,22 @@ class Fold:
 
     def _take(self, pages: ClosedPages) -> None:
         """Take in pages of one epoch. Which page counts must not depend on its arm."""
-        arms, counted = pages.records.column(ARM), self.visitors.firsts(pages, self.rolled_back_at)
+        arms, counted = pages.column(ARM), self.visitors.firsts(pages, self.rolled_back_at)
         self._leave_out_capped(pages, counted)
         for run in self.compared.runs(pages.issued_at):
             self._count(pages.select(run), counted[run])
         for number in np.flatnonzero(arms == SHADOW).tolist() if SHADOW in arms else ():
             clicks = pages.row(number).clicks
-            self.shadow = with_shadow_page(self.shadow, pages.records.record(number), clicks)
-        mine = pages.records.has_text(POLICY, self.terms.policy)  # others' servers had not yet read of a reset
+            self.shadow = with_shadow_page(self.shadow, pages.record(number), clicks)
+        mine = pages.has_text(POLICY, self.terms.policy)  # others' servers had not yet read of a reset
         self._learn(pages.select(np.flatnonzero(counted & (arms == EXPLORE) & mine)))
-        self.catalogue = pages.records.select(slice(-1, None)).field("catalogue")[0]
+        self.catalogue = pages.select(slice(-1, None)).field("catalogue")[0]
 
     def _leave_out_capped(self, pages: ClosedPages, counted: Flags) -> None:
         """Pages of sources that have had all that count in a day do not count."""
-        records = pages.records
-        has_source = counted & (records.column(FLAGS) & SOURCE != 0)
+        has_source = counted & (pages.column(FLAGS) & SOURCE != 0)
         for number in np.flatnonzero(has_source).tolist() if self.terms.source_daily_pages else ():
-            source, issued_at = records.column(SOURCE_KEY)[number].tobytes(), int(pages.issued_at[number])
+            source, issued_at = pages.column(SOURCE_KEY)[number].tobytes(), int(pages.issued_at[number])
             counted[number] = self.sources.admits(source, issued_at)
 
     def _count(self, pages: ClosedPages, counted: Flags) -> None:
@@ -218,7 +236,7 @@ class Fold:
         alarms = knowledge.alarms
         for number in knowledge.learn(part):
             page = run.row(number)
-            moment = Moment(issue_time(page), page.impression)
+            moment = Moment(issued_at(page.impression), page.impression)
             self.look = look_of(lessons.record(number))
             self._follow("page" if knowledge.alarms == alarms else "contradiction", moment)
             self._sound(knowledge.alarms - alarms, moment)
@@ -236,7 +254,7 @@ class Fold:
             item = self.orders.names[won[row, side]]
             self.alarms["exchange_share"] += 1
             detail = f"on clicked pages {item!r} does not stand where it was drawn to: reports are chosen by order"
-            at = issue_time(run.row(int(part.room.lesson[row])))
+            at = issued_at(run.row(int(part.room.lesson[row])).impression)
             self.alarm_rows.append(AlarmRow(at, self.context, "exchange_share", detail))
 
     def _sound(self, new: int, moment: Moment) -> None:
@@ -314,3 +332,117 @@ class Fold:
 def to_json(value: object) -> str:
     """Compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+# --- a publication: a fold as bytes that end with their CRC-32 ---
+
+
+_LENGTH = struct.Struct("<I")
+_COPIED = (
+    "version", "changed_at", "tallies", "rolled_back_at", "rollback_version", "alarms", "epoch",
+    "learnt", "checked", "worst",
+)  # fmt: skip
+
+
+def pack(fold: Fold) -> bytes:
+    """The body of a publication. Visitors are not in it: a server that continues reads the pages of the newest window.
+
+    Votes and sources are: they go back further.
+    """
+    known = fold.knowledge
+    learner = known.learner.save()
+    marks, sources = fold.votes.marks.tobytes(), fold.sources.packed()
+    facts = {
+        "catalogue": fold.catalogue.hex(),
+        "leader": fold.leader(),
+        "look": fold.look,
+        "race": known.race(),
+        "knowledge": [known.epoch, known.pages, len(learner)],
+        "compared": fold.compared.facts(),
+        "shadow": fold.shadow,
+        "votes": [fold.votes.epoch, fold.votes.level, len(marks)],
+        "sources": [fold.sources.day, len(sources)],
+        "watch": fold.orders.bets,
+        "window": fold.visitors.window,
+        **{name: getattr(fold, name) for name in _COPIED},
+    }
+    if fold.terms != fold.opened_terms:  # by a reset; otherwise they are those of the context's row
+        facts["terms"], facts["terms_version"] = fold.terms._asdict(), fold.terms_version
+    head = msgspec.json.encode(facts)
+    body = b"".join((_LENGTH.pack(len(head)), head, learner, marks, sources))
+    return body + _LENGTH.pack(zlib.crc32(body))
+
+
+_OVERHEAD, _ITEM = 200_000, 1500
+"""Bytes of a context beside its tables, and of an item, as measured."""
+
+
+def memory_of(fold: Fold) -> int:
+    """About how many bytes a fold takes in memory."""
+    learner = fold.knowledge.learner
+    return _OVERHEAD + bytes_in_use(learner.evidence) + _ITEM * len(learner.items) + fold.votes.table.slots.nbytes
+
+
+def read_head(body: bytes) -> dict[str, Any]:
+    """The facts of a publication, without its knowledge; DamagedStoreError unless it is as it was written."""
+    if not is_whole(body):
+        raise DamagedStoreError("a publication is damaged: its checksum is wrong. Restore the store from a backup")
+    (length,) = _LENGTH.unpack_from(body)
+    facts: dict[str, Any] = msgspec.json.decode(body[4 : 4 + length])
+    return facts
+
+
+def _parts(body: bytes, facts: dict[str, Any]) -> tuple[bytes, bytes, bytes]:
+    """What follows the facts: the evidence, still packed, marks of votes and counts of sources."""
+    begin = 4 + _LENGTH.unpack_from(body)[0]
+    marks = begin + int(facts["knowledge"][-1])
+    sources = marks + int(facts["votes"][-1])
+    end = sources + int(facts["sources"][-1])
+    if end + CHECKSUM_SIZE != len(body):
+        raise ValueError("a publication is longer or shorter than it says")
+    return body[begin:marks], body[marks:sources], body[sources:end]
+
+
+def terms_in(head: dict[str, Any]) -> Terms | None:
+    """The terms that a reset gave a context, by the facts of a publication; None: it has those of its row."""
+    return Terms(**head["terms"]) if "terms" in head else None
+
+
+def restored(
+    publication: Publication, terms: Terms, room: Room | None = None, head: dict[str, Any] | None = None
+) -> Fold:
+    """The fold that was published; ``terms`` are those of the context's row, ``head`` the facts if they were read."""
+    facts, fold = head or read_head(publication.body), Fold(publication.context, terms, room)
+    fold.terms, fold.terms_version = terms_in(facts) or terms, facts.get("terms_version", 0)
+    epoch, pages, _ = facts["knowledge"]
+    learner, marks, sources = _parts(publication.body, facts)
+    fold.knowledge = Knowledge.restored(fold.terms, epoch, pages, learner)
+    base, items = map(tuple, facts["look"])
+    fold.look = NewestPage(base, items)
+    fold.catalogue, fold.compared = bytes.fromhex(facts["catalogue"]), compared_arms(facts["compared"])
+    fold.shadow = ShadowCounts(*facts["shadow"])
+    fold.through, fold.operation = publication.through, publication.operation
+    for name in _COPIED:
+        setattr(fold, name, facts[name])
+    (epoch, level, _), (day, _) = facts["votes"], facts["sources"]
+    fold.votes, fold.sources = Votes(epoch, level, marks), SourceCounts(fold.terms.source_daily_pages, day, sources)
+    fold.orders, fold.visitors = OrderWatch(facts["watch"]), Visitors(facts["window"])
+    return fold
+
+
+def comparable(body: bytes) -> tuple[dict[str, Any], list[bytes]]:
+    """Equal for two bodies exactly when they hold the same knowledge."""
+    facts = read_head(body)
+    learner, *visits = _parts(body, facts)
+    facts["knowledge"].pop()
+    facts.pop("race")  # follows from the knowledge
+    return facts, [Learner.load(learner).save(), *visits]
+
+
+def differences(one: bytes, other: bytes) -> Sequence[str]:
+    """The names of what differs in two bodies."""
+    if one == other:
+        return []
+    (facts, parts), (others, other_parts) = comparable(one), comparable(other)
+    names = [name for name, value in facts.items() if others.get(name) != value]
+    return names or (["knowledge"] if parts != other_parts else [])

@@ -10,6 +10,8 @@ import copy
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, cast
 
+import numpy as np
+
 from saferank.live.learner import Learner
 from saferank.policies import policy_kind
 from saferank.policies.safe_draw.constants import TRUST
@@ -17,12 +19,32 @@ from saferank.service.knowledge.certified import Certified, Pair
 from saferank.service.knowledge.lessons import Part
 from saferank.statistics.bets import Bets, set_levels
 from saferank.statistics.certificates import ENDLESS, held
+from saferank.statistics.pairs import items_of_rows, wins_by_row
+from saferank.verbs import Ints
 
 NamedPair = tuple[str, str, int, int]
 """Better and worse item, s and n."""
 
 Changed = tuple[Sequence[NamedPair], Sequence[NamedPair]]
 """Certificates gained and lost."""
+
+
+class PairProgress(NamedTuple):
+    """How far the pairs of a context have come, in numbers that a list of thousands of contexts can afford."""
+
+    compared: int = 0  # pairs with comparisons
+    decided: int = 0  # certificates that hold
+    lead: int = 0  # of the undecided pair that is nearest to a decision ...
+    comparisons: int = 0  # ... and how often it was compared; 0: no undecided pair was compared
+
+    @property
+    def progress(self) -> float:
+        """How near that pair is. Leads grow like n and the lead that is needed like sqrt(n), so s^2 / n decides.
+
+        Two more comparisons are assumed to be level: one lucky click is no lead.
+        """
+        return self.comparisons * (self.lead / (self.comparisons + 2)) ** 2
+
 
 ROUNDS = 1 << 40
 """Rounds of an epoch: more than there are ever pages in one."""
@@ -82,10 +104,6 @@ class Knowledge:
     def index(self) -> dict[str, int]:
         """The numbers of items."""
         return cast(dict[str, int], self.learner.index)  # items of the service are text
-
-    def name_of(self, number: int) -> str:
-        """An item."""
-        return str(self.learner.items[number])
 
     @property
     def issued(self) -> int:
@@ -159,10 +177,41 @@ class Knowledge:
         gained, lost = [pair for pair in now if pair not in known], [pair for pair in before if pair not in holding]
         return self.named(gained), self.named(lost)
 
+    # --- what it knows, for people, whatever evidence the policy keeps ---
+
     def named(self, pairs: Iterable[Pair]) -> list[NamedPair]:
         """Pairs by name, with the lead s of the first and the number n of comparisons."""
         items, duel = self.learner.items, self.learner.duel
         return [(str(items[i]), str(items[j]), *duel(items[i], items[j])) for i, j in pairs]
+
+    def compared(self, most: int) -> list[NamedPair]:
+        """Pairs with comparisons, at most ``most``, the leading item first; in the order of the items' numbers."""
+        low, high, first, second = (column[:most].tolist() for column in self._table())
+        rows, items = zip(low, high, first, second, strict=True), [str(item) for item in self.learner.items]
+        return [
+            (items[i], items[j], a - b, a + b) if a >= b else (items[j], items[i], b - a, a + b) for i, j, a, b in rows
+        ]
+
+    def race(self) -> PairProgress:
+        """The race of its pairs. It does not depend on the order in which the learner keeps them."""
+        low, high, first, second = self._table()
+        n, s = first + second, np.abs(first - second)
+        surely, decided = self.certified.surely, len(self.certified.pairs)
+        for at in np.lexsort((n, n * (s / (n + 2)) ** 2))[::-1].tolist():
+            one, other = int(low[at]), int(high[at])
+            if not surely(one, other) and not surely(other, one):
+                return PairProgress(len(n), decided, int(s[at]), int(n[at]))
+        return PairProgress(len(n), decided)
+
+    def _table(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """The pairs with comparisons, in the order of their items: both items, wins of the first, of the second."""
+        duels = self.learner.evidence.duels
+        every = wins_by_row(duels)
+        rows = np.flatnonzero(every.any(axis=1))
+        low, high = items_of_rows(duels, rows)
+        order = np.lexsort((high, low))
+        wins = every[rows[order]]
+        return low[order], high[order], wins[:, 0], wins[:, 1]
 
 
 def learner_with(learner: Learner, items: Iterable[str]) -> Learner:

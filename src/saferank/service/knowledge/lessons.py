@@ -1,7 +1,7 @@
 """Lessons: pages that count, laid out for the compiled fold, without the comparisons that do not count.
 
 One compiled pass reads the columns of the records, watches the orders of clicked pages, notes the votes of their
-visitors, and takes out what they have voted on before (``votes.py``). How a comparison is taken out depends on the law
+visitors, and takes out what they have voted on before (``visits.py``). How a comparison is taken out depends on the law
 of its page:
 
 * a page that was drawn names by place the exchanges that are learnt: the bits of the two places go;
@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from saferank._kernel import kernel
 from saferank.live.learner import Learner
 from saferank.live.replay import Pages, Workspace, lay_out, new_pages, new_workspace
-from saferank.service.knowledge.closed_pages import ClosedPages
-from saferank.service.knowledge.votes import Bets, MarkTable, OrderWatch, Votes, item_hash, mark_of, vote, watch
+from saferank.service.knowledge.visits import Bets, MarkTable, OrderWatch, Votes, item_hash, mark_of, vote, watch
 from saferank.store.page_record import DRAWN, SOURCE, VISITOR, PageRecord
 from saferank.store.page_record import NOBODY as NO_CHALLENGER
 from saferank.store.record_columns import (
@@ -37,8 +36,12 @@ from saferank.store.record_columns import (
     SOURCE_KEY,
     TEXTS,
     VISITOR_KEY,
+    ClosedPages,
     Columns,
     K,
+    clicks_beyond,
+    is_clicked,
+    is_pinned,
 )
 from saferank.verbs import NOBODY, Flags, Floats, Ints, Items
 
@@ -116,7 +119,7 @@ class Lessons:
 
     def __init__(self, pages: ClosedPages, index: Mapping[str, int]) -> None:
         self.pages = pages
-        columns, texts = pages.records.columns, pages.records.texts
+        columns, texts = pages.columns, pages.texts
         self._weight = columns.weight.view(np.float64)
         self._known = np.array([index.get(text, -1) for text in texts], np.int64)  # by text
 
@@ -125,18 +128,18 @@ class Lessons:
 
     def record(self, number: int) -> PageRecord:
         """The record of one of them."""
-        return self.pages.records.record(number)
+        return self.pages.record(number)
 
     def know(self, number: int, learner: Learner) -> None:
         """The items of a lesson get numbers."""
-        columns, at, row = self.pages.records.columns, int(self.pages.at[number]), self.record(number).row
+        columns, at, row = self.pages.columns, int(self.pages.at[number]), self.record(number).row
         learner.know(row)
         begin = int(columns.begin[at]) + TEXTS
         self._known[columns.codes[begin : begin + len(row)]] = [learner.index[item] for item in row]
 
     def lay_out(self, begin: int, items: Numbered, votes: Votes, orders: OrderWatch, room: Room) -> Part:
         """Lay out lessons from ``begin`` on, until one has an item without a number, or enough of them."""
-        columns, positions = self.pages.records.columns, self.pages.records.columns.base.shape[1]
+        columns, positions = self.pages.columns, self.pages.columns.base.shape[1]
         room.make(min(len(self) - begin, _AT_ONCE) + positions, positions, columns.start.shape[1])
         progress = np.array([begin, 0, 0])
         while True:
@@ -179,7 +182,7 @@ def _lay_out_next(
         head, row = columns.numbers[record], progress[1]
         if not _has_numbers(columns, record, known):
             return NEW_ITEM
-        if head[PLACES] > 0 and not _clicks_beyond(words[record], head[K]):
+        if head[PLACES] > 0 and not clicks_beyond(words[record], head[K]):
             if row + max(1, head[K]) > len(lesson):
                 return ENOUGH
             clicked = _lay_out_record(columns, weight, words[record], record, known, pages, row)
@@ -214,21 +217,6 @@ def _has_numbers(columns: Columns, record: int, known: Ints) -> bool:
 
 
 @kernel
-def _is_clicked(words: Words, position: int) -> bool:
-    if position >= 64 * len(words):
-        return False
-    return bool(words[position >> 6] >> np.uint64(position & 63) & np.uint64(1))
-
-
-@kernel
-def _clicks_beyond(words: Words, k: int) -> bool:
-    found = False
-    for position in range(k, 64 * len(words)):
-        found |= _is_clicked(words, position)
-    return found
-
-
-@kernel
 def _lay_out_record(
     columns: Columns, weight: Floats, words: Words, record: int, known: Ints, pages: Pages, row: int
 ) -> int:
@@ -246,8 +234,8 @@ def _lay_out_record(
     pages.challenger[row] = NOBODY if alone else np.int64(pages.ranking[row, head[CHALLENGER]])
     free, clicked = 0, 0
     for position in range(head[K]):
-        if head[PINNED_PLACES] == 0 or columns.pins[record, position >> 3] >> (position & 7) & 1 == 0:
-            pages.clicks[row, free] = int(_is_clicked(words, position))
+        if not is_pinned(columns, record, position):
+            pages.clicks[row, free] = int(is_clicked(words, position))
             clicked += pages.clicks[row, free]
             free += 1
     for position in range(free, pages.clicks.shape[1]):

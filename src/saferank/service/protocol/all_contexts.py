@@ -15,9 +15,8 @@ from typing import NamedTuple
 from saferank.service.clock import Clock
 from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import ARMS, ComparedArms, ShadowCounts, compared_arms
-from saferank.service.knowledge.evidence import PairProgress
-from saferank.service.knowledge.knowledge import Terms
-from saferank.service.knowledge.publications import read_head, terms_in
+from saferank.service.knowledge.fold import read_head, terms_in
+from saferank.service.knowledge.knowledge import PairProgress, Terms
 from saferank.service.protocol.contexts import Contexts
 from saferank.service.protocol.heartbeat import Heartbeat
 from saferank.store.contract import ContextRow, Publication, Store, StoreError

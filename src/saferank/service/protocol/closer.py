@@ -16,11 +16,10 @@ from typing import NamedTuple
 
 from saferank.service import limits
 from saferank.service.clock import Clock
+from saferank.service.identifiers import issued_at
 from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import ARMS
-from saferank.service.knowledge.closed_pages import issue_time
-from saferank.service.knowledge.fold import Fold
-from saferank.service.knowledge.publications import pack
+from saferank.service.knowledge.fold import Fold, pack
 from saferank.service.knowledge.warm_up import prepare
 from saferank.service.protocol.contexts import Context, Contexts, DeletedVersionError, fold_at_version, recall_visitors
 from saferank.service.protocol.guard import Guard
@@ -129,7 +128,7 @@ class Closer:
             ahead |= {context.number for context in seen.unpublished if everything or self._is_to_publish(context, now)}
             for number in sorted((due | ahead | self._retry_at.keys()) - self._resting(leases, now)):
                 await self._attempt(number, leases, now, everything)
-                await self._clock.sleep(0)
+                await asyncio.sleep(0)
             await self._guard.look_at_tenants()
 
     def _look_over(self, leases: dict[int, Lease], now: int) -> _Seen:
@@ -253,10 +252,9 @@ class Closer:
         before = [tally[:] for tally in context.fold.tallies]
         if len(pages) >= _MANY:
             log(logging.INFO, "folding many pages", context=context.row.name, pages=len(pages), through=closed)
-        for chunk in _chunks(pages):
-            context.fold.fold(chunk, issue_time(chunk[-1]))
-            await self._clock.sleep(0)
-        context.fold.fold((), closed)
+        for chunk, through in _chunks(pages, closed):
+            context.fold.fold(chunk, through)
+            await asyncio.sleep(0)
         self.closed += len(pages)
         self._count(before, context.fold)
         context.dirty = context.dirty or bool(pages) or bool(context.fold.versions)
@@ -331,16 +329,18 @@ class Closer:
             log(logging.ERROR, "alarm", kind=alarm.kind, tenant=tenant, context=name, detail=alarm.detail)
 
 
-def _chunks(pages: Sequence[PageRow]) -> Iterator[Sequence[PageRow]]:
-    """Pages in runs of about ``_AT_ONCE``, cut only between two times of issue.
+def _chunks(pages: Sequence[PageRow], closed: int) -> Iterator[tuple[Sequence[PageRow], int]]:
+    """Pages in runs of about ``_AT_ONCE``, each with the time that it leads to; the last one to ``closed``.
 
     A fold stands for a time. Cut within a millisecond it would stand for pages that are not in it, or not for pages
     that are, and a server that resumes from it would skip some or count some twice.
     """
-    start = 0
-    while start < len(pages):
-        end = min(start + _AT_ONCE, len(pages))
-        while end < len(pages) and issue_time(pages[end]) == issue_time(pages[end - 1]):
+    start, end = 0, _AT_ONCE
+    while end < len(pages):
+        before, at = issued_at(pages[end - 1].impression), issued_at(pages[end].impression)
+        if before < at:
+            yield pages[start:end], before
+            start, end = end, end + _AT_ONCE
+        else:
             end += 1
-        yield pages[start:end]
-        start = end
+    yield pages[start:], closed

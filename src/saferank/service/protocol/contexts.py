@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from saferank.service.knowledge.arms import DAY_MS
-from saferank.service.knowledge.fold import Fold
+from saferank.service.knowledge.fold import Fold, memory_of, read_head, restored, terms_in
 from saferank.service.knowledge.knowledge import Knowledge, Terms
 from saferank.service.knowledge.lessons import Room
-from saferank.service.knowledge.publications import memory_of, read_head, restored, terms_in
 from saferank.service.knowledge.view import Catalogue, Catalogues, items_of, unpack_catalogue
 from saferank.service.knowledge.warm_up import prepare
 from saferank.service.settings import Settings

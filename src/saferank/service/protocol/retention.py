@@ -13,7 +13,7 @@ from contextlib import suppress
 from saferank.service.clock import Clock
 from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import DAY_MS
-from saferank.service.knowledge.publications import read_head
+from saferank.service.knowledge.fold import read_head
 from saferank.service.protocol.contexts import terms_of
 from saferank.service.protocol.heartbeat import Heartbeat
 from saferank.store.contract import (

@@ -1,8 +1,7 @@
 """What a list needs of a context is read from its publication."""
 
-from saferank.service.knowledge.fold import Fold
+from saferank.service.knowledge.fold import Fold, pack
 from saferank.service.knowledge.knowledge import Terms
-from saferank.service.knowledge.publications import pack
 from saferank.service.protocol.all_contexts import figures_of
 from saferank.store.contract import Publication
 

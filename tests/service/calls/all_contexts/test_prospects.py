@@ -7,8 +7,7 @@ import pytest
 
 from saferank.service.calls.summary import days_to_decide, needed_lead
 from saferank.service.knowledge.arms import DAY_MS, ComparedArms
-from saferank.service.knowledge.evidence import PairProgress
-from saferank.service.knowledge.knowledge import Terms
+from saferank.service.knowledge.knowledge import PairProgress, Terms
 from saferank.service.protocol.all_contexts import ContextFigures
 from saferank.statistics.decision import decision_rule
 from saferank.store.contract import ContextRow

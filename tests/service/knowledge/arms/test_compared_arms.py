@@ -28,14 +28,12 @@ from saferank.service.knowledge.arms import (
     CountedPages,
     compared_arms,
 )
-from saferank.service.knowledge.closed_pages import ClosedPages
-from saferank.service.knowledge.fold import Fold
+from saferank.service.knowledge.fold import Fold, pack, restored
 from saferank.service.knowledge.knowledge import Terms
-from saferank.service.knowledge.publications import pack, restored
 from saferank.statistics.effect import ArmComparison, difference, merged, new_comparison, relative_difference, with_page
 from saferank.store.contract import PageRow, Publication
 from saferank.store.page_record import PageRecord
-from saferank.store.record_columns import unpacked
+from saferank.store.record_columns import ClosedPages, unpacked
 
 WINDOW, START = 1000, 1_000_000
 ITEMS = ("a", "b", "c")
@@ -170,8 +168,8 @@ def test_pages_are_summed_by_the_hour_for_two_days_and_then_by_the_day() -> None
     for compared, size in ((whole, 1000), (parts, 7)):
         for begin in range(0, len(times), size):
             chunk = np.array(times[begin : begin + size])
-            for key in compared.hours_of(chunk).tolist():
-                compared.count_clicked(key * hour, 1)
+            for run in compared.runs(chunk):
+                compared.count_clicked(int(chunk[run.start]), run.stop - run.start)
     assert whole.facts() == parts.facts()
     fine = [key for key in whole.bins if key < first // hour + 48]
     assert len(fine) == 48 and {whole.bins[key].clicked for key in fine[1:43]} == {2}

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from saferank.service.knowledge.arms import SHADOW, ShadowCounts, exchanged_pairs, total, with_shadow_page
-from saferank.service.knowledge.publications import comparable, pack, restored
+from saferank.service.knowledge.fold import comparable, pack, restored
 from saferank.store.contract import PageRow, Publication
 from saferank.store.page_record import Law, PageRecord
 from tests.service.knowledge.test_fold import ITEMS, START, WINDOW, opened

@@ -8,7 +8,7 @@ import pytest
 
 from saferank.policies.safe_draw.draw import has_target, odds_of_exchange
 from saferank.service.knowledge.knowledge import Knowledge, Terms
-from saferank.service.knowledge.votes import SHIFTS, OrderWatch, _settle
+from saferank.service.knowledge.visits import SHIFTS, OrderWatch, _settle
 from saferank.store.page_record import PageRecord
 from tests.service.knowledge.worlds import laid_out
 from tests.store.laws import drawn_law

@@ -1,7 +1,7 @@
 """A daily cap on the pages of one source that count."""
 
 from saferank.service.knowledge.arms import DAY_MS, EXPLORE, REPEAT
-from saferank.service.knowledge.votes import SourceCounts
+from saferank.service.knowledge.visits import SourceCounts
 from tests.service.knowledge.visits.test_votes import START, opened, recorded
 
 

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from saferank.service.knowledge.arms import EXPLORE
-from saferank.service.knowledge.fold import Fold
+from saferank.service.knowledge.fold import Fold, comparable, pack, restored
 from saferank.service.knowledge.knowledge import ROUNDS, Terms
-from saferank.service.knowledge.publications import comparable, pack, restored
-from saferank.service.knowledge.votes import Votes, mark_of, vote
+from saferank.service.knowledge.visits import Votes, mark_of, vote
 from saferank.store.contract import PageRow, Publication
 from saferank.store.page_record import Law, PageRecord
 from tests.store.laws import drawn_law

@@ -1,6 +1,7 @@
-"""Which comparisons count: one vote per visitor and pair, a daily cap by source, and a watch over orders.
+"""Who counts: a visitor's first page in a window, their first vote on a pair, the pages of a source in a day.
 
-Of a visitor's comparisons of a pair only the first informative one of an epoch counts.
+Of a visitor's pages in a window only the first counts, whatever its arm. Of a visitor's comparisons of a pair only the
+first informative one of an epoch counts. And the orders on clicked pages are watched: who picks pages is found out.
 
 A visitor is the source of a page, or else its session. Two clicks of one visitor are not two coins: they prefer the
 same item next week. So the fold remembers a *mark* of 32 bits for every visitor and pair that was decided: 12
@@ -23,9 +24,98 @@ from numpy.typing import NDArray
 
 from saferank._kernel import kernel
 from saferank.policies.safe_draw.draw import has_target, odds_of_exchange
-from saferank.service.knowledge.arms import DAY_MS
-from saferank.store.page_record import SOURCE_SIZE
-from saferank.verbs import Floats, Impression, Ints
+from saferank.service.knowledge.arms import DAY_MS, takes_part
+from saferank.store.page_record import SOURCE_SIZE, VISITOR
+from saferank.store.record_columns import ARM, FLAGS, ISSUED_AT, SHARE, VISITOR_KEY, WINDOW_MS, ClosedPages
+from saferank.verbs import Flags, Floats, Impression, Ints
+
+Words = NDArray[np.uint64]
+
+# --- a visitor's first page in a window ---
+
+
+class _Seen(NamedTuple):
+    """Who had a page in the newest window with a counted page, found by their hash."""
+
+    facts: Ints  # [3] the window, which one of those that were looked at it is, and how many visitors it has
+    keys: Words
+    noted_in: Ints  # which of the windows a slot is of
+
+
+class Visitors:
+    """The visitors of the newest window."""
+
+    def __init__(self, window: int = 0) -> None:
+        self._seen = _Seen(np.array([window, 1, 0]), np.zeros(16, np.uint64), np.zeros(16, np.int64))
+
+    def __len__(self) -> int:
+        return int(self._seen.facts[2])
+
+    @property
+    def window(self) -> int:
+        """The number of the window."""
+        return int(self._seen.facts[0])
+
+    @property
+    def keys(self) -> set[int]:
+        """Who had a page in it."""
+        return set(self._seen.keys[self._seen.noted_in == self._seen.facts[1]].tolist())
+
+    def firsts(self, pages: ClosedPages, after: int) -> Flags:
+        """A visitor's first page in a window counts, in display order; none that was issued until ``after`` does."""
+        first = np.zeros(len(pages), np.bool_)
+        self._make_room(len(pages))
+        _note_firsts(pages.columns.numbers, pages.at, after, self._seen, first)
+        return first
+
+    def _make_room(self, more: int) -> None:
+        """For as many visitors more, at most half of the slots are taken."""
+        facts, size = self._seen.facts, len(self._seen.keys)
+        needed = 2 * (int(facts[2]) + more)
+        if needed > size:
+            size = 1 << needed.bit_length()
+            larger = _Seen(facts, np.zeros(size, np.uint64), np.zeros(size, np.int64))
+            known = self._seen.keys[self._seen.noted_in == facts[1]]
+            facts[2] = 0
+            _note_all(larger, known)
+            self._seen = larger
+
+
+@kernel
+def _is_new(seen: _Seen, key: np.uint64) -> bool:
+    """Note a visitor; False when they were noted before."""
+    mask = np.uint64(len(seen.keys) - 1)
+    slot = (key ^ key >> np.uint64(29)) & mask
+    while seen.noted_in[slot] == seen.facts[1]:
+        if seen.keys[slot] == key:
+            return False
+        slot = (slot + np.uint64(1)) & mask
+    seen.keys[slot], seen.noted_in[slot] = key, seen.facts[1]
+    seen.facts[2] += 1
+    return True
+
+
+@kernel
+def _note_all(seen: _Seen, keys: Words) -> None:
+    for number in range(len(keys)):
+        _is_new(seen, keys[number])
+
+
+@kernel
+def _note_firsts(numbers: Ints, at: Ints, after: int, seen: _Seen, first: Flags) -> None:
+    for place in range(len(at)):
+        row = numbers[at[place]]
+        counts = takes_part(row[ARM], row[SHARE]) and row[ISSUED_AT] > after
+        if counts and row[FLAGS] & VISITOR:
+            window = row[ISSUED_AT] // max(1, row[WINDOW_MS])
+            if window != seen.facts[0]:
+                seen.facts[0], seen.facts[1], seen.facts[2] = window, seen.facts[1] + 1, 0
+            counts = _is_new(seen, np.uint64(row[VISITOR_KEY]))
+        first[place] = counts
+
+
+# --- a visitor's first vote on a pair ---
+
 
 MOST_MARKS = 1 << 18
 """Marks of a context in an epoch: 1 MB."""
@@ -33,8 +123,6 @@ MOST_MARKS = 1 << 18
 MARK_BITS, VISITOR_BITS = 32, 12
 _MIX, _STIR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 _HALF, _PAIR_SHIFT = np.uint64(32), np.uint64(64 - MARK_BITS + VISITOR_BITS)
-
-Words = NDArray[np.uint64]
 
 
 class MarkTable(NamedTuple):

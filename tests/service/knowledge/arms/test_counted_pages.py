@@ -4,10 +4,22 @@ import random
 
 import numpy as np
 
-from saferank.service.knowledge.arms import ARMS, EXPLORE, HOLDOUT, LEARNING, PROVEN, REPEAT, UNCHANGED, takes_part
-from saferank.service.knowledge.closed_pages import ClosedPages, Sums, Visitors, counted_pages
+from saferank.service.knowledge.arms import (
+    ARMS,
+    EXPLORE,
+    HOLDOUT,
+    LEARNING,
+    PROVEN,
+    REPEAT,
+    UNCHANGED,
+    Sums,
+    counted_pages,
+    takes_part,
+)
+from saferank.service.knowledge.visits import Visitors
 from saferank.store.contract import PageRow
 from saferank.store.page_record import OVER, PageRecord
+from saferank.store.record_columns import ClosedPages
 from tests.store.test_record_columns import RECORDS
 
 START, WINDOW = 5_000_000, 1000
