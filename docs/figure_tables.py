@@ -46,7 +46,7 @@ def table_of(name: str) -> Callable[[Callable[[Figures], list[str]]], Callable[[
 
 
 def with_tables(text: str) -> str:
-    """A page with all of its tables written anew."""
+    """A page with all of its tables written again."""
     kept = json.loads(FILE.read_text(encoding="utf-8"))
     figures = {name: entry["measured"] for name, entry in kept.items()} | {"_kept": kept}
     return BLOCK.sub(lambda found: found[1] + "\n".join(TABLES[found[2]](figures)) + "\n" + found[4], text)

@@ -46,6 +46,9 @@ def with_formulas(text: str) -> str:
 def _drawn(block: str | None, inline: str | None) -> str:
     formula = convert(block or inline, display="block" if block else "inline")
     formula = re.sub(r"<mi>(log|exp|min|max)</mi>", r'<mo lspace="0.17em" rspace="0.17em">\1</mo>', formula)
+    formula = re.sub(
+        r"<msup>(<mi>[^<]+</mi>)<mi>(&#x0203[23];)</mi></msup>", r"\1<mi>\2</mi>", formula
+    )  # has its height
     for mark in "*_|":  # which Markdown would take for its own
         formula = formula.replace(mark, f"&#{ord(mark)};")
     return f'<div class="formula">{formula}</div>' if block else f'<span class="formula">{formula}</span>'

@@ -13,25 +13,27 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, Task, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, Task, TextColumn
 
 STDERR = Console(stderr=True)
 SECONDS_BETWEEN_LINES = 10.0
 
 
 class Unit(NamedTuple):
-    """What is counted, and how many of them are shown as one."""
+    """What is counted, how many of them are shown as one, and what is done with them."""
 
     name: str
     size: float
+    done: str
 
 
-ROUNDS = Unit("rounds", 1.0)
-MEGABYTES = Unit("MB", 1e6)
-SESSIONS = Unit("sessions", 1.0)
-KERNELS = Unit("parts compiled", 1.0)
+ROUNDS = Unit("rounds", 1.0, "played")
+MEGABYTES = Unit("MB", 1e6, "read")
+SESSIONS = Unit("sessions", 1.0, "written")
+VISITS = Unit("visits", 1.0, "played")
+KERNELS = Unit("parts", 1.0, "compiled")
 
-UNCOUNTED = {ROUNDS: 1, MEGABYTES: 2, SESSIONS: 2, KERNELS: 1}
+UNCOUNTED = {ROUNDS: 1, MEGABYTES: 2, SESSIONS: 2, VISITS: 2, KERNELS: 1}
 """The first calls say nothing about the speed: kernels are compiled before them, or between them."""
 
 
@@ -80,8 +82,8 @@ class _Lines(Meter):
     def _line(self, rate: float) -> str:
         size, name = self.unit.size, self.unit.name
         left = (self.total - self.done) / rate if rate else 0.0
-        done = f"{self.done / size:,.0f} of {self.total / size:,.0f} {name}"
-        return f"{done}, {speed(rate, self.unit)}, {left:,.0f} s left"
+        done = f"{self.done / size:,.0f} of {self.total / size:,.0f} {name} {self.unit.done}"
+        return f"{done}, {speed(rate, self.unit)}, {duration(left)} left"
 
 
 def note(text: str) -> None:
@@ -99,6 +101,14 @@ class _Rate(TextColumn):
         return speed(task.speed * self._unit.size, self._unit) if task.speed else ""
 
 
+class _Left(TextColumn):
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def render(self, task: Task) -> str:  # type: ignore[override]
+        return "" if task.time_remaining is None else duration(task.time_remaining) + " left"
+
+
 def speed(rate: float, unit: Unit) -> str:
     """A speed in the words of its unit.
 
@@ -107,7 +117,21 @@ def speed(rate: float, unit: Unit) -> str:
     """
     if unit is KERNELS:
         return f"{rate * 60:.1f} a minute"
-    return f"{rate / 1e6:.3g} million rounds/s" if unit is ROUNDS else f"{rate / unit.size:,.0f} {unit.name}/s"
+    if unit is ROUNDS:
+        return f"{rate / 1e6:.3g} million rounds/s"
+    shown = rate / unit.size
+    return f"{shown:,.0f} {unit.name}/s" if shown >= 10 else f"{shown:.1g} {unit.name}/s"
+
+
+def duration(seconds: float) -> str:
+    """A time in two digits or three.
+
+    >>> duration(79), duration(790), duration(79_000)
+    ('79 s', '13 min', '21.9 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def _has_bars() -> bool:
@@ -121,9 +145,8 @@ def meter(total: int, unit: Unit = ROUNDS) -> Iterator[Meter]:
     if not _has_bars():
         yield _Lines(total, unit)
         return
-    counted = TextColumn(f"{{task.completed:,.0f}} of {{task.total:,.0f}} {unit.name}")
-    columns = (BarColumn(), counted, _Rate(unit), TimeRemainingColumn(), TextColumn("left"))
-    with Progress(*columns, console=STDERR, transient=True) as progress:
+    counted = TextColumn(f"{{task.completed:,.0f}} of {{task.total:,.0f}} {unit.name} {unit.done}")
+    with Progress(BarColumn(), counted, _Rate(unit), _Left(), console=STDERR, transient=True) as progress:
         yield _Bar(total, unit, progress)
 
 
@@ -175,7 +198,8 @@ def progress_of(wanted: bool) -> Reporter:
 
 def _say_compiling() -> None:
     STDERR.print(
-        "compiling the kernels for this machine, once; the next start takes them from the cache", soft_wrap=True
+        "compiling the kernels for this machine, once, for 5 to 20 seconds; the next start takes them from the cache",
+        soft_wrap=True,
     )
 
 

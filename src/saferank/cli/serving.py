@@ -11,7 +11,7 @@ from saferank._kernel import announce_compilation
 from saferank.cli.terminal.errors import CommandError, InputError
 from saferank.experiments.engines import cores
 from saferank.precompiling import SERVICE, jobs_for
-from saferank.progress import SESSIONS, Shown
+from saferank.progress import VISITS, Shown
 from saferank.service.demo import DEMO_SETTINGS, N_VISITS, SIMULATED, play_past, visitors
 from saferank.service.http.process import Companion, StopError, bind, run
 from saferank.service.json_logs import log, log_to_stderr
@@ -39,10 +39,10 @@ def serve(settings: Settings, demo: bool = False) -> None:
     log_to_stderr(settings.log_level)
     with _bound(settings) as bound:
         _compile_ahead(settings.policy)
-        announce_compilation(lambda: log(logging.INFO, "compiling for this machine, once"))
-        log(logging.INFO, "opening the store and warming up the kernels")
         try:
             companion = _past_of_demo(settings) if demo else None
+            announce_compilation(lambda: log(logging.INFO, "compiling for this machine, once"))
+            log(logging.INFO, "opening the store and warming up the kernels")
             server = new_server(settings)
             server.simulated = SIMULATED if demo else None
             run(settings, server, bound, lambda address: _say_ready(address, settings), companion)
@@ -53,15 +53,18 @@ def serve(settings: Settings, demo: bool = False) -> None:
 def _past_of_demo(settings: Settings) -> Companion:
     """Play the past of a demo; what visits from then on."""
     typer.echo("playing the visitors of the last hours, before the demo starts", err=True)
-    with Shown().meter(N_VISITS, SESSIONS) as played:
+    log_to_stderr("critical")  # lines of JSON would run through the bar, and the dashboard shows the alarms
+    with Shown().meter(N_VISITS, VISITS) as played:
         play_past(settings, played)
+    log_to_stderr(settings.log_level)
     return visitors
 
 
 def _compile_ahead(policy: str) -> None:
     """A first start compiles on all cores, with a bar; a later one finds everything in the cache."""
     if jobs := worth_compiling(jobs_for(SERVICE, [policy]), cores()):
-        typer.echo("compiling for this machine, once; `saferank compile` does it ahead of a first start", err=True)
+        said = "compiling for this machine, once, for about half a minute; `saferank compile` does it ahead"
+        typer.echo(said, err=True)
         compile_ahead(jobs, Shown(), cores())
 
 

@@ -4,7 +4,7 @@ Verdicts: what a measured difference says about a claim.
 
 With a difference d in the claimed direction and its standard error e: the claim *holds* when d >= t e, it *does not
 hold* when d <= -t e, and otherwise it is *undecided*. t is 3, or what Student's t asks for where runs are few (4.1 for
-ten runs of one query): a claim about equal means passes with probability 0.13 %. What is not noisy needs no errors:
+ten runs of one query): a claim about equal means passes with probability 0.13 %. Exact numbers need no errors:
 "never violates" holds for no violation at all and fails for a single one.
 
 A *question* is who is compared with whom on which queries; under a click model it becomes a *claim* with a verdict, or

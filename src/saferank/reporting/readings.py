@@ -77,7 +77,7 @@ def readings_of(places: Mapping[str, Place], variants: DataFrame, rule: str | No
 
 
 def explain(claims: Sequence[Claim], readings: Sequence[Reading]) -> list[OtherReading]:
-    """For each claim that does not hold, the readings under which it does; what is undecided is a matter of noise."""
+    """For each claim that does not hold, the readings under which it does; undecided claims are a matter of noise."""
     pairs = [(reading, ours, other) for reading in readings for ours, other in reading.changed]
     return [
         OtherReading(ours, other, reading)

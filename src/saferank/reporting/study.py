@@ -44,7 +44,7 @@ def _registered(policy: str, part: str) -> Any:
 
 
 _NOTHING = 1e-6
-"""What is smaller is rounding of sums."""
+"""Smaller differences are rounding of sums."""
 _ENOUGH = (*(name for name in policies_of(PEER) if made_for(name)), *policies_of(PAPER))
 _HOW = (
     "No results have policies that were made for a click model under several models. To get the study: saferank "

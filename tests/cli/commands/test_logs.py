@@ -89,7 +89,7 @@ def test_lines_tell_the_progress_where_there_is_no_terminal(
     monkeypatch.setattr(progress, "UNCOUNTED", dict.fromkeys(progress.UNCOUNTED, 0))
     log = tmp_path / "log"
     _, _, err = call(capsys, "synthesize", "--out", log, "--sessions", 10)
-    assert err.splitlines()[-1].startswith("10 of 10 sessions, ")
+    assert err.splitlines()[-1].startswith("10 of 10 sessions written, ")
     _, _, err = call(capsys, "summary", log, "--format", PERSONALIZED)
     assert err.splitlines()[-1].endswith(" MB/s, 0 s left")
 
@@ -102,7 +102,7 @@ def test_the_time_of_compiling_is_not_taken_for_that_of_the_file(
     with progress.meter(100, progress.SESSIONS) as meter:
         for part in (1, 9, 1, 10):
             meter(part)
-    assert capsys.readouterr().err == "21 of 100 sessions, 1 sessions/s, 79 s left\n"
+    assert capsys.readouterr().err == "21 of 100 sessions written, 1 sessions/s, 79 s left\n"
 
 
 def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,4 +111,4 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     with progress.meter(5_000_000, progress.MEGABYTES) as meter:
         meter(2_000_000)
         meter(3_000_000)
-    assert "5 of 5 MB" in screen.getvalue()
+    assert "5 of 5 MB read" in screen.getvalue()

@@ -16,7 +16,7 @@ from tests.running_service import serving
 from tests.service.dashboard import answers
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
 
 FILES = Path(str(saferank.__file__)).parent / "service" / "dashboard"
 HOSTILE = "<img src=x onerror=alert(1)>\u202e\"'&amp;" + "x" * 200
@@ -40,6 +40,11 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         while api(service.address, "/v1/contexts/garden%20chairs")["open_pages"] or total(service.address) < 240:
             time.sleep(0.1)
         yield service.address
+
+
+def words_of(place: "Locator") -> str:
+    """The visible text, with blanks that may not be broken as plain ones."""
+    return place.inner_text().replace("\u00a0", " ")
 
 
 def total(address: str) -> int:

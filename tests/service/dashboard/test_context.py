@@ -17,6 +17,7 @@ from tests.service.dashboard.browsing import (
     over_looks,
     tab_to,
     until,
+    words_of,
 )
 from tests.service.dashboard.test_app import switch_by_keyboard
 
@@ -123,7 +124,7 @@ def test_a_difference_is_coloured_only_by_its_interval(
     watched.answer("**/v1/contexts/*/effect", msgspec.to_builtins(effect))
     page = made_up(watched)
     verdict = page.locator("#clicks .verdict")
-    assert words in verdict.inner_text()
+    assert words in words_of(verdict)
     assert [verdict.locator(f".{look}").count() for look in ("up", "down")] == [tone == "up", tone == "down"]
     assert ("Stopped by the guardrail" in page.locator("#clicks").inner_text()) == (effect is answers.STOPPED)
 

@@ -18,6 +18,7 @@ from tests.service.dashboard.browsing import (
     over_looks,
     tab_to,
     until,
+    words_of,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def test_it_opens_with_the_answer_of_the_service(watched: Watched) -> None:
     page = watched.overview()
     page.locator("#contexts-body a", has_text=CHAIRS).wait_for()
     view = api(watched.address, "/v1/overview")
-    assert page.locator("#sentence").inner_text() == view["sentence"]
+    assert words_of(page.locator("#sentence")) == view["sentence"]
     assert "240 pages were chosen by kl-ucb-br" in view["sentence"]
     assert "2" in page.locator("#funnel li").first.inner_text()
     assert column(page, "pages") == ["120", "120"]
@@ -130,7 +131,7 @@ NAME_AND_WORD = "tiles => tiles.map(tile => [...tile.childNodes].map(each => eac
 def test_each_tile_has_a_word_a_number_and_what_is_behind_it(
     watched: Watched, view: dict[str, Any], words: list[str]
 ) -> None:
-    said = watched.overview(4, view).locator("#totals").inner_text()
+    said = words_of(watched.overview(4, view).locator("#totals"))
     assert [word for word in words if word not in said] == []
     tiles = watched.overview(4, view).locator("#totals dt")
     assert all(name.lower() != word.lower() for name, word in tiles.evaluate_all(NAME_AND_WORD))
@@ -151,7 +152,7 @@ def test_a_fresh_service_says_what_is_missing_and_when_it_may_decide(
 def test_servers_and_the_share_of_visitors_are_told(watched: Watched) -> None:
     page = watched.overview(4, answers.overview(4, traffic=TrafficView(share=0.25)))
     assert "shop-1 (answers here)" in page.locator("#servers").inner_text()
-    assert "for 25 % of visitors" in page.locator("#hero-state").inner_text()
+    assert "for 25 % of visitors" in words_of(page.locator("#hero-state"))
 
 
 def test_hours_are_named_until_there_are_two_days(watched: Watched) -> None:
@@ -171,7 +172,7 @@ def test_hours_are_named_until_there_are_two_days(watched: Watched) -> None:
     ],
 )
 def test_the_picture_says_what_it_can(watched: Watched, view: dict[str, Any], words: str) -> None:
-    assert words in watched.overview(4, view).locator("#lift").inner_text()
+    assert words in words_of(watched.overview(4, view).locator("#lift"))
 
 
 def test_the_lift_is_the_estimate_of_the_service_and_not_a_ratio_of_plain_means(watched: Watched) -> None:

@@ -115,7 +115,7 @@ class Patience(NamedTuple):
     first_pause: float = 0.1
     longest_pause: float = 30.0
     give_up_after: float = 1800.0
-    """Half an hour, the usual window of a page: what is reported later does not count."""
+    """Half an hour, the usual window of a page: later reports do not count."""
 
 
 class Delivering:

@@ -3,8 +3,8 @@
 const KINDS = {
   illegal_page: "A page failed the check before serving; production's was shown instead",
   contradiction: "Decided pairs contradicted each other and were dropped; the world may have changed",
-  exchange_share: "Clicked pages have items where they were not drawn to: reports are chosen by order",
-  unbalanced_arms: "Served and held out pages are not in the ratio of the coins: the effect is withheld",
+  exchange_share: "Reported pages are no fair sample of those that were drawn: a caller chooses what it reports by the order",
+  unbalanced_arms: "Served pages and the holdout are not in the promised ratio: the effect is withheld",
   not_closed: "Pages of this context cannot be learnt from; production's ranking is served",
   damage: "The store is damaged: restore it from a backup",
   guardrail: "Served pages lost more than allowed against the holdout; production's ranking is served",

@@ -56,11 +56,13 @@ export const count = (n) => numbers.format(n);
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 // Comparisons differ in their odds, so a pair may be decided against its count.
 export const lead = ({ s, n }) => (s > 0 ? `: lead ${count(s)} in ${plural(n, "comparison")}` : `, after ${plural(n, "comparison")}`);
-export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
+// A number and its sign stay on one line.
+export const bound = (text) => text.replaceAll(" %", "\u00a0%");
+export const percent = (share, digits = 1) => bound(`${(100 * share).toFixed(digits)} %`);
 // As the sentence of the service writes it: 2 %, 1.4 %.
-export const shortPercent = (share) => percent(share).replace(".0 %", " %");
+export const shortPercent = (share) => percent(share).replace(".0\u00a0", "\u00a0");
 export const signed = (x, digits = 1) => `${x < 0 ? "−" : "+"}${Math.abs(x).toFixed(digits)}`;
-export const signedPercent = (share, digits = 1) => `${signed(100 * share, digits)} %`;
+export const signedPercent = (share, digits = 1) => bound(`${signed(100 * share, digits)} %`);
 // A relative difference; beyond a factor of two digits say nothing.
 export const relative = (x, digits = 1) => (x > 1 ? "more than twice" : x < -0.5 ? "less than half" : signedPercent(x, digits));
 export const perPage = ({ pages, clicks }) => (pages ? (clicks / pages).toFixed(3) : "–");

@@ -1,7 +1,7 @@
 // The first screen: one sentence, then the numbers behind it.
 
 import { alarmWords } from "../alarms.js";
-import { DAY, at, badge, contextLink, count, h, id, lead, moment, percent, plural, refill, say } from "../dom.js";
+import { DAY, at, badge, bound, contextLink, count, h, id, lead, moment, percent, plural, refill, say } from "../dom.js";
 import { drawFeedback } from "./feedback.js";
 import { drawFunnel } from "./funnel.js";
 import { drawLift } from "./lift.js";
@@ -11,7 +11,7 @@ const SHOWN = 6;
 
 export function drawOverview(view) {
   refill(at("hero-state"), [view.mode, view.killed_everywhere.on, view.policy, view.traffic.share], () => [badge({ mode: view.mode, killed: view.killed_everywhere.on }), ` ${view.policy}, all contexts, for ${percent(view.traffic.share, 0)} of visitors`]);
-  say(at("sentence"), view.sentence);
+  say(at("sentence"), bound(view.sentence));
   refill(at("alarms"), [view.effect.guardrail?.stopped, recent(view), view.unknowable, view.simulated], () => banners(view));
   const found = verdicts(view);
   refill(at("totals"), found, () => found.map(verdict));
