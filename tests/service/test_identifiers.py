@@ -9,12 +9,13 @@ from saferank.service import identifiers
 from saferank.service.clock import SystemClock
 from saferank.service.knowledge.view import digest_of, pack_catalogue, unpack_catalogue
 from saferank.service.wire.calls import milliseconds
+from saferank.store.page_record import issued_at
 
 
 def test_ids_begin_with_their_time_and_have_one_spelling() -> None:
     made = identifiers.new_id(1_800_000_000_123, b"0123456789")
     text = identifiers.to_text(made)
-    assert identifiers.issued_at(made) == 1_800_000_000_123
+    assert issued_at(made) == 1_800_000_000_123
     assert identifiers.impression_id(text) == made
     assert made < identifiers.new_id(1_800_000_000_124, b"\0" * 10)
     for other in ("", "x", "ü", text + "A", text[:-1], text[:-1] + "B", text + "==", " " + text):
@@ -25,9 +26,7 @@ def test_ids_of_one_millisecond_grow() -> None:
     ids = identifiers.Ids()
     given = [ids.next(1_800_000_000_000 + number // 1000) for number in range(3000)]
     assert given == sorted(given) and len(set(given)) == 3000
-    assert [identifiers.issued_at(one) for one in given] == [
-        1_800_000_000_000 + number // 1000 for number in range(3000)
-    ]
+    assert [issued_at(one) for one in given] == [1_800_000_000_000 + number // 1000 for number in range(3000)]
 
 
 def test_random_bytes_are_given_out_once_also_after_a_fork() -> None:

@@ -106,11 +106,6 @@ class Ids:
         return fresh
 
 
-def issued_at(impression: bytes) -> int:
-    """When the page with this id was issued."""
-    return int.from_bytes(impression[:TIME_BYTES], "big")
-
-
 def to_text(data: bytes) -> str:
     """Bytes in letters, digits, - and _."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")

@@ -214,6 +214,11 @@ def read_record(data: bytes) -> PageRecord:
     )  # fmt: skip
 
 
-def first_id(issued_at: int) -> bytes:
+def issued_at(impression: bytes) -> int:
+    """When the page with this id was issued."""
+    return int.from_bytes(impression[:TIME_BYTES], "big")
+
+
+def first_id(at: int) -> bytes:
     """The smallest id of a page that is issued at this time."""
-    return max(0, issued_at).to_bytes(TIME_BYTES, "big") + bytes(RANDOM_BYTES)
+    return max(0, at).to_bytes(TIME_BYTES, "big") + bytes(RANDOM_BYTES)

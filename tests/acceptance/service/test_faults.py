@@ -15,7 +15,8 @@ import pytest
 from service_process import ServiceProcess
 
 from saferank.cli import main
-from saferank.service.identifiers import impression_id, issued_at
+from saferank.service.identifiers import impression_id
+from saferank.store.page_record import issued_at
 from tests.acceptance.service.cluster import KILL_PATIENCE, Cluster, Crowd, now
 from tests.acceptance.service.ledger import Pairs, pairs_of
 from tests.acceptance.service.stories import check_the_service, closed_view, stories_of

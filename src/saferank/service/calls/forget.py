@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from saferank.errors import ArgumentError
 from saferank.service.clock import Clock, SystemClock
-from saferank.service.identifiers import Visitor, issued_at, visitor
+from saferank.service.identifiers import Visitor, visitor
 from saferank.service.json_logs import log
 from saferank.service.knowledge.fold import to_json
 from saferank.service.protocol.contexts import terms_of
@@ -42,6 +42,7 @@ from saferank.store.contract import (
     Store,
     StoreUnavailableError,
 )
+from saferank.store.page_record import issued_at
 from saferank.store.record_columns import RecordColumns
 
 SLICE = 500

@@ -13,7 +13,7 @@ import numpy as np
 from saferank.errors import ArgumentError
 from saferank.policies import policy_kind
 from saferank.service.calls.legality import Legality
-from saferank.service.identifiers import issued_at, last_id
+from saferank.service.identifiers import last_id
 from saferank.service.knowledge.arms import EXPLORE
 from saferank.service.knowledge.fold import Fold, differences, pack, restored
 from saferank.service.knowledge.view import Catalogue, Catalogues
@@ -31,6 +31,7 @@ from saferank.store.contract import (
     StoreError,
     VersionRow,
 )
+from saferank.store.page_record import issued_at
 from saferank.store.record_columns import ARM, CONTEXT, KNOWLEDGE, NUMBER, SERVER, TENANT, ClosedPages
 
 # --- what a replay found, as numbers and as sentences ---

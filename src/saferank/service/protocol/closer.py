@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from saferank.service import limits
 from saferank.service.clock import Clock
-from saferank.service.identifiers import issued_at
 from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import ARMS
 from saferank.service.knowledge.fold import Fold, pack
@@ -39,6 +38,7 @@ from saferank.store.contract import (
     StoreError,
     StoreUnavailableError,
 )
+from saferank.store.page_record import issued_at
 
 TICK_SECONDS, LONGEST_TICK = 0.25, 2.0
 PATIENCE = 0.01

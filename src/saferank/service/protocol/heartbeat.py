@@ -37,7 +37,7 @@ MOST_AHEAD_MS = 1000
 """A server that finds itself ahead of the store's time by more than this goes back; otherwise its time stands still."""
 
 
-class Reading(NamedTuple):
+class ClockReading(NamedTuple):
     """What a look at the clocks says."""
 
     now: int  # milliseconds of the store's clock; they do not go back, unless this server's clock was far ahead
@@ -67,13 +67,13 @@ class Heartbeat:
         self._now = 0
         self._heard: tuple[float, float, float] | None = None  # seconds of the store's, monotonic and wall clock
 
-    def reading(self) -> Reading:
+    def reading(self) -> ClockReading:
         """One look at the clocks."""
         monotonic = self._clock.monotonic()
         jumped = self._jumped(monotonic)
         if not jumped:
             self._now = max(self._now, int(self._offset + 1000 * monotonic))
-        return Reading(self._now, not jumped and monotonic < self._fresh_until)
+        return ClockReading(self._now, not jumped and monotonic < self._fresh_until)
 
     def now(self) -> int:
         """Milliseconds of the store's clock."""
