@@ -1,6 +1,5 @@
 """The program that docs/algorithms/safe-draw-to-the-letter.md spells out plays what the library plays, coin by coin."""
 
-import doctest
 from collections.abc import Callable
 from math import inf
 from typing import Any, NamedTuple
@@ -118,11 +117,6 @@ def test_the_program_of_the_page_plays_what_the_library_plays(case: Case) -> Non
     same_evidence(ranker, slow)
     assert (ranker.alarms, list(ranker.leader)) == (slow.alarms, slow.plan.R)
     assert len(slow.certificates) >= case.certificates and slow.alarms >= case.alarms and targets >= case.targets
-
-
-def test_the_example_of_the_policys_page_runs() -> None:
-    page = PAGE.parents[1] / "policies" / "safe-draw.md"
-    assert doctest.testfile(str(page), module_relative=False) == doctest.TestResults(failed=0, attempted=4)
 
 
 def row_of_trace(n_items: int, n_positions: int, lifetime: int | None) -> str:
