@@ -86,7 +86,7 @@ async def walked(policy: str, folder: Path, rounds: int, meter: Callable[[Callab
         Settings(store=str(folder), policy=policy, window_seconds=0.02, holdout_share=0, guardrail_drop=0)
     )
     await server.start(loops=False)
-    app, calls = App(server.settings, server), Calls(1)
+    app, calls = App(server), Calls(1)
     found: dict[str, list[Any]] = {"rank": [], "report": [], "closing": []}
     for number in range(WARM + rounds):
         question, page = calls.rank(), dict[str, Any]()

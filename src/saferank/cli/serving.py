@@ -45,7 +45,7 @@ def serve(settings: Settings, demo: bool = False) -> None:
             log(logging.INFO, "opening the store and warming up the kernels")
             server = new_server(settings)
             server.simulated = SIMULATED if demo else None
-            run(settings, server, bound, lambda address: _say_ready(address, settings), companion)
+            run(server, bound, lambda address: _say_ready(address, settings), companion)
         except (StoreError, StopError) as problem:
             raise CommandError(str(problem)) from problem
 

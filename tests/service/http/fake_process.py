@@ -48,8 +48,7 @@ def main() -> None:
     settings = settings_of(set_limits(json.loads(sys.argv[1])))
     log_to_stderr(settings.log_level)
     run(
-        settings,
-        cast(Server, SlowServer()),
+        cast(Server, SlowServer(settings)),
         bind(settings.host, settings.port),
         _ready,
     )

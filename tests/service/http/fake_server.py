@@ -6,6 +6,7 @@ from saferank.service.calls.effect import shadow_view
 from saferank.service.calls.export import EVERYTHING, Bounds
 from saferank.service.http.metrics import SERVER_METRICS
 from saferank.service.knowledge.arms import ShadowCounts
+from saferank.service.settings import Settings
 from saferank.service.wire.calls import (
     FeedbackAnswer,
     FeedbackCall,
@@ -45,7 +46,8 @@ LATER = "2026-03-01T12:30:00.000Z"
 class FakeServer:
     """Shows production's ranking; accepts clicks on it for tokens that say which items they are for."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         self.seen: list[tuple[str, object]] = []
         self.reason: str | None = None
         self.fault: Exception | None = None

@@ -20,8 +20,8 @@ class Service:
     """An application and the fake server behind it."""
 
     def __init__(self, **settings: Any) -> None:
-        self.server = FakeServer()
-        self.app = App(settings_of(set_limits(settings)), cast(Server, self.server))
+        self.server = FakeServer(settings_of(set_limits(settings)))
+        self.app = App(cast(Server, self.server))
 
     def client(self, address: str = "127.0.0.1", host: str = "localhost") -> httpx.AsyncClient:
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False, client=(address, 1))

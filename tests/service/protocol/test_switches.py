@@ -1,8 +1,10 @@
 """Switches as the fold of operations: kills, stops of the guardrail, and which unkills begin a comparison again."""
 
 import json
+from typing import Any
 
-from saferank.service.protocol.switches import Release, Switches
+from saferank.service.protocol.switches import InForce, Release, Switches
+from saferank.service.settings import Settings
 from saferank.service.wire.calls import moment
 from saferank.service.wire.views import ContextSettingsView
 from saferank.store.contract import EVERYBODY, ContextRow, OperationKind, OperationRow
@@ -57,6 +59,25 @@ def test_a_tenants_unkill_begins_all_comparisons_again_that_were_there() -> None
     found = switches((GUARDRAIL, 0), (UNKILL, 0))
     assert [row.number for row in found.restarts(ROW, 0, whole=True)] == [2]
     assert found.restarts(ROW._replace(opened_at=2000), 0) == [] == found.restarts(ROW._replace(tenant="u"), 0)
+
+
+def test_what_is_in_force_is_what_operators_or_else_the_settings_say() -> None:
+    service, found = Settings(mode="shadow", holdout_share=0.1, traffic_share=0.5), Switches()
+    usual = InForce(stopped=False, mode="shadow", holdout_share=0.1, traffic_share=0.5)
+    assert found.in_force(service, "t", 5) == usual
+    done: list[tuple[int, OperationKind, dict[str, Any]]] = [
+        (5, SETTINGS, {"mode": "live", "holdout_share": 0}),
+        (0, TRAFFIC, {"share": 0.7}),
+        (5, RESET, {}),
+        (6, KILL, {}),
+    ]
+    for number, (context, kind, body) in enumerate(done, 1):
+        found.obey([OperationRow(number, number, "t", context, kind, json.dumps({"why": "a test", **body}))])
+    assert found.in_force(service, "t", 5) == InForce(False, "live", holdout_share=0, traffic_share=0.7)
+    assert found.in_force(service, "t", 5, obeyed=2).stopped  # what is to be forgotten is still known
+    assert not found.in_force(service, "t", 5, obeyed=3).stopped
+    assert found.in_force(service, "t", 6) == usual._replace(stopped=True, traffic_share=0.7)
+    assert found.in_force(service, "u", 7) == usual
 
 
 def test_rollbacks_and_restarts_are_carried_out_in_order() -> None:

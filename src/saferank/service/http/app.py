@@ -47,7 +47,7 @@ from saferank.service.identifiers import RandomBytes
 from saferank.service.json_logs import log
 from saferank.service.keys import Headers, Keys, Principal
 from saferank.service.server import Server
-from saferank.service.settings import Settings, is_loopback
+from saferank.service.settings import is_loopback
 from saferank.service.wire.calls import INVALID, Id, explained
 from saferank.service.wire.problems import MEDIA_TYPE, Problem
 
@@ -86,7 +86,8 @@ _REQUEST_ID = re.compile(rb"[!-~]{1,128}")
 class App:
     """One running service, as uvicorn and its endpoints see it."""
 
-    def __init__(self, settings: Settings, server: Server) -> None:
+    def __init__(self, server: Server) -> None:
+        settings = server.settings
         self.settings, self.server, self.stopping = settings, server, False
         self._under_caller: Callable[[Headers], Any] | None = None
         if settings.traces:

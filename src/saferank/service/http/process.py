@@ -20,7 +20,7 @@ from saferank.service.http.app import App
 from saferank.service.http.limits import LARGEST_HEAD, GuardedProtocol, OpenConnections
 from saferank.service.json_logs import log
 from saferank.service.server import Server
-from saferank.service.settings import Settings, masked
+from saferank.service.settings import masked
 
 Ready = Callable[[str], None]
 """Called with the address, like http://127.0.0.1:8080, once it is answered there."""
@@ -65,19 +65,15 @@ def address_of(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def run(
-    settings: Settings, server: Server, bound: socket.socket, ready: Ready, companion: Companion | None = None
-) -> None:
+def run(server: Server, bound: socket.socket, ready: Ready, companion: Companion | None = None) -> None:
     """Serve until SIGTERM or SIGINT and close the socket; StopError when the end was not clean."""
     _allow_open_files(limits.MAX_CONNECTIONS + OTHER_FILES)
     with bound, asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(settings, server, bound, ready, companion))
+        runner.run(_serve(server, bound, ready, companion))
 
 
-async def _serve(
-    settings: Settings, server: Server, bound: socket.socket, ready: Ready, companion: Companion | None
-) -> None:
-    app = App(settings, server)
+async def _serve(server: Server, bound: socket.socket, ready: Ready, companion: Companion | None) -> None:
+    app = App(server)
     web = uvicorn.Server(_configuration(app))
     company = _Company(companion)
     listen_to_signals = _signals(app, web, company)
@@ -88,7 +84,7 @@ async def _serve(
         while not web.started:
             await asyncio.sleep(LOOK_SECONDS / 100)
         listen_to_signals()  # uvicorn has taken them over, and would stop without the companion and the server
-        log(logging.INFO, "ready", address=address_of(bound), store=masked(settings.store))
+        log(logging.INFO, "ready", address=address_of(bound), store=masked(server.settings.store))
         ready(address_of(bound))
         company.join(address_of(bound))
 

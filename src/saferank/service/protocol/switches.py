@@ -128,8 +128,8 @@ class Switches:
 
         ``obeyed`` is the newest operation that the knowledge of the context obeys; None: it does not matter.
         """
-        own = self.settings(context)
-        undone = obeyed is not None and bool(self.undoing(context, obeyed))
+        own = self._settings.get(context, _AS_SET)
+        undone = obeyed is not None and context in self._undoing and bool(self.undoing(context, obeyed))
         return InForce(
             stopped=undone or self.is_killed(tenant, context),
             mode=own.mode or settings.mode,

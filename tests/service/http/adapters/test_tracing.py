@@ -44,7 +44,7 @@ def test_spans_have_the_arm_and_the_version_of_the_leader(tmp_path: Path) -> Non
 def test_the_setting_wraps_the_server(tmp_path: Path) -> None:
     async def check() -> None:
         async with house(tmp_path, traces=True) as made:
-            assert isinstance(App(made.settings, made.server).server, TracedServer)
+            assert isinstance(App(made.server).server, TracedServer)
 
     run(check())
 

@@ -21,7 +21,7 @@ COUNTS = {"accepted", "duplicate", "late", "ignored", "refused"}
 
 
 def client_of(made: House) -> httpx.AsyncClient:
-    app = App(made.settings, made.server)
+    app = App(made.server)
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
 
