@@ -277,7 +277,7 @@ def test_a_look_asks_the_store_a_few_questions_whatever_the_number_of_contexts(
                 return call
 
             names = ("contexts", "published", "publications", "publication", "versions", "operations", "newest_alarms",
-                     "pages_between", "catalogue", "alarms", "count_pages")  # fmt: skip
+                     "pages_between", "catalogue", "count_pages")  # fmt: skip
             for name in names:
                 monkeypatch.setattr(h.store, name, counting(name, getattr(h.store, name)))
             assert (await looked(h)).pages == 250
