@@ -213,9 +213,8 @@ def settings_of(given: Mapping[str, Any], sources: Mapping[str, str] | None = No
         if name in ("tenants", "operator_keys") and "matching regex" in str(problem):
             sentence = "expected the hash of a key, sha256: and 64 digits, as `saferank keys` prints it"
         source = (sources or {}).get(name, "default")
-        raise SettingsError(
-            f"{where}: {sentence}" if source == "default" else f"{where} ({source}): {sentence}"
-        ) from problem
+        told = "" if source == "default" else f" ({source})"
+        raise SettingsError(f"{where}{told}: {sentence}") from problem
 
 
 def masked(store: str) -> str:

@@ -148,6 +148,9 @@ class Tampered(SqliteStore):
                 row = (*reversed(CANDIDATES), *reversed(BASE))
                 record = unpacked(page.record)._replace(row=row[:3], law=NO_LAW._replace(start=ONES, end=ONES_PAST))
                 yield page._replace(record=record._replace(challenger=None).packed())
+            elif self._what == "another page of production's" and not page.clicks:
+                record = unpacked(page.record)
+                yield page._replace(record=record._replace(base=record.base[::-1]).packed())
             elif self._what == "another page":
                 record = unpacked(page.record)._replace(context="other")
                 yield page._replace(record=record.packed())
@@ -173,6 +176,7 @@ class Tampered(SqliteStore):
 
 TAMPERINGS = {
     "an illegal page": "was not legal under version [0-9]+: it may have [0-9]+ wrong pairs more",
+    "another page of production's": "was not legal under version [0-9]+: it names another page as production's",
     "other clicks": "version|differs",
     "clicks on no place": "clicks on places that it does not have",
     "a version that never was": "names version 999",

@@ -1,12 +1,14 @@
 """What only PostgreSQL has to keep: transactions that run at the same time, seen in the middle."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from saferank.store.contract import SHARDS, Group, OperationKind, Outcome, Snapshot
+from saferank.store.contract import SHARDS, DamagedStoreError, Group, OperationKind, Outcome, Snapshot
+from saferank.store.copying import backup
 from saferank.store.postgres.connections import Connection, connect
 from saferank.store.postgres.store import PostgresStore
 from saferank.store.postgres.whole_rows import group_columns
@@ -222,3 +224,12 @@ def test_what_the_database_cannot_hold_is_not_taken_for_an_outage(postgres_addre
         await store.close()
 
     asyncio.run(within())
+
+
+def test_blocks_that_postgresql_has_found_damaged_end_a_backup(
+    postgres_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SQL, "checksum_failures", "SELECT 3::bigint")
+    with pytest.raises(DamagedStoreError, match="PostgreSQL has met 3 blocks with a wrong checksum in this database"):
+        asyncio.run(backup(PostgresStore(postgres_address), tmp_path / "file"))
+    assert not list(tmp_path.iterdir())

@@ -103,17 +103,14 @@ class SqliteStore(SqlStore):
     def _rows(self, statement: str, *arguments: Any) -> asyncio.Future[list[tuple[Any, ...]]]:
         return self._read(lambda on: on.execute(self._sql[statement], arguments).fetchall())
 
-    # --- servers, time, leases ---
-
     async def _transact(self, work: Callable[[On], Awaitable[T]]) -> T:
         """Statements are carried out in the thread that writes. None has to be waited for, so the work ends at once."""
 
         def within(connection: sqlite3.Connection) -> T:
             async def on(statement: str, *arguments: Any, **facts: Any) -> Done:
-                row = f"({', '.join('?' * len(arguments))})"
-                cursor = connection.execute(
-                    self._sql[statement].replace("(?)", row), arguments or {**facts, "now": self._clock()}
-                )
+                row = f"VALUES ({', '.join('?' * len(arguments))})"
+                sql = self._sql[statement].replace("VALUES (?)", row)
+                cursor = connection.execute(sql, arguments or {"now": self._clock(), **facts})
                 return Done(cursor.fetchall(), cursor.rowcount)
 
             try:
@@ -135,7 +132,7 @@ class SqliteStore(SqlStore):
     async def heartbeat(self, on: On, server: str, acknowledged: int, lease_ms: int) -> HeartbeatReply:
         """Renew what the server holds, let go of what is beyond its share, take free shards up to its share."""
         now = self._clock()
-        facts = {"server": server, "acknowledged": acknowledged, "until": now + lease_ms}
+        facts = {"server": server, "acknowledged": acknowledged, "now": now, "until": now + lease_ms}
         await on("set_server", **facts)
         await on("forget_servers", now - _FORGOTTEN_MS)
         ((alive,),) = (await on("count_servers", now)).rows

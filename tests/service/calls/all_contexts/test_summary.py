@@ -10,7 +10,7 @@ from saferank._version import __version__
 from saferank.service.protocol.all_contexts import LOOK_SECONDS
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import OverviewView
-from saferank.store.contract import AlarmRow, StoreUnavailableError
+from saferank.store.contract import EVERYBODY, AlarmRow, OperationKind, StoreUnavailableError
 from tests.service.house import BASE, CANDIDATES, House, T, house, run
 
 DAY = 86400
@@ -154,10 +154,12 @@ def test_two_dashboards_that_ask_at_once_have_every_marker_once(tmp_path: Path) 
     async def test() -> None:
         async with house(tmp_path) as h:
             await visits(h, "c", 1)
+            release = '{"saferank": "9.1", "policy": "kl-ucb-br", "rule": "paper:1e-5"}'
+            await h.store.add_operation(EVERYBODY, 0, OperationKind.RELEASE, release)
             await h.server.kill(T, None, True, "a fault")
             await asyncio.gather(h.server.overview(T), h.server.overview("other"))
             await h.server.kill(T, None, False, "over")
-            assert [mark.kind for mark in (await h.server.overview(T)).markers] == ["kill", "unkill"]
+            assert [mark.kind for mark in (await h.server.overview(T)).markers] == ["release", "kill", "unkill"]
 
     run(test())
 
@@ -275,7 +277,7 @@ def test_a_look_asks_the_store_a_few_questions_whatever_the_number_of_contexts(
                 return call
 
             names = ("contexts", "published", "publications", "publication", "versions", "operations", "newest_alarms",
-                     "pages_between", "catalogue", "alarms", "count_pages")  # fmt: skip
+                     "pages_between", "catalogue", "count_pages")  # fmt: skip
             for name in names:
                 monkeypatch.setattr(h.store, name, counting(name, getattr(h.store, name)))
             assert (await looked(h)).pages == 250
