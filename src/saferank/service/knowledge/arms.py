@@ -136,8 +136,7 @@ class Sums(NamedTuple):
 def counted_pages(pages: ClosedPages, counted: Flags, sums: Sums) -> CountedPages:
     """Add pages to the sums; those that count, as columns."""
     columns, found = pages.columns, empty_columns(int(counted.sum()))
-    share = columns.numbers[:, SHARE].view(np.float64)
-    _count(columns, pages.words, share, pages.at, counted, sums, found)
+    _count(columns, pages.words, columns.numbers.view(np.float64), pages.at, counted, sums, found)
     return found
 
 
@@ -166,7 +165,7 @@ def _differs_from_base(columns: Columns, at: int) -> bool:
 
 @kernel
 def _count(
-    columns: Columns, words: NDArray[np.uint64], share: Floats, at: Ints, counted: Flags, sums: Sums, out: CountedPages
+    columns: Columns, words: NDArray[np.uint64], floats: Floats, at: Ints, counted: Flags, sums: Sums, out: CountedPages
 ) -> None:
     size = 0
     for place in range(len(at)):
@@ -183,7 +182,7 @@ def _count(
         sums.facts[2] += int(row[USED] == OVER)
         sums.facts[3] += int(clicks > 0)
         if counted[place]:
-            out.issued_at[size], out.share[size], out.clicks[size] = row[ISSUED_AT], share[number], clicks
+            out.issued_at[size], out.share[size], out.clicks[size] = row[ISSUED_AT], floats[number, SHARE], clicks
             out.served[size], out.chosen[size], out.change[size] = arm != HOLDOUT, arm == EXPLORE, UNCHANGED
             if _differs_from_base(columns, number):
                 out.change[size] = PROVEN if row[FLAGS] & LEADER else LEARNING

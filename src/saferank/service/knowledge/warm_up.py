@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import Sequence
 
 from saferank._kernel import is_compiling_refused
+from saferank.policies.safe_draw.draw import has_target, odds_of_exchange
 from saferank.service.knowledge.arms import EXPLORE, takes_part
 from saferank.service.knowledge.fold import Fold
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.page_check import warm_up_check
 from saferank.service.knowledge.view import View
 from saferank.store.contract import PageRow
+from saferank.store.page_record import first_id
+from saferank.verbs import new_impression
 
 SIZES = (3, 13)
 """Catalogues for which some policy has a plan of its own."""
@@ -54,9 +57,12 @@ def _go_through(fold: Fold, items: list[str]) -> None:
     """Pages of many visitors, their clicks, another base ranking, and the questions that the dashboard asks."""
     page = View(fold.knowledge, items, (), 2).page(_COINS)
     page = page._replace(policy=fold.terms.policy, window_ms=1000, knowledge=1, share=0.1)
-    for number in range(_VISITORS):
-        visited = page._replace(visitor=number.to_bytes(8, "big"), impression=number.to_bytes(16, "big"))
-        fold.fold([PageRow(visited.impression, 1, 0, visited.packed(), 1 + number % 2)], 0)
+    for number in range(1, 1 + _VISITORS):  # at time 0 none would count
+        visited = page._replace(visitor=number.to_bytes(8, "big"), impression=first_id(number))
+        fold.fold([PageRow(visited.impression, 1, 0, visited.packed(), 1 + number % 2)], number)
+    assert fold.learnt == _VISITORS
+    explained = new_impression(2, 3)
+    odds_of_exchange(explained, 2, (0, 1), has_target(explained))
     again = View(fold.knowledge, [items[1], items[0], *items[2:]], (), 2)
     again.page(_COINS)
     again.explain()
