@@ -186,10 +186,11 @@ class Fold:
 
     def _leave_out_capped(self, pages: ClosedPages, counted: Flags) -> None:
         """Pages of sources that have had all that count in a day do not count."""
-        has_source = counted & (pages.column(FLAGS) & SOURCE != 0)
-        for number in np.flatnonzero(has_source).tolist() if self.terms.source_daily_pages else ():
-            source, issued_at = pages.column(SOURCE_KEY)[number].tobytes(), int(pages.issued_at[number])
-            counted[number] = self.sources.admits(source, issued_at)
+        which = np.flatnonzero(counted & (pages.column(FLAGS) & SOURCE != 0))
+        if len(which) and self.terms.source_daily_pages:
+            sources, times = pages.column(SOURCE_KEY), pages.issued_at
+            for number in which.tolist():
+                counted[number] = self.sources.admits(sources[number].tobytes(), int(times[number]))
 
     def _count(self, pages: ClosedPages, counted: Flags) -> None:
         """Count pages of one bin, and compare those that a coin could have put into the holdout."""

@@ -11,7 +11,7 @@ from saferank.service.knowledge.page_check import warm_up_check
 from saferank.service.knowledge.propensities import first_place_chances
 from saferank.service.knowledge.view import View
 from saferank.store.contract import PageRow
-from saferank.store.page_record import ID_SIZE, TIME_BYTES
+from saferank.store.page_record import first_id
 
 SIZES = (3, 13)
 """Catalogues for which some policy has a plan of its own."""
@@ -56,10 +56,10 @@ def _go_through(fold: Fold, items: list[str]) -> None:
     """Pages of many visitors, their clicks, another base ranking, and the questions that the dashboard asks."""
     page = View(fold.knowledge, items, (), 2).page(_COINS)
     page = page._replace(policy=fold.terms.policy, window_ms=1000, knowledge=1, share=0.1)
-    for number in range(_VISITORS):
-        shown = (1 + number).to_bytes(TIME_BYTES, "big") + bytes(ID_SIZE - TIME_BYTES)  # at time 0 no page counts
-        visited = page._replace(visitor=number.to_bytes(8, "big"), impression=shown)
-        fold.fold([PageRow(shown, 1, 0, visited.packed(), 1 + number % 2)], 1 + number)
+    for number in range(1, 1 + _VISITORS):  # at time 0 none would count
+        visited = page._replace(visitor=number.to_bytes(8, "big"), impression=first_id(number))
+        fold.fold([PageRow(visited.impression, 1, 0, visited.packed(), 1 + number % 2)], number)
+    assert fold.learnt == _VISITORS
     again = View(fold.knowledge, [items[1], items[0], *items[2:]], (), 2)
     first_place_chances(again.page(_COINS))
     again.explain()

@@ -12,7 +12,6 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from saferank.service import limits
 from saferank.service.clock import Clock
@@ -63,14 +62,6 @@ _AT_ONCE = 100
 """Pages that are folded before callers are let in: a few milliseconds. Those of one millisecond stay together."""
 
 
-class _Seen(NamedTuple):
-    """What one walk over the contexts in use finds."""
-
-    aged: list[int]  # numbers of those whose certificates may have to end although there was no page
-    unpublished: list[Context]  # their folds are ahead of what was published
-    longest_window: int
-
-
 class Closer:
     """Closes and folds the contexts of the shards that this server holds."""
 
@@ -119,23 +110,25 @@ class Closer:
                 await self._writer.write_once(with_pages=True)
             now = await self._heartbeat.measured()
             leases = dict(self._heartbeat.leases)
-            seen = self._look_over(leases, now)
-            found = self._postponed | await self._due(leases, now, seen.longest_window)
+            aged, unpublished, longest_window = self._look_over(leases, now)
+            found = self._postponed | await self._due(leases, now, longest_window)
             due = found if everything else {number for number in found if self._is_time(number, now)}
             self._postponed = found - due
-            self._publish_after = self._publish_interval(seen.unpublished, due)
-            ahead = {*self._to_undo(leases), *seen.aged}
-            ahead |= {context.number for context in seen.unpublished if everything or self._is_to_publish(context, now)}
+            self._publish_after = self._publish_interval(unpublished, due)
+            ahead = {*self._to_undo(leases), *aged}
+            ahead |= {context.number for context in unpublished if everything or self._is_to_publish(context, now)}
             for number in sorted((due | ahead | self._retry_at.keys()) - self._resting(leases, now)):
                 await self._attempt(number, leases, now, everything)
                 await asyncio.sleep(0)
             await self._guard.look_at_tenants()
 
-    def _look_over(self, leases: dict[int, Lease], now: int) -> _Seen:
-        """Walk once over the contexts in use; let go of those whose shard another server has, or had meanwhile.
+    def _look_over(self, leases: dict[int, Lease], now: int) -> tuple[list[int], list[Context], int]:
+        """Walk once over the contexts in use.
 
-        As long as they are held here, this server does not follow their publications: it would serve by what it knew
-        then, also after a rollback.
+        Returns the numbers of those whose certificates may have to end although there was no page, those whose folds
+        are ahead of what was published, and the longest window. Contexts whose shard another server has, or had
+        meanwhile, are let go: as long as they are held here, this server does not follow their publications, and would
+        serve by what it knew then, also after a rollback.
         """
         aged, unpublished, longest = list[int](), list[Context](), 0
         for context in self._contexts:
@@ -148,7 +141,7 @@ class Closer:
                 aged.append(context.number)
             if context.dirty:
                 unpublished.append(context)
-        return _Seen(aged, unpublished, longest or now)
+        return aged, unpublished, longest or now
 
     async def _due(self, leases: dict[int, Lease], now: int, longest_window: int) -> set[int]:
         """Contexts with pages to be closed. Shards that are new here are searched from the beginning."""

@@ -173,11 +173,10 @@ class Contexts:
         context.memory = memory
         while self._forget_one(self._memory, self._limits.memory, context):
             pass
-        while self._forget_one(self._numbers(), self._limits.contexts, context):
-            pass
-
-    def _numbers(self) -> Counter[str]:
-        return Counter({tenant: len(contexts) for tenant, contexts in self._by_tenant.items()})
+        while len(self) > self._limits.contexts:
+            numbers = Counter({tenant: len(contexts) for tenant, contexts in self._by_tenant.items()})
+            if not self._forget_one(numbers, self._limits.contexts, context):
+                break
 
     def _forget_one(self, taken: Counter[str], limit: int, in_use: Context) -> bool:
         """Put a context of the tenant away that takes the most; False when that is not needed, or not possible."""

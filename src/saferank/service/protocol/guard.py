@@ -75,8 +75,8 @@ def _was_stopped(row: ContextRow, switches: Switches) -> bool:
     return switch is not None and switch.guardrail_at > 0
 
 
-# The guardrail: exploring stops when it is evident that served pages lose more than is accepted against the holdout The
-# holder of a context's shard looks whenever it has folded pages: at the context, and at all contexts of the tenant
+# The guardrail: exploring stops when it is evident that served pages lose more than is accepted against the holdout.
+# The holder of a context's shard looks whenever it has folded pages: at the context, and at all contexts of the tenant
 # together. A stop is an operation that every server obeys like a kill switch. It is durable, it carries its evidence,
 # and an operator ends it. The evidence is valid at every look, so it does not matter when and how often servers look.
 
