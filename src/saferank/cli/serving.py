@@ -11,7 +11,7 @@ from saferank._kernel import announce_compilation
 from saferank.cli.terminal.errors import CommandError, InputError
 from saferank.experiments.engines import cores
 from saferank.precompiling import SERVICE, jobs_for
-from saferank.progress import VISITS, Shown
+from saferank.progress import STDERR, VISITS, Shown
 from saferank.service.demo import DEMO_SETTINGS, N_VISITS, SIMULATED, play_past, visitors
 from saferank.service.http.process import Companion, StopError, bind, run
 from saferank.service.json_logs import log, log_to_stderr
@@ -53,7 +53,8 @@ def serve(settings: Settings, demo: bool = False) -> None:
 def _past_of_demo(settings: Settings) -> Companion:
     """Play the past of a demo; what visits from then on."""
     typer.echo("playing the visitors of the last hours, before the demo starts", err=True)
-    log_to_stderr("critical")  # lines of JSON would run through the bar, and the dashboard shows the alarms
+    if STDERR.is_terminal:  # lines of JSON would run through the bar, and the dashboard shows the alarms
+        log_to_stderr("critical")
     with Shown().meter(N_VISITS, VISITS) as played:
         play_past(settings, played)
     log_to_stderr(settings.log_level)
