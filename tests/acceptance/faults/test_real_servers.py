@@ -48,7 +48,7 @@ async def _does_not_wait(*_: Any) -> None:
         (Heartbeat, "reading", lambda heartbeat: READING(heartbeat)._replace(is_fresh=True), 9),
         (Heartbeat, "_jumped", lambda *_: False, 83),
         (Operations, "_obeyed_everywhere", _does_not_wait, 14),
-        (Closer, "_let_go_of_lost", lambda *_: None, 10),
+        (Closer, "_let_go", lambda *_: None, 17),
     ],
 )
 def test_a_guard_of_a_server_that_is_removed_is_missed(
