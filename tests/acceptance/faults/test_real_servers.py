@@ -46,7 +46,7 @@ async def _does_not_wait(*_: Any) -> None:
     ("guard", "name", "mutant", "seed"),
     [
         (Heartbeat, "reading", lambda heartbeat: READING(heartbeat)._replace(is_fresh=True), 9),
-        (Heartbeat, "_jumped", lambda *_: False, 83),
+        (Heartbeat, "_jumped", lambda *_: False, 639),
         (Operations, "_obeyed_everywhere", _does_not_wait, 14),
         (Closer, "_let_go", lambda *_: None, 17),
     ],
