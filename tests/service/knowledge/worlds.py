@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 
 from saferank.service.knowledge.knowledge import Knowledge, Terms
-from saferank.service.knowledge.lessons import Lessons, Numbered, Part, Room
+from saferank.service.knowledge.lessons import LaidOut, Lessons, Numbered, Room
 from saferank.service.knowledge.view import View
 from saferank.service.knowledge.visits import OrderWatch, Votes
 from saferank.store.contract import PageRow
@@ -29,7 +29,7 @@ def as_pages(lessons: Sequence[Lesson]) -> ClosedPages:
     return ClosedPages([PageRow(record.impression, 1, 0, record.packed(), clicks) for record, clicks in lessons])
 
 
-def laid_out(knowledge: Knowledge, lessons: Sequence[Lesson], orders: OrderWatch | None = None) -> Part:
+def laid_out(knowledge: Knowledge, lessons: Sequence[Lesson], orders: OrderWatch | None = None) -> LaidOut:
     """Lessons up to the first that has an item without a number."""
     orders, items = orders or OrderWatch(), Numbered()
     items.follow(knowledge.learner, orders)

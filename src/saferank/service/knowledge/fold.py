@@ -34,7 +34,7 @@ from saferank.service.knowledge.arms import (
 from saferank.service.knowledge.catalogues import Catalogue, items_of
 from saferank.service.knowledge.certified import exchanged
 from saferank.service.knowledge.knowledge import Changed, Knowledge, Terms
-from saferank.service.knowledge.lessons import Lessons, Numbered, Part, Room
+from saferank.service.knowledge.lessons import LaidOut, Lessons, Numbered, Room
 from saferank.service.knowledge.visits import OrderWatch, SourceCounts, Visitors, Votes
 from saferank.store.contract import AlarmRow, DamagedStoreError, PageRow, Publication, VersionRow
 from saferank.store.page_record import CHECKSUM_SIZE, SOURCE, PageRecord, is_whole
@@ -232,7 +232,7 @@ class Fold:
                 lessons.know(begin, self.knowledge.learner)
         self.look = look_of(lessons.record(-1))
 
-    def _learn_part(self, part: Part, lessons: Lessons, run: ClosedPages) -> None:
+    def _learn_part(self, part: LaidOut, lessons: Lessons, run: ClosedPages) -> None:
         knowledge = self.knowledge
         alarms = knowledge.alarms
         for number in knowledge.learn(part):
@@ -247,7 +247,7 @@ class Fold:
                 self._sound(1, moment)
             alarms = knowledge.alarms
 
-    def _sound_orders(self, part: Part, run: ClosedPages) -> None:
+    def _sound_orders(self, part: LaidOut, run: ClosedPages) -> None:
         """An alarm for each item that does not stand on clicked pages where it was drawn to."""
         self.orders.name_new(self.knowledge.learner.items)
         won = part.room.won[: part.rows]

@@ -16,7 +16,7 @@ from saferank.live.learner import Learner
 from saferank.policies import policy_kind
 from saferank.policies.safe_draw.constants import TRUST
 from saferank.service.knowledge.certified import Certified, Pair
-from saferank.service.knowledge.lessons import Part
+from saferank.service.knowledge.lessons import LaidOut
 from saferank.statistics.bets import Bets, set_levels
 from saferank.statistics.certificates import ENDLESS, held
 from saferank.statistics.pairs import items_of_rows, wins_by_row
@@ -151,7 +151,7 @@ class Knowledge:
         _expect(self.learner, ended)
         return True
 
-    def learn(self, part: Part) -> Iterator[int]:
+    def learn(self, part: LaidOut) -> Iterator[int]:
         """Learn lessons of this epoch; stops after each that changed the certificates, giving its number."""
         room, done, first, self.folds = part.room, 0, self.pages - part.begin, self.folds + 1
         while done < part.rows:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from saferank._kernel import kernel
 from saferank.live.learner import Learner
 from saferank.live.replay import Pages, Workspace, lay_out, new_pages, new_workspace
-from saferank.service.knowledge.visits import Bets, MarkTable, OrderWatch, Votes, item_hash, mark_of, vote, watch
+from saferank.service.knowledge.visits import MarkTable, OrderBets, OrderWatch, Votes, item_hash, mark_of, vote, watch
 from saferank.store.page_record import DRAWN, SOURCE, VISITOR, PageRecord
 from saferank.store.page_record import NOBODY as NO_CHALLENGER
 from saferank.store.record_columns import (
@@ -104,7 +104,7 @@ class Numbered:
             self._items = learner.items
 
 
-class Part(NamedTuple):
+class LaidOut(NamedTuple):
     """Some lessons, laid out in a room."""
 
     begin: int
@@ -137,7 +137,7 @@ class Lessons:
         begin = int(columns.begin[at]) + TEXTS
         self._known[columns.codes[begin : begin + len(row)]] = [learner.index[item] for item in row]
 
-    def lay_out(self, begin: int, items: Numbered, votes: Votes, orders: OrderWatch, room: Room) -> Part:
+    def lay_out(self, begin: int, items: Numbered, votes: Votes, orders: OrderWatch, room: Room) -> LaidOut:
         """Lay out lessons from ``begin`` on, until one has an item without a number, or enough of them."""
         columns, positions = self.pages.columns, self.pages.columns.base.shape[1]
         room.make(min(len(self) - begin, _AT_ONCE) + positions, positions, columns.start.shape[1])
@@ -152,7 +152,7 @@ class Lessons:
             elif why == TOO_MANY:
                 votes.halve()
             else:
-                return Part(begin, int(progress[0]), int(progress[1]), why == NEW_ITEM, room)
+                return LaidOut(begin, int(progress[0]), int(progress[1]), why == NEW_ITEM, room)
 
 
 @kernel
@@ -164,7 +164,7 @@ def _lay_out_next(
     known: Ints,
     items: ItemFacts,
     marks: MarkTable,
-    bets: Bets,
+    bets: OrderBets,
     pages: Pages,
     workspace: Workspace,
     lesson: Ints,

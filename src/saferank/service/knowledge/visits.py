@@ -293,7 +293,7 @@ _CLEAR = 1e-3
 """Orders with a chance below this, or above 1 minus this, are not bet on: they say next to nothing."""
 
 
-class Bets(NamedTuple):
+class OrderBets(NamedTuple):
     """The bets of the watched items."""
 
     logs: Floats  # [slot, shift] logarithms of what they have become
@@ -306,7 +306,7 @@ class OrderWatch:
 
     def __init__(self, bets: Mapping[str, Sequence[float]] | None = None) -> None:
         self.names = list(bets or {})  # by slot
-        self.table = Bets(
+        self.table = OrderBets(
             np.zeros((MOST_ITEMS, len(SHIFTS))), np.zeros(MOST_ITEMS, np.int64), np.array([len(self.names)])
         )
         for slot, kept in enumerate((bets or {}).values()):
@@ -348,7 +348,7 @@ def _settle(bets: Floats, upper: bool, chance: float) -> bool:
 
 
 @kernel
-def _slot_of(bets: Bets, slots: Ints, item: int) -> int:
+def _slot_of(bets: OrderBets, slots: Ints, item: int) -> int:
     """The slot of an item, a new one if there is one; -1 without one."""
     if slots[item] < 0 and bets.facts[0] < MOST_ITEMS:
         slots[item] = bets.facts[0]
@@ -367,7 +367,7 @@ def places_below(draw: int, first: int, n_positions: int, places: int) -> tuple[
 
 
 @kernel
-def watch(bets: Bets, slots: Ints, page: Impression, first: int, n_positions: int, draw: int, won: Ints) -> None:
+def watch(bets: OrderBets, slots: Ints, page: Impression, first: int, n_positions: int, draw: int, won: Ints) -> None:
     """Look at one pair of places of a drawn page with its first click at ``first``.
 
     ``slots`` are those of items by number. Notes the slots of the two items in ``won`` if their bets won, the upper's
