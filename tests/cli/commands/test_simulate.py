@@ -115,7 +115,7 @@ def test_lines_tell_the_progress_where_there_is_no_terminal(
 ) -> None:
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 1e-9)
     _, _, err = call(capsys, "simulate", *SMALL, "--jobs", 1, "--out", tmp_path)
-    assert [line.partition(",")[0] for line in err.splitlines() if "left" in line] == ["200 of 200 rounds"]
+    assert [line.partition(",")[0] for line in err.splitlines() if "left" in line] == ["200 of 200 rounds played"]
 
 
 def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
