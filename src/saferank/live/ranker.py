@@ -13,6 +13,7 @@ import secrets
 import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence, Set
 from dataclasses import replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -396,8 +397,10 @@ class Ranker:
         for item in pinned:
             if item not in ranked:
                 raise RankerError(f"pinned holds {item!r}, which is not in production's ranking and has no place there")
-        named = [*production, *(learner.index[item] for item in first or ())]
-        order = self._order if first is None else [*named, *(item for item in self._order if item not in set(named))]
+        order = self._order
+        if first is not None:
+            named = dict.fromkeys([*production, *(learner.index[item] for item in first)])
+            order = [*named, *(number for number in order if number not in named)]
         held = tuple(sorted(learner.index[item] for item in pinned))
         if (order, held) != (self._order, self._pinned):
             self._order, self._pinned = order, held
@@ -410,14 +413,15 @@ class Ranker:
     def _production(self) -> list[int]:
         """Production's ranking; where an item has left, the others have closed up."""
         staying = [number for number in self._base if number not in self._gone]
-        others = [number for number in self._present() if number not in staying]
-        return [*staying, *others[: len(self._base) - len(staying)]]
+        others = (number for number in self._order if number not in self._gone and number not in staying)
+        return [*staying, *islice(others, len(self._base) - len(staying))]
 
     def _call(self) -> Call:
         """What a plan is for: the items that are here, without those that are pinned."""
         production = self._production()
         base = [number for number in production if number not in self._pinned]
-        candidates = [number for number in self._present() if number not in production]
+        ranked = set(production)
+        candidates = [number for number in self._present() if number not in ranked]
         return Call(np.array(base, np.uint32), np.array(candidates, np.uint32))
 
     def _make_plan(self) -> None:
