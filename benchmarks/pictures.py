@@ -123,7 +123,7 @@ def draw_regret(axes: Axes, policy: str, curves: dict[str, tuple[Any, Any, float
 
 
 def draw_leader(axes: Axes, policy: str) -> None:
-    """Which item stands where in the order that pages are drawn around: the working order if there is one, or the leader.
+    """Which item stands where in the order that pages are drawn around: the working order, or else the leader.
 
     One run, on the first embedded query that is neither best nor worst.
     """
