@@ -84,7 +84,7 @@ def shorten(file: Path) -> None:
 
 @picture
 def policies() -> None:
-    """For every policy: the leader of one run, page by page; clicks lost so far on all embedded queries."""
+    """For every policy: what pages are drawn around, in one run; clicks lost so far on all embedded queries."""
     names = [name for name, kind in POLICIES.items() if kind.policy.__module__.startswith("saferank.")]
     curves = {name: lost_clicks(name) for name in names}
     for name in names:
@@ -123,7 +123,10 @@ def draw_regret(axes: Axes, policy: str, curves: dict[str, tuple[Any, Any, float
 
 
 def draw_leader(axes: Axes, policy: str) -> None:
-    """Which item stands where in the leader, in one run on the first embedded query that is neither best nor worst."""
+    """Which item stands where in the order that pages are drawn around: the working order, or else the leader.
+
+    One run, on the first embedded query that is neither best nor worst.
+    """
     instance = embedded_instances(models=("pbm",))[2]
     attraction, examination = instance.model.attraction, np.array(instance.examination)
     by_attraction = np.argsort(-attraction, kind="stable")
@@ -150,7 +153,8 @@ def draw_leader(axes: Axes, policy: str) -> None:
                 color=BEST_TO_WORST[rank], fontweight="bold",
             )  # fmt: skip
     axes.set(xscale="log", xlim=(1, ROUNDS), ylim=(POSITIONS + 0.5, 0.5), yticks=range(1, POSITIONS + 1))
-    axes.set(xlabel="pages", ylabel="place in the leader", title="Items of the leader; 1 is the most attractive")
+    order = "working order" if ranker.explain().working else "leader"
+    axes.set(xlabel="pages", ylabel=f"place in the {order}", title=f"Items of the {order}; 1 is the most attractive")
     axes.title.set_fontsize(9)
 
 

@@ -41,7 +41,7 @@ def stream(seed: int, *key: str | int) -> Words:
 def load(rng: Words) -> State:
     """The state as four numbers, which a loop keeps in registers; ``store`` them when it is done.
 
-    Four zeros would be followed by zeros for ever, and what draws again until something fits would never end. No seed
+    Four zeros would be followed by zeros forever, and what draws again until something fits would never end. No seed
     leads there, but the words may come from elsewhere: they are taken as another state, always the same.
     """
     if rng[0] | rng[1] | rng[2] | rng[3] == _ZERO:

@@ -128,7 +128,7 @@ def renew(policy: Any, evidence: Any, plan: Any, issued: int) -> None:
 
 @_optional
 def is_outdated(policy: Any, evidence: Any, plan: Any) -> bool:
-    """True when ``follow`` would have derived a plan anew since it was made, for a caller that keeps it meanwhile."""
+    """True when ``follow`` would have derived a plan again since it was made, for a caller that keeps it meanwhile."""
     return True
 
 

@@ -55,7 +55,7 @@ def test_the_report_has_the_comparison_at_one_rule(made: Path) -> None:
     assert rows["KL-UCB-BR"] == ["75.00 ± 0.10", "0", "75.00 ± 0.10", "0"]
     assert rows["SafeDraw"][0] == "70.00 ± 0.10"
     assert rows["OriginalRank"][0] == "500"  # on that query alone: of three queries one was varied
-    assert "Everyone at anytime:1e-4, on the query that was played so" in (made / "report.html").read_text()
+    assert "All policies at anytime:1e-4, on the query that was played so" in (made / "report.html").read_text()
     assert "75.00" in (made / "figures" / "one-rule.tex").read_text()
 
 

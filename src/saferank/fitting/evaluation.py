@@ -8,10 +8,10 @@ and the same numbers give the likelihood, the perplexity and the convergence of 
 
     perplexity = 2 ^ (-mean of log2 P(click or not at k | clicks above k))
 
-It is 1 for a prophet and 2 for a fair coin, by position over the pages that reach down to it, or over all positions of
-all pages. This is the *conditional* perplexity of the click model literature: the model sees the clicks above, as it
-does in the likelihood, of which it is another form. Both are exact: a model that holds what happened for impossible
-(CM, two clicks on a page) gets a log-likelihood of -inf, and the share of such pages is reported.
+It is 1 if every click is foreseen and 2 for a fair coin, by position over the pages that reach down to it, or over all
+positions of all pages. This is the *conditional* perplexity of the click model literature: the model sees the clicks
+above, as it does in the likelihood, of which it is another form. Both are exact: a model that holds what happened for
+impossible (CM, two clicks on a page) gets a log-likelihood of -inf, and the share of such pages is reported.
 
 The predicted click-through of a position sees no clicks: P(click at k) on each page as shown, averaged over pages. What
 is clicked above k does not depend on what is shown below, so that it is the difference of two expected numbers of

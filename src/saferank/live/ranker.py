@@ -302,7 +302,7 @@ class Ranker:
     def save(self) -> bytes:
         """The whole ranker as bytes: a ranker loaded from them behaves exactly like this one from here on.
 
-        For that a plan that is not saved but derived (safe-draw's) is made anew here as well.
+        For that a plan that is not saved but derived (safe-draw's) is made again here as well.
 
         Returns:
             Bytes for ``Ranker.load``; they hold numbers and text, no code.

@@ -137,8 +137,8 @@ def fits_table(fits: Mapping[str, ModelFit]) -> TextTable | None:
         return None
     caption = (
         f"How the click models fit the log, on {next(iter(fits.values())).held_out:,} held-out pages. Perplexity is 1 "
-        "for a prophet and 2 for a fair coin; impossible pages have probability 0 under the model; the last column is "
-        "the median standard error of the attractions that are played."
+        "if every click is foreseen and 2 for a fair coin; impossible pages have probability 0 under the model; the "
+        "last column is the median standard error of the attractions that are played."
     )
     columns = ["click model", "perplexity", "impossible pages", "attraction"]
     rows = [[model_name(model), *fit.cells] for model, fit in fits.items()]

@@ -203,6 +203,6 @@ def _at_rule(rule: str, main: Run, others: DataFrame) -> TextTable | None:
     common = both.filter(col("policy").n_unique().over("model", "instance") == there)
     curves, queries = pooled(common), common["instance"].n_unique()
     played = "query that was" if queries == 1 else f"{queries} queries that were"
-    caption = f"Everyone at {rule}, on the {played} played so; ± one standard error. {BOLD}"
+    caption = f"All policies at {rule}, on the {played} played so; ± one standard error. {BOLD}"
     policies = [policy for policy in main.policies if policy in in_order(common, "policy")]
     return endings_table(curves, policies, main.models, policy_name, f"At the rule {rule}", "one-rule", caption)

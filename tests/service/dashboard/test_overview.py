@@ -112,9 +112,9 @@ def test_nothing_moves_for_those_who_asked(watched: Watched) -> None:
 TILES = [
     (
         answers.overview(4),
-        ["Safe", "Holds", "280,211 pages checked", "0 over the limit", "at most 57 % of the limit"],
+        ["Safe", "Holds", "280,211 pages checked", "0 over the limit", "may have used 57 % of the limit"],
     ),
-    (answers.overview(4), ["+5.8 %", "+2.1 % to +9.4 %", "28,000 pages, of 28,012 promised by the coins"]),
+    (answers.overview(4), ["+5.8 %", "+2.1 % to +9.4 %", "28,000 pages; its share of all is 28,012"]),
     (
         answers.overview(4),
         ["clicks so far", "valid at every look; about", "22.1 % of its pages changed because proven, 9.3 % to learn"],

@@ -1,7 +1,4 @@
-"""The constants of safe-draw, each with its reason. docs/policies/safe-draw.md says what was tried beside them.
-
-Results are flat around most of them: a factor of two either way changes regret by a few percent.
-"""
+"""The constants of safe-draw, each with its reason. docs/policies/safe-draw.md says how they were chosen."""
 
 PAGES_OF_A_PLAN = 16
 """A plan is made again whenever this number of pages was learnt, or a pair is certified: plans cost more than pages."""

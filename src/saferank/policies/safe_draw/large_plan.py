@@ -281,7 +281,7 @@ def new_slot_plan(n_positions: int) -> SlotPlan:
 def slack_of(state: Any, page: Ints, slot: int, defender: int) -> int:
     """By how much a page is below the largest safe price, whichever item gets the slot, if it has one.
 
-    That is the defender or an item from outside. Of these one that is certified over nothing is the dearest.
+    That is the defender or an item from outside. Of these one that is certified over nothing has the highest price.
     """
     most = largest_price(state)
     if slot == NOBODY:

@@ -1,6 +1,6 @@
 r"""The plans of safe-draw for small catalogues: a working order, and from it the weights of the draw.
 
-A plan is made of the evidence, without coins: anew for every 16 pages that were learnt, and after a certificate. Its
+A plan is made of the evidence, without coins: again for every 16 pages that were learnt, and after a certificate. Its
 working order begins at the reference R, the ranking with the smallest worst case that certificates give, and follows
 the evidence E as far as the worst case W allows. Then every item gets a fall lambda >= 0 below the first one, and the
 weight exp(-lambda):

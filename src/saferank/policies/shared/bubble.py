@@ -3,7 +3,7 @@
 They differ in one thing only, who challenges for the last position. Their plans hold a *row* of K + 1 places: the
 leader, and at the hidden place the challenger of the newest page.
 
-A plan that is kept moves its leader after every page, by the paper's pass (``follow``). A plan that is made anew
+A plan that is kept moves its leader after every page, by the paper's pass (``follow``). A plan that is made again
 derives it from production's ranking and the certified order (``renew``), and so does every plan if certificates have a
 lifetime.
 """

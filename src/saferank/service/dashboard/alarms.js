@@ -6,7 +6,6 @@ const KINDS = {
   exchange_share: "Reported pages are no fair sample of those that were drawn: a caller chooses what it reports by the order",
   unbalanced_arms: "Served pages and the holdout are not in the promised ratio: the effect is withheld",
   not_closed: "Pages of this context cannot be learnt from; production's ranking is served",
-  damage: "The store is damaged: restore it from a backup",
   guardrail: "Served pages lost more than allowed against the holdout; production's ranking is served",
 };
 

@@ -303,7 +303,7 @@ class Exchange:
         """The next piece of the body; Problem 503 when it is whole and there is no place for the request.
 
         While it is waited for the request has no place among those that are worked on: otherwise a few bodies that
-        never end would keep everybody else out. How many may be waited for is bounded by ``OpenConnections``.
+        never end would keep all other callers out. How many may be waited for is bounded by ``OpenConnections``.
         """
         if self._is_whole:
             return await self._receive()
@@ -424,7 +424,7 @@ def _decoded(value: str, field: str) -> str:
         raise Problem(422, INVALID, f"{field} {explained(problem, Id)[1]}", field) from problem
 
 
-# --- what is the same for everybody: the description, and the files of the dashboard ---
+# --- what is the same for every caller: the description, and the files of the dashboard ---
 
 
 def _described(app: App) -> Endpoints:

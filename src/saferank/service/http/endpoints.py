@@ -157,7 +157,7 @@ class Endpoint:
 
     @cached_property
     def is_switch(self) -> bool:
-        """True for a kill switch: who wants to stop something must not wait with everybody else."""
+        """True for a kill switch: who wants to stop something must not wait with the other callers."""
         return self.who in ("switch", "operator")
 
     @property
@@ -167,7 +167,7 @@ class Endpoint:
 
     @cached_property
     def is_action(self) -> bool:
-        """True when it changes something that everybody sees: it is logged with who asked for it."""
+        """True when it changes something that every caller sees: it is logged with who asked for it."""
         return self.is_switch or self.who == "operate"
 
 

@@ -27,7 +27,7 @@ SERVER_METRICS = {
     "arm_clicks_total": "Clicks on closed pages, by arm.",
     "pages_deleted_total": "Closed pages that were deleted because they were older than keep_days.",
     "leader_changes_total": "New versions of the knowledge of a context.",
-    "alarms_total": "Failed page checks, contradictions, reports chosen by order, guardrail stops, damaged stores.",
+    "alarms_total": "Failed page checks, contradictions, reports chosen by order, guardrail stops, unbalanced arms.",
     "guardrail_stops_total": "Stops that the guardrail of this server brought about.",
     "effect_clicks": "Clicks a page, served minus holdout, over all contexts as published; NaN: no pages.",
     "effect_clicks_low": "Lower end of its interval, which holds at all looks together with probability 0.95.",

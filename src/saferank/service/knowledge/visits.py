@@ -186,7 +186,7 @@ class Votes:
         return np.sort(self.table.slots[self.table.slots > 0])
 
     def turn_to(self, epoch: int) -> None:
-        """Begin a later epoch: everybody may vote again."""
+        """Begin a later epoch: every visitor may vote again."""
         if epoch > self.epoch:
             self.epoch = epoch
             self._take(0, np.zeros(0, np.uint32))

@@ -157,7 +157,7 @@ class Guard:
         switch = self._heartbeat.switches.switch(row.tenant, number)
         if switch is not None and switch.guardrail_at:
             return
-        why = _sentence(row, number, rule, state)
+        why = _sentence(rule, state)
         body = to_json({"why": why, **_evidence(rule, state)})
         operation = await self._store.add_operation(row.tenant, number, OperationKind.GUARDRAIL, body)
         await self._heartbeat.hear()
@@ -170,12 +170,11 @@ def _scope(row: ContextRow, number: int) -> str | None:
     return row.name if number else None
 
 
-def _sentence(row: ContextRow, number: int, rule: Guardrail, state: ArmComparison) -> str:
-    where = f"context {row.name!r}" if number else "all contexts together"
+def _sentence(rule: Guardrail, state: ArmComparison) -> str:
     return (
-        f"guardrail: in {where}, served pages lose more than {100 * rule.drop:g} % of the clicks of the holdout: "
-        f"{state.served.mean:.4g} clicks a page on {state.served.pages} pages against {state.holdout.mean:.4g} "
-        f"on {state.holdout.pages}"
+        f"guardrail: served pages lose more than {100 * rule.drop:g} % of the clicks of the holdout "
+        f"({state.served.mean:.4g} clicks a page on {state.served.pages:,} pages against {state.holdout.mean:.4g} "
+        f"on {state.holdout.pages:,})"
     )
 
 

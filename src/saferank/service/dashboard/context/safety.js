@@ -12,6 +12,8 @@ export function drawAlarms(view) {
 const COUNTED = {
   illegal_page: "Pages that failed the check before serving (production's was shown instead)",
   contradiction: "Contradictions between decided pairs (they were dropped)",
+  exchange_share: "Times that a caller chose by the order which pages it reported",
+  unbalanced_arms: "Times that served pages and the holdout left the promised ratio (the effect is withheld)",
 };
 
 export function drawSafety({ alarms }) {

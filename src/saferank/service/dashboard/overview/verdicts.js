@@ -21,7 +21,7 @@ function safe({ effect: { guardrail }, safety: { checked, over_limit: over, wors
     name: "Safe", word, tone: guardrail?.stopped || over ? "down" : checked && guardrail ? "up" : "",
     number: `${count(checked)} pages checked`, bar: worst === null ? null : { share: worst },
     more: [
-      `${count(over)} over the limit${over ? ": production's page was shown instead" : ""}; ${worst === null ? "no page was shown yet" : `the worst page used at most ${percent(worst, 0)} of the limit`}`,
+      `${count(over)} over the limit${over ? ": production's page was shown instead" : ""}; ${worst === null ? "no page was shown yet" : `the worst page may have used ${percent(worst, 0)} of the limit`}`,
       !guardrail ? "the guardrail is off" : guardrail.stopped ? `served pages lost more than ${percent(guardrail.drop, 0)}` : `guardrail armed at a loss of ${percent(guardrail.drop, 0)}: ${percent(evidence, 0)} of the evidence that would stop it`,
     ],
   };
@@ -31,7 +31,7 @@ const toneOf = ({ low, high }) => (low > 0 ? "up" : high !== null && high < 0 ? 
 const WORDS = { up: "Yes", down: "No: worse", "": "Not known yet" };
 
 function better(effect) {
-  const rates = `${perPage(effect.served)} clicks a page against ${perPage(effect.holdout)} in the holdout (${plural(effect.holdout.pages, "page")}, of ${count(Math.round(effect.promised))} promised by the coins)`;
+  const rates = `${perPage(effect.served)} clicks a page against ${perPage(effect.holdout)} in the holdout (${plural(effect.holdout.pages, "page")}; its share of all is ${count(Math.round(effect.promised))})`;
   const interval = effect.clicks_relative ?? effect.clicks;
   if (effect.why_not) return { name: "Better", word: "Cannot be said", tone: "", number: "–", more: [effect.holdout.pages ? `${rates}; withheld: the arms are out of balance` : effect.why_not.includes("holdout_share") ? "there is no holdout" : "nothing was counted yet"] };
   if (!interval || interval.estimate === null) return { name: "Better", word: "Not known yet", tone: "", number: "–", more: [`${rates}; too few pages`] };
