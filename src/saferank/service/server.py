@@ -2,7 +2,8 @@
 
 ``new_server(settings)`` names the store, ``await server.start()`` opens it, ``await server.rank`` answers at once,
 ``await server.feedback`` when the clicks are durable, ``await server.stop()`` puts everything away. Every call raises
-``Problem`` for what the caller did wrong, and changes nothing then. All of it runs on one event loop, without locks.
+``Problem`` for what the caller did wrong, and changes nothing then; StoreUnavailableError while the store does not
+answer. All of it runs on one event loop, without locks.
 
 Parts know each other only as far as their arguments say. Calls share much, so they are given the server; they name its
 type alone, and nothing else imports it but what stands before it.
@@ -45,7 +46,7 @@ from saferank.service.protocol.switches import Release, Switches
 from saferank.service.protocol.writer import Writer
 from saferank.service.settings import Settings, masked
 from saferank.service.wire.calls import ForgetCall
-from saferank.service.wire.problems import Problem, while_available
+from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import ForgetView
 from saferank.statistics.effect import Interval
 from saferank.store.contract import EVERYBODY, AlarmRow, OperationKind, Store, StoreError, StoreUnavailableError
@@ -198,7 +199,6 @@ class Server:
         finally:
             await self.store.close()
 
-    @while_available
     async def known_context(self, tenant: str, name: str) -> Context:
         """A context by name; Problem 404 for an unknown one."""
         context = await self.contexts.find(tenant, name)
@@ -218,9 +218,8 @@ class Server:
         with suppress(StoreUnavailableError):  # it is in the logs
             await self.store.add_alarm(alarm)
 
-    @while_available
     async def settle(self) -> None:
-        """Have everything written that was answered by now; Problem 503 when the store does not take it."""
+        """Have everything written that was answered by now; StoreUnavailableError when the store does not take it."""
         await self.writer.flush()
         for task in list(self._alarms):
             await task

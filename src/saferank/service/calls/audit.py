@@ -14,9 +14,9 @@ from saferank.service.knowledge.view import Catalogue, items_of
 from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.wire.calls import milliseconds, moment
 from saferank.service.wire.exports import Facts
-from saferank.service.wire.problems import Problem, unavailable, while_available
+from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import ImpressionView, LeaderAt, LeaderChange, LeaderChanges, PairView
-from saferank.store.contract import FINAL_MS, SHARDS, OperationKind, PageRow, StoreUnavailableError, VersionRow
+from saferank.store.contract import FINAL_MS, SHARDS, OperationKind, PageRow, VersionRow
 from saferank.store.page_record import PageRecord, woven
 from saferank.store.record_columns import ARM, SHARE, RecordColumns, unpacked
 
@@ -190,14 +190,12 @@ class Audit:
     def __init__(self, server: "Server") -> None:
         self._server = server
 
-    @while_available
     async def changes(self, tenant: str, name: str) -> LeaderChanges:
         """All leaders of a context, oldest first."""
         context = await self._server.known_context(tenant, name)
         rows = await versions_of(self._server, context)
         return LeaderChanges(context=name, changes=[leader_change(row) for row in rows])
 
-    @while_available
     async def leader_at(self, tenant: str, name: str, at: str | None) -> LeaderAt:
         """The leader at a version or a moment."""
         context = await self._server.known_context(tenant, name)
@@ -215,7 +213,6 @@ class Audit:
             until=None if following is None else moment(following.at),
         )
 
-    @while_available
     async def impression(self, tenant: str, impression_id: str) -> ImpressionView:
         """The story of a page."""
         impression = identifiers.impression_id(impression_id)
@@ -227,7 +224,6 @@ class Audit:
         context = await self._server.known_context(tenant, record.context)
         return await story(self._server, context, page, record)
 
-    @while_available
     async def export_bounds(self, tenant: str, cursor: str | None) -> Bounds:
         """What an export tells that goes on from a cursor: only what can change no more, so nothing is told too early.
 
@@ -256,14 +252,11 @@ class Audit:
             row = (await self._server.known_context(tenant, context)).row
             rows = {row.id: row}
         await self._server.settle()
-        try:
-            if context is None:
-                rows = {row.id: row for row in await self._server.store.contexts() if row.tenant == tenant}
-            whose = tenant if context is None else None
-            async for facts in log_of(self._server.store, rows, whose, bounds):
-                yield facts
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+        if context is None:
+            rows = {row.id: row for row in await self._server.store.contexts() if row.tenant == tenant}
+        whose = tenant if context is None else None
+        async for facts in log_of(self._server.store, rows, whose, bounds):
+            yield facts
 
 
 def _row_at(rows: Sequence[VersionRow], at: str | None) -> VersionRow | None:

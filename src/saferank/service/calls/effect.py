@@ -16,7 +16,6 @@ from saferank.service.protocol.all_contexts import Compared
 from saferank.service.protocol.guard import EFFECT_ERROR, Whole, guarded_whole, whole_of
 from saferank.service.protocol.switches import Switch
 from saferank.service.wire.calls import moment
-from saferank.service.wire.problems import while_available
 from saferank.service.wire.views import ArmView, ClickBoundsView, EffectView, GuardrailView, IntervalView, ShadowView
 from saferank.statistics.effect import ArmComparison, Guardrail, Interval, difference, relative_difference
 
@@ -30,7 +29,6 @@ class EffectQueries:
     def __init__(self, server: "Server") -> None:
         self._server = server
 
-    @while_available
     async def effect(self, tenant: str, name: str | None) -> EffectView:
         """One context, since it was opened or switched on again after a stop of the guardrail; or (None) a tenant.
 
@@ -49,7 +47,6 @@ class EffectQueries:
         share = switches.in_force(server.settings, tenant, context.number).holdout_share
         return self._view(whole, rule, switches.switch(tenant, context.number), share)
 
-    @while_available
     async def shadow(self, tenant: str, name: str | None) -> ShadowView:
         """What closed shadow pages counted: of a context, or (None) of all of a tenant."""
         if name is not None:

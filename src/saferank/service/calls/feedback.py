@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from saferank.service import identifiers
 from saferank.service.calls.rank import open_context, page_row
 from saferank.service.wire.calls import FeedbackAnswer, FeedbackCall, moment
-from saferank.service.wire.problems import Problem, while_available
+from saferank.service.wire.problems import Problem
 from saferank.store.contract import ClickReport, Outcome, PageRow
 from saferank.store.page_record import PageRecord, read_record
 from saferank.store.record_columns import unpacked
@@ -29,7 +29,6 @@ class Feedback:
     def __init__(self, server: "Server") -> None:
         self._server = server
 
-    @while_available
     async def feedback(self, tenant: str, calls: Sequence[FeedbackCall]) -> list[FeedbackAnswer | Problem]:
         """Take all reports in, then wait for the store once."""
         taken = [await self._attempt(tenant, call) for call in calls]

@@ -27,7 +27,6 @@ from saferank.service.protocol.contexts import terms_of
 from saferank.service.protocol.heartbeat import Heartbeat
 from saferank.service.protocol.switches import Switches
 from saferank.service.wire.calls import ForgetCall, moment
-from saferank.service.wire.problems import while_available
 from saferank.service.wire.views import ForgetView
 from saferank.store.contract import (
     FINAL_MS,
@@ -154,7 +153,6 @@ class Forgetting:
         self._done: dict[int, tuple[int, int]] = {}  # by shard: epoch of the lease, and the newest request that is done
         self.pages = 0
 
-    @while_available
     async def ask(self, tenant: str, call: ForgetCall, key: bytes) -> ForgetView:
         """Have the pages of a session or a source deleted; durable when this returns. ``key`` is that of sessions."""
         who = visitor(key, tenant, call.session_id, None, call.source)

@@ -12,7 +12,7 @@ from saferank.service.protocol.contexts import Context, oldest_version, other_te
 from saferank.service.protocol.heartbeat import LARGEST_LEAP
 from saferank.service.protocol.switches import Switch, switch_view
 from saferank.service.wire.calls import SettingsCall, TrafficCall
-from saferank.service.wire.problems import Problem, unavailable, while_available
+from saferank.service.wire.problems import Problem, unavailable
 from saferank.service.wire.views import ContextView, SwitchView, TrafficView
 from saferank.store.contract import DamagedStoreError, OperationKind, OperationRow, StoreUnavailableError
 
@@ -47,7 +47,6 @@ class Operations:
         switches = server.switches
         return switch_view(switches.switch(tenant, number)) if number else switches.everywhere(tenant)
 
-    @while_available
     async def rollback(self, tenant: str, name: str, version: int, why: str) -> ContextView:
         """Make the leader of an earlier version the leader again; what was learnt after it is forgotten."""
         context = await self._server.known_context(tenant, name)
@@ -61,7 +60,6 @@ class Operations:
         await self._carried_out(await self._add(tenant, context.number, OperationKind.ROLLBACK, body))
         return await self._overview.context(tenant, name)
 
-    @while_available
     async def reset(
         self, tenant: str, name: str, why: str, certificate_days: float | None = None, trust: float | None = None
     ) -> ContextView:
@@ -78,7 +76,6 @@ class Operations:
         await self._carried_out(await self._add(tenant, context.number, OperationKind.RESET, body))
         return await self._overview.context(tenant, name)
 
-    @while_available
     async def set_context(self, tenant: str, name: str, call: SettingsCall) -> ContextView:
         """Give a context settings of its own; what the call leaves out is as the service is set."""
         context, settings = await self._server.known_context(tenant, name), self._server.settings
@@ -94,7 +91,6 @@ class Operations:
         await self._obeyed_everywhere(await self._add(tenant, context.number, OperationKind.SETTINGS, body))
         return await self._overview.context(tenant, name)
 
-    @while_available
     async def set_traffic(self, tenant: str, call: TrafficCall) -> TrafficView:
         """Let the policy choose the pages of a share of a tenant's visitors."""
         body = to_json(structs.asdict(call))

@@ -15,7 +15,6 @@ from saferank.service.protocol.all_contexts import ContextFigures
 from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.protocol.switches import switch_view
 from saferank.service.wire.calls import Mode, moment
-from saferank.service.wire.problems import while_available
 from saferank.service.wire.views import (
     ChallengerView,
     ContextList,
@@ -40,7 +39,6 @@ class Overview:
     def __init__(self, server: "Server") -> None:
         self._server = server
 
-    @while_available
     async def contexts(self, tenant: str) -> ContextList:
         """All contexts of a tenant, by name."""
         found = await self._server.all_contexts.of_tenant(tenant)
@@ -78,7 +76,6 @@ class Overview:
         found = self._server.switches.in_force(self._server.settings, row.tenant, row.id)
         return "off" if found.stopped else found.mode
 
-    @while_available
     async def context(self, tenant: str, name: str) -> ContextView:
         """Everything about a context."""
         context = await self._server.known_context(tenant, name)

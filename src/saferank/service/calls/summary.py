@@ -12,7 +12,6 @@ from saferank.service.protocol.all_contexts import Compared, ContextFigures
 from saferank.service.protocol.contexts import terms_of
 from saferank.service.protocol.guard import comparable
 from saferank.service.wire.calls import moment
-from saferank.service.wire.problems import while_available
 from saferank.service.wire.views import (
     AlarmView,
     ArmView,
@@ -189,9 +188,8 @@ class Summary:
         self._release: dict[str, str] = {}  # what the newest start was of
         self._told: dict[str, tuple[tuple[int, int], OverviewView]] = {}  # by tenant: of which look and switches
 
-    @while_available
     async def overview(self, tenant: str) -> OverviewView:
-        """How all contexts of a tenant stand; Problem 503 when the store does not answer."""
+        """How all contexts of a tenant stand."""
         await self._server.all_contexts.look()
         moment_of = (self._server.all_contexts.looks, self._server.switches.acknowledged)
         if tenant not in self._told or self._told[tenant][0] != moment_of:

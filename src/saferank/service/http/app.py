@@ -49,7 +49,8 @@ from saferank.service.keys import Headers, Keys, Principal
 from saferank.service.server import Server
 from saferank.service.settings import is_loopback
 from saferank.service.wire.calls import INVALID, Id, explained
-from saferank.service.wire.problems import MEDIA_TYPE, Problem
+from saferank.service.wire.problems import MEDIA_TYPE, Problem, unavailable
+from saferank.store.contract import StoreUnavailableError
 
 Send = Callable[[Message], Awaitable[None]]
 
@@ -364,9 +365,11 @@ def too_busy() -> Problem:
 
 
 def _problem_of(error: Exception, path: str, request_id: str) -> Problem:
-    """What the caller is told; a fault of ours is told as one, and logged whole."""
+    """What the caller is told, also while the store does not answer; a fault of ours is logged whole."""
     if isinstance(error, Problem):
         return error
+    if isinstance(error, StoreUnavailableError):
+        return unavailable(error)
     log(logging.ERROR, "failed", error=error, path=path, request_id=request_id)
     return Problem(500, "Internal error", "this is a fault of the service; it has been logged")
 
