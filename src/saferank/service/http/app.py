@@ -8,6 +8,7 @@ import asyncio
 import functools
 import logging
 import mimetypes
+import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -43,7 +44,6 @@ from saferank.service.http.limits import (
 )
 from saferank.service.http.metrics import Metrics
 from saferank.service.http.openapi import document, readable
-from saferank.service.identifiers import RandomBytes
 from saferank.service.json_logs import log
 from saferank.service.keys import Headers, Keys, Principal
 from saferank.service.server import Server
@@ -80,7 +80,6 @@ _PREFLIGHT = [
     (b"access-control-allow-headers", b"authorization, content-type, x-api-key, x-request-id"),
     (b"access-control-max-age", b"600"),
 ]
-_request_ids = RandomBytes()
 _REQUEST_ID = re.compile(rb"[!-~]{1,128}")
 
 
@@ -391,7 +390,7 @@ def request_id_of(headers: Headers) -> str:
     for name, value in headers:
         if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
             return value.decode()
-    return _request_ids.take(8).hex()
+    return os.urandom(8).hex()
 
 
 def _check_host(scope: Scope) -> None:
