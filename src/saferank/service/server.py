@@ -98,7 +98,7 @@ class Server:
         self.all_contexts = AllContexts(store, clock, self.heartbeat, self.contexts)
         self.guard = Guard(settings, store, self.heartbeat, self.all_contexts)
         self.closer = Closer(store, clock, self.heartbeat, self.contexts, self.writer, self.guard)
-        self.follower = Follower(store, clock, self.heartbeat, self.contexts)
+        self.follower = Follower(store, self.heartbeat, self.contexts)
         self.retention = Retention(store, clock, self.heartbeat, settings.keep_days)
         self.forgetting = Forgetting(store, clock, self.heartbeat)
         self._alarms: set[asyncio.Task[None]] = set()
@@ -179,9 +179,11 @@ class Server:
         while True:
             try:
                 await run()
+            except StoreUnavailableError:
+                pass  # the heartbeat says so
             except Exception as problem:
                 log(logging.ERROR, "a background task failed; it begins again", error=problem)
-                await self.clock.sleep(1.0)
+            await self.clock.sleep(1.0)
 
     async def stop(self) -> None:
         """Close due windows, write and publish everything, and leave."""

@@ -39,7 +39,6 @@ from saferank.store.contract import (
     Snapshot,
     StaleLeaseError,
     Store,
-    StoreUnavailableError,
 )
 from saferank.store.page_record import issued_at
 from saferank.store.record_columns import RecordColumns
@@ -165,8 +164,7 @@ class Forgetting:
     async def run(self) -> None:
         """Carry out until cancelled."""
         while True:
-            with suppress(StoreUnavailableError):  # the heartbeat says so
-                await self.carry_out()
+            await self.carry_out()
             await self._clock.sleep(LOOK_MS / 1000)
 
     async def carry_out(self) -> None:
