@@ -1,7 +1,7 @@
 """The feedback call: clicks of open pages are a growing set; an answer is given when they are durable."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from saferank.service import identifiers
 from saferank.service.calls.rank import open_context, page_row
@@ -15,12 +15,8 @@ if TYPE_CHECKING:
     from saferank.service.server import Server
 
 
-class Subject(NamedTuple):
-    """The page that a report is about; without a row it comes from its token alone."""
-
-    record: PageRecord
-    row: PageRow | None
-    body: bytes = b""  # the packed record, if it comes from a token
+Subject = tuple[PageRecord, PageRow | None, bytes]
+"""The page of a report, its row, and its packed record if it comes from a token: then there may be no row."""
 
 
 class Feedback:
@@ -50,11 +46,10 @@ class Feedback:
         return problem
 
     async def _report(self, tenant: str, call: FeedbackCall) -> ClickReport:
-        subject = await self._subject(tenant, call)
-        record = subject.record
+        record, row, body = await self._subject(tenant, call)
         self._check_shown(record, call)
         bits = clicked_bits(record.shown, call.clicks)
-        row = subject.row or await self._row(record, subject.body)
+        row = row or await self._row(record, body)
         return ClickReport(row._replace(clicks=bits), tenant, call.event_id)
 
     def _check_shown(self, record: PageRecord, call: FeedbackCall) -> None:
@@ -90,7 +85,7 @@ class Feedback:
         record, body = self._server.tokens.opened(call.token)
         if record.tenant != tenant:
             raise Problem(403, "Wrong tenant", "the token is of a page of another tenant", "token")
-        return Subject(record, self._server.writer.pages.get(record.impression), body)
+        return record, self._server.writer.pages.get(record.impression), body
 
     async def _by_id(self, tenant: str, text: str) -> Subject:
         impression, row, record = identifiers.impression_id(text), None, None
@@ -100,7 +95,7 @@ class Feedback:
             record = unpacked(row.record)
         if record is None or record.tenant != tenant:
             raise Problem(404, "Unknown impression", f"there is no impression {text}", "impression_id")
-        return Subject(record, row)
+        return record, row, b""
 
     async def _row(self, record: PageRecord, body: bytes) -> PageRow:
         """The row of a page that comes back by its token; its context is opened if that was not possible before."""

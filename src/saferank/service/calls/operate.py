@@ -8,6 +8,7 @@ from msgspec import structs
 from saferank.service.calls.overview import Overview
 from saferank.service.knowledge.fold import to_json
 from saferank.service.knowledge.knowledge import Knowledge
+from saferank.service.knowledge.view import items_of
 from saferank.service.protocol.contexts import Context, oldest_version, other_terms, terms_by_settings
 from saferank.service.protocol.heartbeat import LARGEST_LEAP
 from saferank.service.protocol.switches import Switch, switch_view
@@ -160,8 +161,7 @@ def _check_servable(context: Context, terms: Mapping[str, Any]) -> None:
     """Problem 422 when the policy of the settings cannot learn the items of a context."""
     taken = context.terms._replace(**terms)
     try:
-        look = context.fold.look
-        Knowledge(taken, len(look.base), list(dict.fromkeys([*look.base, *look.items])))
+        Knowledge(taken, context.fold.k, items_of(context.fold.look))
     except ValueError as problem:
         detail = f"context {context.row.name!r} cannot be served by the policy of the settings: {problem}"
         raise Problem(422, "Policy does not fit", detail, "context") from problem

@@ -267,11 +267,6 @@ class Endpoint:
         """True for a kill switch: who wants to stop something must not wait with everybody else."""
         return self.who in ("switch", "operator")
 
-    @property
-    def takes_lists(self) -> bool:
-        """True when a body may be a list of structures as well as one."""
-        return self.path in ("/ubi_events", "/ubi_queries")
-
     @cached_property
     def is_action(self) -> bool:
         """True when it changes something that everybody sees: it is logged with who asked for it."""
