@@ -17,17 +17,11 @@ import secrets
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from functools import partial
 
 from saferank._version import __version__
 from saferank.service import limits
-from saferank.service.calls.audit import Audit
-from saferank.service.calls.effect import EffectQueries
-from saferank.service.calls.feedback import Feedback
+from saferank.service.calls import audit, effect, feedback, operate, overview, rank
 from saferank.service.calls.forget import Forgetting
-from saferank.service.calls.operate import Operations
-from saferank.service.calls.overview import Overview
-from saferank.service.calls.rank import Ranking
 from saferank.service.calls.summary import Summary
 from saferank.service.clock import Clock, SystemClock
 from saferank.service.identifiers import TOKEN_KEYS, Ids, Tokens, tokens_of
@@ -47,7 +41,7 @@ from saferank.service.protocol.writer import Writer
 from saferank.service.settings import Settings, masked
 from saferank.service.wire.calls import ForgetCall
 from saferank.service.wire.problems import Problem
-from saferank.service.wire.views import ForgetView
+from saferank.service.wire.views import ForgetView, SwitchView
 from saferank.statistics.effect import Interval
 from saferank.store.contract import EVERYBODY, AlarmRow, OperationKind, Store, StoreError, StoreUnavailableError
 from saferank.store.opening import is_shared, open_store
@@ -77,6 +71,15 @@ class Server:
     tokens: Tokens
     session_key: bytes
 
+    # the calls are functions of a server, each in the module of its subject
+    rank, feedback = rank.rank, feedback.feedback
+    list_contexts, show_context = overview.list_contexts, overview.show_context
+    effect, shadow = effect.effect, effect.shadow
+    leader_at, changes, impression = audit.leader_at, audit.changes, audit.impression
+    export, export_bounds = audit.export, audit.export_bounds
+    kill, rollback, reset = operate.kill, operate.rollback, operate.reset
+    set_context, set_traffic = operate.set_context, operate.set_traffic
+
     def __init__(self, settings: Settings, store: Store, clock: Clock, name: str | None = None) -> None:
         self.settings, self.store, self.clock = settings, store, clock
         self.run = secrets.token_bytes(SERVER_SIZE)  # whose pages are numbered without gaps
@@ -103,22 +106,7 @@ class Server:
         self.forgetting = Forgetting(store, clock, self.heartbeat)
         self._alarms: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
-        self._offer_calls()
-
-    def _offer_calls(self) -> None:
-        self.rank, self.feedback = Ranking(self).rank, Feedback(self).feedback
-        # readers
-        looking, effects, audit = Overview(self), EffectQueries(self), Audit(self)
-        self.overview = Summary(self, effects).overview
-        self.list_contexts, self.show_context = looking.contexts, looking.context
-        self.effect, self.shadow = effects.effect, effects.shadow
-        self.leader_at, self.changes = audit.leader_at, audit.changes
-        self.impression, self.export, self.export_bounds = audit.impression, audit.export, audit.export_bounds
-        # operators
-        acting = Operations(self, looking)
-        self.kill, self.kill_all_tenants = acting.kill, partial(acting.kill, EVERYBODY, None)
-        self.rollback, self.reset = acting.rollback, acting.reset
-        self.set_context, self.set_traffic = acting.set_context, acting.set_traffic
+        self.overview = Summary(self).overview
 
     @property
     def window_ms(self) -> int:
@@ -233,6 +221,10 @@ class Server:
         if self.writer.failing is not None or self.heartbeat.failing is not None:
             return "the store does not take writes; the log of this server says why"
         return None if self.heartbeat.is_fresh() else "the store was not heard from lately"
+
+    async def kill_all_tenants(self, on: bool, why: str) -> SwitchView:
+        """Turn the switch of all tenants."""
+        return await self.kill(EVERYBODY, None, on, why)
 
     async def forget(self, tenant: str, call: ForgetCall) -> ForgetView:
         """Have the pages of a session or a source deleted."""
