@@ -111,12 +111,8 @@ class Tokens:
         sealed = self._cipher.encrypt(impression, record, self._name)
         return f"{self._current}.{to_text(impression + sealed)}"
 
-    def open(self, token: str) -> PageRecord:
-        """The record of a page; Problem 401 unless this service sealed it."""
-        return self.opened(token)[0]
-
-    def opened(self, token: str) -> tuple[PageRecord, bytes]:
-        """The record of a page and its packed bytes, which the log keeps; Problem 401 as above."""
+    def open(self, token: str) -> tuple[PageRecord, bytes]:
+        """The record of a page and its packed bytes, which the log keeps; Problem 401 unless this service sealed it."""
         name, _, text = token.partition(".")
         cipher = self._ciphers.get(name)
         if cipher is None:

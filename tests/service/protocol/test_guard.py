@@ -204,7 +204,7 @@ def test_a_server_adds_up_what_others_closed_and_all_obey_the_stop(
         for number in range(62 * 6):
             server = servers[number % 2]
             page = await server.rank(T, RankCall(context=names[number % 62], base_ranking=BASE, k=3))
-            arm = server.tokens.open(page.token).arm
+            arm = server.tokens.open(page.token)[0].arm
             if dice.random() < (0.1 if arm == EXPLORE else 0.9):
                 await asyncio.gather(
                     server.feedback(T, [FeedbackCall(token=page.token, clicks=BASE[:1])]), written(server)

@@ -83,7 +83,7 @@ async def _subject(server: "Server", tenant: str, call: FeedbackCall) -> Subject
     if call.token is None:
         assert call.impression_id is not None
         return await _by_id(server, tenant, call.impression_id)
-    record, body = server.tokens.opened(call.token)
+    record, body = server.tokens.open(call.token)
     if record.tenant != tenant:
         raise Problem(403, "Wrong tenant", "the token is of a page of another tenant", "token")
     return record, server.writer.pages.get(record.impression), body

@@ -338,7 +338,12 @@ async def feedback(app: "App", request: Request) -> FeedbackAnswer | FeedbackRes
         return await _batch(app, request, body)
     call = decoded(body, FeedbackCall)
     check_token(request.caller.role, call.token is not None, "impression_id")
-    (result,) = await app.server.feedback(request.tenant, [call])
+    return await reported(app, request.tenant, call)
+
+
+async def reported(app: "App", tenant: str, call: FeedbackCall) -> FeedbackAnswer:
+    """What became of one report; a refusal is raised."""
+    (result,) = await app.server.feedback(tenant, [call])
     if isinstance(result, Problem):
         raise result
     return result

@@ -157,17 +157,13 @@ class Guard:
         switch = self._heartbeat.switches.switch(row.tenant, number)
         if switch is not None and switch.guardrail_at:
             return
-        why = _sentence(row, number, rule, state)
+        why, scope = _sentence(row, number, rule, state), row.name if number else None
         body = to_json({"why": why, **_evidence(rule, state)})
         operation = await self._store.add_operation(row.tenant, number, OperationKind.GUARDRAIL, body)
         await self._heartbeat.hear()
         self.stops += 1
-        log(logging.ERROR, "alarm", kind="guardrail", tenant=row.tenant, context=_scope(row, number), detail=why)
+        log(logging.ERROR, "alarm", kind="guardrail", tenant=row.tenant, context=scope, detail=why)
         await self._store.add_alarm(AlarmRow(operation.at, row.id, "guardrail", why))
-
-
-def _scope(row: ContextRow, number: int) -> str | None:
-    return row.name if number else None
 
 
 def _sentence(row: ContextRow, number: int, rule: Guardrail, state: ArmComparison) -> str:
