@@ -138,21 +138,15 @@ class Fold:
 
         DamagedRecordError when a record is not as it was written.
         """
-        rows = list(pages)
-        if rows:
-            closed = ClosedPages(rows)
-            closed.check()
-            self.take(closed, through)
-        self._come_to(through)
+        closed = ClosedPages(list(pages))
+        closed.check()
+        self.take(closed, through)
 
     def take(self, pages: ClosedPages, through: int) -> None:
         """The same, for pages whose records were read already."""
         for part in self._by_epoch(pages):
             self.turn_to(int(part.issued_at[0]))
             self._take(part)
-        self._come_to(through)
-
-    def _come_to(self, through: int) -> None:
         self.turn_to(through)
         self.through = max(self.through, through)
 
