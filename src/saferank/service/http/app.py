@@ -315,21 +315,18 @@ def _decoded(value: str, field: str) -> str:
 
 
 def _described(app: App) -> Endpoints:
-    made: dict[str, Any] = {}
     described = Endpoints()
-
-    def content() -> dict[str, Any]:
-        return made or (made.setdefault("document", document(app.endpoints, app.settings)) and made)
+    content = functools.cache(lambda: document(app.endpoints, app.settings))
 
     @described.get("/openapi.json", "The API, described for machines", JSON, "anybody")
     async def openapi(app: App, request: Request) -> object:
         """The API, described for machines."""
-        return content()["document"]
+        return content()
 
     @described.get("/docs", "The API, described for people", b"text/html", "anybody")
     async def docs(app: App, request: Request) -> Reply:
         """The API, described for people."""
-        return Reply(readable(content()["document"]), b"text/html; charset=utf-8")
+        return Reply(readable(content()), b"text/html; charset=utf-8")
 
     return described
 
