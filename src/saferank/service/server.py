@@ -30,10 +30,9 @@ from saferank.service.knowledge.arms import DAY_MS, ComparedArms, waits_for_traf
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.view import Catalogues, Views
 from saferank.service.knowledge.warm_up import warm_up
-from saferank.service.protocol.all_contexts import AllContexts
+from saferank.service.protocol.all_contexts import AllContexts, Guard
 from saferank.service.protocol.closer import Closer
 from saferank.service.protocol.contexts import Context, Contexts, Limits
-from saferank.service.protocol.guard import Guard
 from saferank.service.protocol.heartbeat import Follower, Heartbeat
 from saferank.service.protocol.retention import Retention
 from saferank.service.protocol.switches import Release, Switches

@@ -10,7 +10,7 @@ import pytest
 
 from saferank.service.knowledge import arms
 from saferank.service.knowledge.arms import EXPLORE, HOLDOUT
-from saferank.service.protocol.guard import guarded_whole
+from saferank.service.protocol.all_contexts import guarded_whole
 from saferank.service.server import Server
 from saferank.service.wire.calls import FeedbackCall, RankCall, SettingsCall
 from saferank.store.contract import OperationKind, OperationRow

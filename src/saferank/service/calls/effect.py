@@ -12,8 +12,7 @@ from saferank.service.knowledge.arms import (
     tenant_guardrail,
     total,
 )
-from saferank.service.protocol.all_contexts import Compared
-from saferank.service.protocol.guard import EFFECT_ERROR, Whole, guarded_whole, whole_of
+from saferank.service.protocol.all_contexts import EFFECT_ERROR, Compared, Whole, guarded_whole, whole_of
 from saferank.service.protocol.switches import Switch
 from saferank.service.wire.calls import moment
 from saferank.service.wire.views import ArmView, ClickBoundsView, EffectView, GuardrailView, IntervalView, ShadowView

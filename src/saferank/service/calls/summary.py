@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, get_args, get_type_hints
 from saferank.service.calls.audit import leader_change
 from saferank.service.calls.effect import arm_view, effect_over
 from saferank.service.knowledge.arms import ARMS, DAY_HOURS, DAY_MS, FINE_HOURS, HOUR_MS, Bin
-from saferank.service.protocol.all_contexts import Compared, ContextFigures
+from saferank.service.protocol.all_contexts import Compared, ContextFigures, comparable
 from saferank.service.protocol.contexts import terms_of
-from saferank.service.protocol.guard import comparable
 from saferank.service.wire.calls import moment
 from saferank.service.wire.views import (
     AlarmView,
