@@ -1,10 +1,9 @@
 """All contexts together: their figures, and the guardrail that looks at them.
 
 What was published of each context is read once and kept while it is the newest: the guardrail over all contexts, lists,
-sums and the metrics read this. With 20,000 contexts a look must not ask the
-store about every one of them. It asks which publications are new, reads those, a hundred in one question, and keeps a
-few numbers of each. Counts of contexts that are in memory here are taken from there: they are up to ten seconds ahead
-of what was published.
+sums and the metrics read this. With 20,000 contexts a look must not ask the store about every one of them. It asks
+which publications are new, reads those, a hundred in one question, and keeps a few numbers of each. Counts of contexts
+that are in memory here are taken from there: they are up to ten seconds ahead of what was published.
 """
 
 import asyncio
@@ -48,7 +47,6 @@ class ContextFigures(NamedTuple):
     """The figures of a context that lists, sums and the guardrail need."""
 
     number: int  # of its newest publication; 0: there is none
-    through: int
     k: int
     version: int
     changed_at: int
@@ -149,7 +147,7 @@ class AllContexts:
         base = tuple(lists[0][: terms["k"]]) if lists else ()
         blank = [[0, 0, 0] for _ in ARMS]
         opened, no_arms = row.opened_at, ComparedArms(1)
-        return ContextFigures(0, 0, terms["k"], 1, opened, base, base, blank, 0, PairProgress(), {}, 0, 0, 0, no_arms)
+        return ContextFigures(0, terms["k"], 1, opened, base, base, blank, 0, PairProgress(), {}, 0, 0, 0, no_arms)
 
 
 def figures_of(publication: Publication) -> ContextFigures:
@@ -158,7 +156,6 @@ def figures_of(publication: Publication) -> ContextFigures:
     base = tuple(head["look"][0])
     return ContextFigures(
         number=publication.number,
-        through=publication.through,
         k=len(base),
         version=head["version"],
         changed_at=head["changed_at"],
