@@ -69,6 +69,22 @@ def test_explanation_is_there_when_asked_for() -> None:
     assert post(Service(), "/v1/rank", {**RANK, "explain": True}).json()["explanation"]["arm"] == "off"
 
 
+@pytest.mark.parametrize(
+    ("path", "call"),
+    [("/v1/overview", "overview"), ("/v1/contexts", "list_contexts"), ("/v1/feedback", "feedback")],
+)
+def test_while_the_store_does_not_answer_callers_are_told_so_and_not_where_it_is(path: str, call: str) -> None:
+    async def down(*_: object) -> None:
+        raise StoreUnavailableError("postgresql://shop@db/rankings: connection refused")
+
+    service = Service()
+    setattr(service.server, call, down)
+    answer = post(service, path, FEEDBACK) if call == "feedback" else get(service, path)
+    refused(answer, 503, None, "the store does not answer at present")
+    assert answer.headers["retry-after"] == "1"
+    assert "db" not in answer.text
+
+
 def test_feedback_alone_and_in_a_batch() -> None:
     service = Service()
     assert post(service, "/v1/feedback", FEEDBACK).json()["accepted"] is True
@@ -370,22 +386,6 @@ def test_export_is_lines_of_json() -> None:
     assert answer.headers["x-saferank-cursor"] == Bounds(1, 7).cursor
     assert "x-saferank-cursor" not in get(Service(), "/v1/export").headers
     refused(get(Service(), "/v1/export?context=%00"), 422, "context")
-
-
-@pytest.mark.parametrize(
-    ("path", "call"),
-    [("/v1/overview", "overview"), ("/v1/contexts", "list_contexts"), ("/v1/feedback", "feedback")],
-)
-def test_while_the_store_does_not_answer_callers_are_told_so_and_not_where_it_is(path: str, call: str) -> None:
-    async def down(*_: object) -> None:
-        raise StoreUnavailableError("postgresql://shop@db/rankings: connection refused")
-
-    service = Service()
-    setattr(service.server, call, down)
-    answer = post(service, path, FEEDBACK) if call == "feedback" else get(service, path)
-    refused(answer, 503, None, "the store does not answer at present")
-    assert answer.headers["retry-after"] == "1"
-    assert "db" not in answer.text
 
 
 def test_ready_tells_why_not() -> None:

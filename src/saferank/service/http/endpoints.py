@@ -118,13 +118,6 @@ class Request:
         given = [value for name, value in self.headers if name == b"x-request-id" and _REQUEST_ID.fullmatch(value)]
         self.id = given[0].decode() if given else os.urandom(8).hex()
 
-    def header(self, wanted: bytes) -> bytes | None:
-        """A header, or None."""
-        for name, value in self.headers:
-            if name == wanted:
-                return value
-        return None
-
     # --- coming ---
 
     async def body(self, most: int | None = None, any_type: bool = False) -> bytes:
@@ -165,6 +158,13 @@ class Request:
     def asked(self, kind: type[_Call]) -> _Call:
         """The parameters of the query, understood; others are ignored."""
         return converted(self.query(), kind, strict=False)
+
+    def header(self, wanted: bytes) -> bytes | None:
+        """A header, or None."""
+        for name, value in self.headers:
+            if name == wanted:
+                return value
+        return None
 
     async def _next_piece(self) -> Message:
         """The next piece of the body; Problem 503 when it is whole and there is no place for the request.
