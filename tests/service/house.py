@@ -111,7 +111,7 @@ class House:
         return answer
 
     def record(self, page: RankAnswer) -> PageRecord:
-        return self.server.tokens.open(page.token)
+        return self.server.tokens.open(page.token)[0]
 
     def fold(self, context: str = "c") -> Fold:
         found = self.server.contexts.loaded(T, context)

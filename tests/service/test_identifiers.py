@@ -29,23 +29,20 @@ def test_ids_of_one_millisecond_grow() -> None:
     assert [issued_at(one) for one in given] == [1_800_000_000_000 + number // 1000 for number in range(3000)]
 
 
-def test_random_bytes_are_given_out_once_also_after_a_fork() -> None:
-    pool = identifiers.RandomBytes()
-    given = [pool.take(10) for _ in range(2000)]
-    assert len(set(given)) == 2000 and {len(piece) for piece in given} == {10}
+def test_ids_are_given_out_once_also_after_a_fork() -> None:
     done = subprocess.run([sys.executable, "-c", _FORKED], capture_output=True, check=True)
-    assert len(done.stdout) == 20 and done.stdout[:10] != done.stdout[10:]
+    assert len(done.stdout) == 32 and done.stdout[:16] != done.stdout[16:]
 
 
 _FORKED = """
 import os, sys
-from saferank.service.identifiers import RandomBytes
-pool = RandomBytes()
-pool.take(10)
+from saferank.service.identifiers import Ids
+ids = Ids()
+ids.next(1)
 child = os.fork()
 if child:
     os.waitpid(child, 0)
-sys.stdout.buffer.write(pool.take(10))
+sys.stdout.buffer.write(ids.next(1))
 sys.stdout.flush()
 """
 

@@ -20,7 +20,6 @@ import hashlib
 import json
 import os
 import secrets
-import weakref
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -42,7 +41,6 @@ from saferank.store.page_record import (
 )
 
 _STEP_BYTES = 8
-_POOL_BYTES = 4096
 
 
 def new_id(issued_at: int, random: bytes) -> bytes:
@@ -55,50 +53,17 @@ def last_id(at: int) -> bytes:
     return b"" if at < 0 else new_id(min(at, (1 << 8 * TIME_BYTES) - 1), b"\xff" * RANDOM_BYTES)
 
 
-class RandomBytes:
-    """Random bytes of the system, asked for in large pieces: a question of its own for every page takes longer.
-
-    Ids are nonces as well, so no two processes may give out the same ones: who is forked begins with none.
-    """
-
-    def __init__(self) -> None:
-        self.forget()
-        _pools.add(self)
-
-    def forget(self) -> None:
-        """Give out nothing of what was asked for before."""
-        self._left, self._at = b"", 0
-
-    def take(self, size: int) -> bytes:
-        """The next bytes; each is given out once."""
-        end = self._at + size
-        if end > len(self._left):
-            self._left, self._at, end = os.urandom(_POOL_BYTES), 0, size
-        found, self._at = self._left[self._at : end], end
-        return found
-
-
-def _forget_all() -> None:
-    for pool in list(_pools):
-        pool.forget()
-
-
-_pools: "weakref.WeakSet[RandomBytes]" = weakref.WeakSet()
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(after_in_child=_forget_all)
-
-
 class Ids:
     """Gives ids, each larger than the one before."""
 
     def __init__(self) -> None:
-        self._last, self._random = bytes(ID_SIZE), RandomBytes()
+        self._last = bytes(ID_SIZE)
 
     def next(self, now: int) -> bytes:
         """An id for a page that is issued now; ``now`` never goes back."""
-        fresh = new_id(now, self._random.take(RANDOM_BYTES))
+        fresh = new_id(now, os.urandom(RANDOM_BYTES))  # of the system: ids are nonces, also in a fork
         if fresh[:TIME_BYTES] == self._last[:TIME_BYTES]:
-            step = 1 + int.from_bytes(self._random.take(_STEP_BYTES), "big")
+            step = 1 + int.from_bytes(os.urandom(_STEP_BYTES), "big")
             fresh = (int.from_bytes(self._last, "big") + step).to_bytes(ID_SIZE, "big")
         elif fresh[TIME_BYTES] & 0x80:  # room to grow within the millisecond
             fresh = fresh[:TIME_BYTES] + bytes([fresh[TIME_BYTES] & 0x7F]) + fresh[TIME_BYTES + 1 :]
@@ -146,12 +111,8 @@ class Tokens:
         sealed = self._cipher.encrypt(impression, record, self._name)
         return f"{self._current}.{to_text(impression + sealed)}"
 
-    def open(self, token: str) -> PageRecord:
-        """The record of a page; Problem 401 unless this service sealed it."""
-        return self.opened(token)[0]
-
-    def opened(self, token: str) -> tuple[PageRecord, bytes]:
-        """The record of a page and its packed bytes, which the log keeps; Problem 401 as above."""
+    def open(self, token: str) -> tuple[PageRecord, bytes]:
+        """The record of a page and its packed bytes, which the log keeps; Problem 401 unless this service sealed it."""
         name, _, text = token.partition(".")
         cipher = self._ciphers.get(name)
         if cipher is None:

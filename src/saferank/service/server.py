@@ -2,7 +2,8 @@
 
 ``new_server(settings)`` names the store, ``await server.start()`` opens it, ``await server.rank`` answers at once,
 ``await server.feedback`` when the clicks are durable, ``await server.stop()`` puts everything away. Every call raises
-``Problem`` for what the caller did wrong, and changes nothing then. All of it runs on one event loop, without locks.
+``Problem`` for what the caller did wrong, and changes nothing then; StoreUnavailableError while the store does not
+answer. All of it runs on one event loop, without locks.
 
 Parts know each other only as far as their arguments say. Calls share much, so they are given the server; they name its
 type alone, and nothing else imports it but what stands before it.
@@ -16,17 +17,11 @@ import secrets
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from functools import partial
 
 from saferank._version import __version__
 from saferank.service import limits
-from saferank.service.calls.audit import Audit
-from saferank.service.calls.effect import EffectQueries
-from saferank.service.calls.feedback import Feedback
+from saferank.service.calls import audit, effect, feedback, operate, overview, rank
 from saferank.service.calls.forget import Forgetting
-from saferank.service.calls.operate import Operations
-from saferank.service.calls.overview import Overview
-from saferank.service.calls.rank import Ranking
 from saferank.service.calls.summary import Summary
 from saferank.service.clock import Clock, SystemClock
 from saferank.service.identifiers import TOKEN_KEYS, Ids, Tokens, tokens_of
@@ -35,18 +30,17 @@ from saferank.service.knowledge.arms import DAY_MS, ComparedArms, waits_for_traf
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.view import Catalogues, Views
 from saferank.service.knowledge.warm_up import warm_up
-from saferank.service.protocol.all_contexts import AllContexts
+from saferank.service.protocol.all_contexts import AllContexts, Guard
 from saferank.service.protocol.closer import Closer
 from saferank.service.protocol.contexts import Context, Contexts, Limits
-from saferank.service.protocol.guard import Guard
 from saferank.service.protocol.heartbeat import Follower, Heartbeat
 from saferank.service.protocol.retention import Retention
 from saferank.service.protocol.switches import Release, Switches
 from saferank.service.protocol.writer import Writer
 from saferank.service.settings import Settings, masked
 from saferank.service.wire.calls import ForgetCall
-from saferank.service.wire.problems import Problem, while_available
-from saferank.service.wire.views import ForgetView
+from saferank.service.wire.problems import Problem
+from saferank.service.wire.views import ForgetView, SwitchView
 from saferank.statistics.effect import Interval
 from saferank.store.contract import EVERYBODY, AlarmRow, OperationKind, Store, StoreError, StoreUnavailableError
 from saferank.store.opening import is_shared, open_store
@@ -76,6 +70,15 @@ class Server:
     tokens: Tokens
     session_key: bytes
 
+    # the calls are functions of a server, each in the module of its subject
+    rank, feedback = rank.rank, feedback.feedback
+    list_contexts, show_context = overview.list_contexts, overview.show_context
+    effect, shadow = effect.effect, effect.shadow
+    leader_at, changes, impression = audit.leader_at, audit.changes, audit.impression
+    export, export_bounds = audit.export, audit.export_bounds
+    kill, rollback, reset = operate.kill, operate.rollback, operate.reset
+    set_context, set_traffic = operate.set_context, operate.set_traffic
+
     def __init__(self, settings: Settings, store: Store, clock: Clock, name: str | None = None) -> None:
         self.settings, self.store, self.clock = settings, store, clock
         self.run = secrets.token_bytes(SERVER_SIZE)  # whose pages are numbered without gaps
@@ -97,27 +100,12 @@ class Server:
         self.all_contexts = AllContexts(store, clock, self.heartbeat, self.contexts)
         self.guard = Guard(settings, store, self.heartbeat, self.all_contexts)
         self.closer = Closer(store, clock, self.heartbeat, self.contexts, self.writer, self.guard)
-        self.follower = Follower(store, clock, self.heartbeat, self.contexts)
+        self.follower = Follower(store, self.heartbeat, self.contexts)
         self.retention = Retention(store, clock, self.heartbeat, settings.keep_days)
         self.forgetting = Forgetting(store, clock, self.heartbeat)
         self._alarms: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
-        self._offer_calls()
-
-    def _offer_calls(self) -> None:
-        self.rank, self.feedback = Ranking(self).rank, Feedback(self).feedback
-        # readers
-        looking, effects, audit = Overview(self), EffectQueries(self), Audit(self)
-        self.overview = Summary(self, effects).overview
-        self.list_contexts, self.show_context = looking.contexts, looking.context
-        self.effect, self.shadow = effects.effect, effects.shadow
-        self.leader_at, self.changes = audit.leader_at, audit.changes
-        self.impression, self.export, self.export_bounds = audit.impression, audit.export, audit.export_bounds
-        # operators
-        acting = Operations(self, looking)
-        self.kill, self.kill_all_tenants = acting.kill, partial(acting.kill, EVERYBODY, None)
-        self.rollback, self.reset = acting.rollback, acting.reset
-        self.set_context, self.set_traffic = acting.set_context, acting.set_traffic
+        self.overview = Summary(self).overview
 
     @property
     def window_ms(self) -> int:
@@ -178,9 +166,11 @@ class Server:
         while True:
             try:
                 await run()
+            except StoreUnavailableError:
+                pass  # the heartbeat says so
             except Exception as problem:
                 log(logging.ERROR, "a background task failed; it begins again", error=problem)
-                await self.clock.sleep(1.0)
+            await self.clock.sleep(1.0)
 
     async def stop(self) -> None:
         """Close due windows, write and publish everything, and leave."""
@@ -198,7 +188,6 @@ class Server:
         finally:
             await self.store.close()
 
-    @while_available
     async def known_context(self, tenant: str, name: str) -> Context:
         """A context by name; Problem 404 for an unknown one."""
         context = await self.contexts.find(tenant, name)
@@ -218,9 +207,8 @@ class Server:
         with suppress(StoreUnavailableError):  # it is in the logs
             await self.store.add_alarm(alarm)
 
-    @while_available
     async def settle(self) -> None:
-        """Have everything written that was answered by now; Problem 503 when the store does not take it."""
+        """Have everything written that was answered by now; StoreUnavailableError when the store does not take it."""
         await self.writer.flush()
         for task in list(self._alarms):
             await task
@@ -232,6 +220,10 @@ class Server:
         if self.writer.failing is not None or self.heartbeat.failing is not None:
             return "the store does not take writes; the log of this server says why"
         return None if self.heartbeat.is_fresh() else "the store was not heard from lately"
+
+    async def kill_all_tenants(self, on: bool, why: str) -> SwitchView:
+        """Turn the switch of all tenants."""
+        return await self.kill(EVERYBODY, None, on, why)
 
     async def forget(self, tenant: str, call: ForgetCall) -> ForgetView:
         """Have the pages of a session or a source deleted."""

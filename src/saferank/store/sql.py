@@ -17,6 +17,7 @@ from saferank.store.contract import (
     SCHEMA_VERSION,
     SHARDS,
     AlarmRow,
+    Chunk,
     ContextRow,
     Lease,
     OperationKind,
@@ -74,13 +75,19 @@ class SqlStore(ABC):
         """Do some writing, all of it or nothing. It waits for nothing but its statements."""
 
     @abstractmethod
-    def _rows(self, statement: str, *arguments: Any) -> Awaitable[list[tuple[Any, ...]]]:
+    def _rows(self, statement: str, *arguments: Any, **facts: Any) -> Awaitable[list[tuple[Any, ...]]]:
         """The rows that a named statement finds."""
 
     async def _pages(self, statement: str, *arguments: Any) -> list[PageRow]:
-        rows = await self._rows(statement, *arguments)
+        return self._as_pages(await self._rows(statement, *arguments))
+
+    def _as_pages(self, rows: Sequence[tuple[Any, ...]]) -> list[PageRow]:
         *columns, clicks = zip(*rows, strict=True) if rows else [()]
         return list(map(PageRow._make, zip(*columns, map(self._clicks, clicks), strict=False)))
+
+    def _chunk(self, table: str, rows: list[tuple[Any, ...]]) -> Chunk:
+        """Rows of a table as those of a backup."""
+        return Chunk(table, [*self._as_pages(rows)] if table == "page" else rows)
 
     async def _all(self, kind: Callable[..., T], statement: str, *arguments: Any) -> list[T]:
         return [kind(*row) for row in await self._rows(statement, *arguments)]
@@ -106,6 +113,10 @@ class SqlStore(ABC):
 
     async def pages_between(self, context: int, after: int, through: int) -> Sequence[PageRow]:
         return await self._pages("pages_between", context, first_id(after + 1), first_id(through + 1))
+
+    async def due(self, shards: Sequence[int], after: int, now: int) -> Sequence[int]:
+        rows = await self._rows("due", shards=self._list(list(shards)), all=SHARDS, after=after, now=now)
+        return [number for (number,) in rows]
 
     async def contexts_with_pages_before(self, shards: Sequence[int], before: int) -> Sequence[int]:
         rows = await self._rows("contexts_with_pages_before", SHARDS, self._list(shards), first_id(before))

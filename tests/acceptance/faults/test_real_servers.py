@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from saferank.service.calls.operate import Operations
+from saferank.service.calls import operate
 from saferank.service.protocol.closer import Closer
 from saferank.service.protocol.heartbeat import Heartbeat
 from tests.acceptance.faults.mutants import NoEventDigest, NoFence, NoLockWhileWriting
@@ -47,12 +47,12 @@ async def _does_not_wait(*_: Any) -> None:
     [
         (Heartbeat, "reading", lambda heartbeat: READING(heartbeat)._replace(is_fresh=True), 9),
         (Heartbeat, "_jumped", lambda *_: False, 639),
-        (Operations, "_obeyed_everywhere", _does_not_wait, 14),
+        (operate, "_obeyed_everywhere", _does_not_wait, 14),
         (Closer, "_let_go", lambda *_: None, 2),
     ],
 )
 def test_a_guard_of_a_server_that_is_removed_is_missed(
-    guard: type, name: str, mutant: Callable[..., Any], seed: int
+    guard: Any, name: str, mutant: Callable[..., Any], seed: int
 ) -> None:
     with patch.object(guard, name, mutant):
         assert first_breach(seeds_from(seed), run_real) is not None, HOW_TO_SEARCH

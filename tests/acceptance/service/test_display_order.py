@@ -57,7 +57,7 @@ async def played(folder: Path, chance: random.Random) -> tuple[list[tuple[int, i
         reports = []
         while waiting and waiting[0][0] <= page_number:
             reports.append(FeedbackCall(token=waiting.popleft()[1], clicks=["second"]))
-        if server.tokens.open(page.token).round % 2 == 0:  # in even rounds the first two places are a pair
+        if server.tokens.open(page.token)[0].round % 2 == 0:  # in even rounds the first two places are a pair
             clicked = page.ranking[int(chance.random() < 0.3)]
             swapped.append(page.ranking[0] == "second")
             second_won.append(clicked == "second")

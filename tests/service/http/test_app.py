@@ -16,6 +16,7 @@ from saferank.service.http.endpoints import LARGEST_BROWSER_BODY
 from saferank.service.http.limits import TenantLimits
 from saferank.service.keys import hashed
 from saferank.service.wire.calls import RankAnswer, RankCall
+from saferank.store.contract import StoreUnavailableError
 from tests.service.http.service_in_process import BANK, RANK, SHOP, Service
 from tests.service.http.test_connections import Guarded
 
@@ -66,6 +67,22 @@ def test_rank_gives_the_page() -> None:
 
 def test_explanation_is_there_when_asked_for() -> None:
     assert post(Service(), "/v1/rank", {**RANK, "explain": True}).json()["explanation"]["arm"] == "off"
+
+
+@pytest.mark.parametrize(
+    ("path", "call"),
+    [("/v1/overview", "overview"), ("/v1/contexts", "list_contexts"), ("/v1/feedback", "feedback")],
+)
+def test_while_the_store_does_not_answer_callers_are_told_so_and_not_where_it_is(path: str, call: str) -> None:
+    async def down(*_: object) -> None:
+        raise StoreUnavailableError("postgresql://shop@db/rankings: connection refused")
+
+    service = Service()
+    setattr(service.server, call, down)
+    answer = post(service, path, FEEDBACK) if call == "feedback" else get(service, path)
+    refused(answer, 503, None, "the store does not answer at present")
+    assert answer.headers["retry-after"] == "1"
+    assert "db" not in answer.text
 
 
 def test_feedback_alone_and_in_a_batch() -> None:

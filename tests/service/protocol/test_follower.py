@@ -163,7 +163,7 @@ def test_the_terms_that_a_reset_takes_are_followed(tmp_path: Path) -> None:
             await server.follower.follow()
             assert context.terms == contexts[0].terms and context.terms.policy == "safe-draw"
             page = await server.rank(T, call)
-            assert server.tokens.open(page.token).policy == "safe-draw"
+            assert server.tokens.open(page.token)[0].policy == "safe-draw"
         for server in servers:
             await server.writer.flush()
         h.now += 20_000

@@ -10,7 +10,7 @@ import pytest
 
 from saferank.service.knowledge import arms
 from saferank.service.knowledge.arms import EXPLORE, HOLDOUT
-from saferank.service.protocol.guard import guarded_whole
+from saferank.service.protocol.all_contexts import guarded_whole
 from saferank.service.server import Server
 from saferank.service.wire.calls import FeedbackCall, RankCall, SettingsCall
 from saferank.store.contract import OperationKind, OperationRow
@@ -204,7 +204,7 @@ def test_a_server_adds_up_what_others_closed_and_all_obey_the_stop(
         for number in range(62 * 6):
             server = servers[number % 2]
             page = await server.rank(T, RankCall(context=names[number % 62], base_ranking=BASE, k=3))
-            arm = server.tokens.open(page.token).arm
+            arm = server.tokens.open(page.token)[0].arm
             if dice.random() < (0.1 if arm == EXPLORE else 0.9):
                 await asyncio.gather(
                     server.feedback(T, [FeedbackCall(token=page.token, clicks=BASE[:1])]), written(server)

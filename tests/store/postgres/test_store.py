@@ -10,8 +10,7 @@ import pytest
 from saferank.store.contract import SHARDS, DamagedStoreError, Group, OperationKind, Outcome, Snapshot
 from saferank.store.copying import backup
 from saferank.store.postgres.connections import Connection, connect
-from saferank.store.postgres.store import PostgresStore
-from saferank.store.postgres.whole_rows import group_columns
+from saferank.store.postgres.store import PostgresStore, group_columns
 from saferank.store.sql import statements
 from tests.store.stores import lease_of, now_of, opened, page, publication, report, said
 

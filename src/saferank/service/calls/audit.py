@@ -14,9 +14,9 @@ from saferank.service.knowledge.view import Catalogue, items_of
 from saferank.service.protocol.contexts import Context, terms_of
 from saferank.service.wire.calls import milliseconds, moment
 from saferank.service.wire.exports import Facts
-from saferank.service.wire.problems import Problem, unavailable, while_available
+from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import ImpressionView, LeaderAt, LeaderChange, LeaderChanges, PairView
-from saferank.store.contract import FINAL_MS, SHARDS, OperationKind, PageRow, StoreUnavailableError, VersionRow
+from saferank.store.contract import FINAL_MS, SHARDS, OperationKind, PageRow, VersionRow
 from saferank.store.page_record import PageRecord, woven
 from saferank.store.record_columns import ARM, SHARE, RecordColumns, unpacked
 
@@ -184,86 +184,75 @@ def _sentences(record: PageRecord, leader: list[str], counted: bool, state: str,
 # --- questions about the past: the leader then, the story of a page, everything ---
 
 
-class Audit:
-    """Reads the store. What this server has answered and not written yet is waited for."""
+async def changes(server: "Server", tenant: str, name: str) -> LeaderChanges:
+    """All leaders of a context, oldest first."""
+    context = await server.known_context(tenant, name)
+    rows = await versions_of(server, context)
+    return LeaderChanges(context=name, changes=[leader_change(row) for row in rows])
 
-    def __init__(self, server: "Server") -> None:
-        self._server = server
 
-    @while_available
-    async def changes(self, tenant: str, name: str) -> LeaderChanges:
-        """All leaders of a context, oldest first."""
-        context = await self._server.known_context(tenant, name)
-        rows = await versions_of(self._server, context)
-        return LeaderChanges(context=name, changes=[leader_change(row) for row in rows])
+async def leader_at(server: "Server", tenant: str, name: str, at: str | None) -> LeaderAt:
+    """The leader at a version or a moment."""
+    context = await server.known_context(tenant, name)
+    rows = await versions_of(server, context)
+    row = _row_at(rows, at)
+    if row is None:
+        detail = f"context {name!r} has versions 1 to {len(rows)}; there is no leader at {at!r}"
+        raise Problem(404, "Unknown version", detail, "at")
+    change, following = leader_change(row), next((other for other in rows if other.version > row.version), None)
+    return LeaderAt(
+        context=name,
+        version=row.version,
+        leader=change.leader,
+        since=change.at,
+        until=None if following is None else moment(following.at),
+    )
 
-    @while_available
-    async def leader_at(self, tenant: str, name: str, at: str | None) -> LeaderAt:
-        """The leader at a version or a moment."""
-        context = await self._server.known_context(tenant, name)
-        rows = await versions_of(self._server, context)
-        row = _row_at(rows, at)
-        if row is None:
-            detail = f"context {name!r} has versions 1 to {len(rows)}; there is no leader at {at!r}"
-            raise Problem(404, "Unknown version", detail, "at")
-        change, following = leader_change(row), next((other for other in rows if other.version > row.version), None)
-        return LeaderAt(
-            context=name,
-            version=row.version,
-            leader=change.leader,
-            since=change.at,
-            until=None if following is None else moment(following.at),
-        )
 
-    @while_available
-    async def impression(self, tenant: str, impression_id: str) -> ImpressionView:
-        """The story of a page."""
-        impression = identifiers.impression_id(impression_id)
-        await self._server.settle()
-        page = None if impression is None else await self._server.store.page(impression)
-        record = None if page is None else unpacked(page.record)
-        if page is None or record is None or record.tenant != tenant:
-            raise Problem(404, "Unknown impression", f"there is no impression {impression_id}", "impression_id")
-        context = await self._server.known_context(tenant, record.context)
-        return await story(self._server, context, page, record)
+async def impression(server: "Server", tenant: str, impression_id: str) -> ImpressionView:
+    """The story of a page."""
+    impression = identifiers.impression_id(impression_id)
+    await server.settle()
+    page = None if impression is None else await server.store.page(impression)
+    record = None if page is None else unpacked(page.record)
+    if page is None or record is None or record.tenant != tenant:
+        raise Problem(404, "Unknown impression", f"there is no impression {impression_id}", "impression_id")
+    context = await server.known_context(tenant, record.context)
+    return await story(server, context, page, record)
 
-    @while_available
-    async def export_bounds(self, tenant: str, cursor: str | None) -> Bounds:
-        """What an export tells that goes on from a cursor: only what can change no more, so nothing is told too early.
 
-        Pages are told once no click can come and no page be written any more: the store refuses both after the end of
-        a window, and ``FINAL_MS`` later everything is committed. Pages that are not folded yet are waited for, because
-        they may bring versions about. Without a cursor everything is told as it is now.
-        """
-        if cursor is None:
-            return Bounds()
-        try:
-            after = time_of(cursor)
-        except ValueError as problem:
-            raise Problem(422, "Not a cursor", str(problem), "cursor") from problem
-        store, set_aside = self._server.store, self._server.contexts.set_aside
-        now = await self._server.heartbeat.measured()
-        mine = {row.id: row for row in await store.contexts() if row.tenant == tenant}
-        unfolded = set(await store.due(range(SHARDS), 0, now)) & (mine.keys() - set_aside)
-        folded = {found.context: found.through for found in await store.publications(sorted(unfolded))}
-        window = max((terms_of(row).window_ms for row in mine.values()), default=0)
-        through = min([now - window - FINAL_MS, *(folded.get(number, mine[number].opened_at) for number in unfolded)])
-        return Bounds(after, max(after, through))
+async def export_bounds(server: "Server", tenant: str, cursor: str | None) -> Bounds:
+    """What an export tells that goes on from a cursor: only what can change no more, so nothing is told too early.
 
-    async def export(self, tenant: str, context: str | None, bounds: Bounds = EVERYTHING) -> AsyncIterator[Facts]:
-        """What happened to a tenant, oldest first; pages are read a few hundred at a time."""
-        if context is not None:
-            row = (await self._server.known_context(tenant, context)).row
-            rows = {row.id: row}
-        await self._server.settle()
-        try:
-            if context is None:
-                rows = {row.id: row for row in await self._server.store.contexts() if row.tenant == tenant}
-            whose = tenant if context is None else None
-            async for facts in log_of(self._server.store, rows, whose, bounds):
-                yield facts
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
+    Pages are told once no click can come and no page be written any more: the store refuses both after the end of
+    a window, and ``FINAL_MS`` later everything is committed. Pages that are not folded yet are waited for, because
+    they may bring versions about. Without a cursor everything is told as it is now.
+    """
+    if cursor is None:
+        return Bounds()
+    try:
+        after = time_of(cursor)
+    except ValueError as problem:
+        raise Problem(422, "Not a cursor", str(problem), "cursor") from problem
+    store, set_aside = server.store, server.contexts.set_aside
+    now = await server.heartbeat.measured()
+    mine = {row.id: row for row in await store.contexts() if row.tenant == tenant}
+    unfolded = set(await store.due(range(SHARDS), 0, now)) & (mine.keys() - set_aside)
+    folded = {found.context: found.through for found in await store.publications(sorted(unfolded))}
+    window = max((terms_of(row).window_ms for row in mine.values()), default=0)
+    through = min([now - window - FINAL_MS, *(folded.get(number, mine[number].opened_at) for number in unfolded)])
+    return Bounds(after, max(after, through))
+
+
+async def export(
+    server: "Server", tenant: str, context: str | None, bounds: Bounds = EVERYTHING
+) -> AsyncIterator[Facts]:
+    """What happened to a tenant, oldest first; pages are read a few hundred at a time."""
+    known = None if context is None else await server.known_context(tenant, context)
+    await server.settle()
+    rows = [row for row in await server.store.contexts() if row.tenant == tenant] if known is None else [known.row]
+    async for facts in log_of(server.store, {row.id: row for row in rows}, None if known else tenant, bounds):
+        yield facts
 
 
 def _row_at(rows: Sequence[VersionRow], at: str | None) -> VersionRow | None:

@@ -12,11 +12,9 @@ from saferank.service.knowledge.arms import (
     tenant_guardrail,
     total,
 )
-from saferank.service.protocol.all_contexts import Compared
-from saferank.service.protocol.guard import EFFECT_ERROR, Whole, guarded_whole, whole_of
+from saferank.service.protocol.all_contexts import EFFECT_ERROR, Compared, Whole, guarded_whole, whole_of
 from saferank.service.protocol.switches import Switch
 from saferank.service.wire.calls import moment
-from saferank.service.wire.problems import while_available
 from saferank.service.wire.views import ArmView, ClickBoundsView, EffectView, GuardrailView, IntervalView, ShadowView
 from saferank.statistics.effect import ArmComparison, Guardrail, Interval, difference, relative_difference
 
@@ -24,78 +22,71 @@ if TYPE_CHECKING:
     from saferank.service.server import Server
 
 
-class EffectQueries:
-    """Reads the comparisons of contexts: contexts in memory here, and publications of the rest."""
+async def effect(server: "Server", tenant: str, name: str | None) -> EffectView:
+    """One context, since it was opened or switched on again after a stop of the guardrail; or (None) a tenant.
 
-    def __init__(self, server: "Server") -> None:
-        self._server = server
+    The sums of all contexts are added, so contexts without a difference add up to none.
+    """
+    if name is None:
+        return effect_over(server, tenant, await server.all_contexts.of_tenant(tenant))
+    context = await server.known_context(tenant, name)
+    compared, switches = context.fold.compared, server.switches
+    drop = switches.guardrail(context.number, server.settings.guardrail_drop)
+    whole = Whole(compared.now, compared.most, compared.balance)
+    if switches.restarts(context.row, context.fold.operation):
+        whole = Whole(NO_PAGES, compared.most, Balance())
+    rule = context_guardrail(drop, context.number, compared.most) if drop else None
+    share = switches.in_force(server.settings, tenant, context.number).holdout_share
+    return _effect_view(whole, rule, switches.switch(tenant, context.number), share)
 
-    @while_available
-    async def effect(self, tenant: str, name: str | None) -> EffectView:
-        """One context, since it was opened or switched on again after a stop of the guardrail; or (None) a tenant.
 
-        The sums of all contexts are added, so contexts without a difference add up to none.
-        """
-        server = self._server
-        if name is None:
-            return self.over(tenant, await server.all_contexts.of_tenant(tenant))
-        context = await server.known_context(tenant, name)
-        compared, switches = context.fold.compared, server.switches
-        drop = switches.guardrail(context.number, server.settings.guardrail_drop)
-        whole = Whole(compared.now, compared.most, compared.balance)
-        if switches.restarts(context.row, context.fold.operation):
-            whole = Whole(NO_PAGES, compared.most, Balance())
-        rule = context_guardrail(drop, context.number, compared.most) if drop else None
-        share = switches.in_force(server.settings, tenant, context.number).holdout_share
-        return self._view(whole, rule, switches.switch(tenant, context.number), share)
+async def shadow(server: "Server", tenant: str, name: str | None) -> ShadowView:
+    """What closed shadow pages counted: of a context, or (None) of all of a tenant."""
+    if name is not None:
+        return shadow_view((await server.known_context(tenant, name)).fold.shadow)
+    return shadow_view(total(one.shadow for _, one in await server.all_contexts.of_tenant(tenant)))
 
-    @while_available
-    async def shadow(self, tenant: str, name: str | None) -> ShadowView:
-        """What closed shadow pages counted: of a context, or (None) of all of a tenant."""
-        if name is not None:
-            return shadow_view((await self._server.known_context(tenant, name)).fold.shadow)
-        return shadow_view(total(one.shadow for _, one in await self._server.all_contexts.of_tenant(tenant)))
 
-    def over(self, tenant: str, contexts: Compared) -> EffectView:
-        """These contexts of a tenant together."""
-        settings, switches = self._server.settings, self._server.switches
-        whole, rule, guarded = whole_of(contexts, switches), None, None
-        if settings.guardrail_drop:
-            rule = tenant_guardrail(settings.guardrail_drop, whole.most)
-            guarded = guarded_whole(contexts, switches).clicks
-        shares = (switches.in_force(settings, tenant, row.id).holdout_share for row, _ in contexts)
-        share = max(shares, default=settings.holdout_share)
-        return self._view(whole, rule, switches.switch(tenant, 0), share, guarded)
+def effect_over(server: "Server", tenant: str, contexts: Compared) -> EffectView:
+    """These contexts of a tenant together."""
+    settings, switches = server.settings, server.switches
+    whole, rule, guarded = whole_of(contexts, switches), None, None
+    if settings.guardrail_drop:
+        rule = tenant_guardrail(settings.guardrail_drop, whole.most)
+        guarded = guarded_whole(contexts, switches).clicks
+    shares = (switches.in_force(settings, tenant, row.id).holdout_share for row, _ in contexts)
+    share = max(shares, default=settings.holdout_share)
+    return _effect_view(whole, rule, switches.switch(tenant, 0), share, guarded)
 
-    def _view(
-        self,
-        whole: Whole,
-        rule: Guardrail | None,
-        switch: Switch | None,
-        share: float,
-        guarded: ArmComparison | None = None,  # what the guardrail looks at, if that is something else
-    ) -> EffectView:
-        (clicks, clicked), most = whole.outcomes, whole.most
-        why_not = None
-        if whole.balance.is_off:
-            why_not = whole.balance.sentence(clicks.holdout.pages, clicks.holdout.pages + clicks.served.pages)
-        elif not clicks.weight and not share:
-            why_not = "no page is held out: set holdout_share, for example to 0.1, to compare and to use the guardrail"
-        elif not clicks.weight:
-            why_not = "no counted page has closed yet: a page counts when its window has ended"
-        view = EffectView(
-            served=arm_view([clicks.served.pages, clicked.served.total, clicks.served.total]),
-            holdout=arm_view([clicks.holdout.pages, clicked.holdout.total, clicks.holdout.total]),
-            error=EFFECT_ERROR,
-            guardrail=None if rule is None else _guardrail(rule, guarded or clicks, switch),
-            why_not=why_not,
-            promised=clicks.holdout.pages - whole.balance.excess,
-        )
-        if why_not is None:
-            view.clicks = _interval(difference(clicks, EFFECT_ERROR, most))
-            view.clicks_relative = _interval(relative_difference(clicks, EFFECT_ERROR, most))
-            view.clicked_pages = _interval(difference(clicked, EFFECT_ERROR))
-        return view
+
+def _effect_view(
+    whole: Whole,
+    rule: Guardrail | None,
+    switch: Switch | None,
+    share: float,
+    guarded: ArmComparison | None = None,  # what the guardrail looks at, if that is something else
+) -> EffectView:
+    (clicks, clicked), most = whole.outcomes, whole.most
+    why_not = None
+    if whole.balance.is_off:
+        why_not = whole.balance.sentence(clicks.holdout.pages, clicks.holdout.pages + clicks.served.pages)
+    elif not clicks.weight and not share:
+        why_not = "no page is held out: set holdout_share, for example to 0.1, to compare and to use the guardrail"
+    elif not clicks.weight:
+        why_not = "no counted page has closed yet: a page counts when its window has ended"
+    view = EffectView(
+        served=arm_view([clicks.served.pages, clicked.served.total, clicks.served.total]),
+        holdout=arm_view([clicks.holdout.pages, clicked.holdout.total, clicks.holdout.total]),
+        error=EFFECT_ERROR,
+        guardrail=None if rule is None else _guardrail(rule, guarded or clicks, switch),
+        why_not=why_not,
+        promised=clicks.holdout.pages - whole.balance.excess,
+    )
+    if why_not is None:
+        view.clicks = _interval(difference(clicks, EFFECT_ERROR, most))
+        view.clicks_relative = _interval(relative_difference(clicks, EFFECT_ERROR, most))
+        view.clicked_pages = _interval(difference(clicked, EFFECT_ERROR))
+    return view
 
 
 def arm_view(tally: Sequence[float]) -> ArmView:

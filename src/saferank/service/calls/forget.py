@@ -27,7 +27,6 @@ from saferank.service.protocol.contexts import terms_of
 from saferank.service.protocol.heartbeat import Heartbeat
 from saferank.service.protocol.switches import Switches
 from saferank.service.wire.calls import ForgetCall, moment
-from saferank.service.wire.problems import while_available
 from saferank.service.wire.views import ForgetView
 from saferank.store.contract import (
     FINAL_MS,
@@ -40,7 +39,6 @@ from saferank.store.contract import (
     Snapshot,
     StaleLeaseError,
     Store,
-    StoreUnavailableError,
 )
 from saferank.store.page_record import issued_at
 from saferank.store.record_columns import RecordColumns
@@ -154,7 +152,6 @@ class Forgetting:
         self._done: dict[int, tuple[int, int]] = {}  # by shard: epoch of the lease, and the newest request that is done
         self.pages = 0
 
-    @while_available
     async def ask(self, tenant: str, call: ForgetCall, key: bytes) -> ForgetView:
         """Have the pages of a session or a source deleted; durable when this returns. ``key`` is that of sessions."""
         who = visitor(key, tenant, call.session_id, None, call.source)
@@ -167,8 +164,7 @@ class Forgetting:
     async def run(self) -> None:
         """Carry out until cancelled."""
         while True:
-            with suppress(StoreUnavailableError):  # the heartbeat says so
-                await self.carry_out()
+            await self.carry_out()
             await self._clock.sleep(LOOK_MS / 1000)
 
     async def carry_out(self) -> None:

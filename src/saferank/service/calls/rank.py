@@ -1,4 +1,7 @@
-"""The rank call: which page to show. For a context that is in memory nothing has to be waited for."""
+"""The rank call: which page to show. For a context that is in memory nothing has to be waited for.
+
+A page is one record from its beginning: production's first, then the one that was drawn.
+"""
 
 import functools
 import json
@@ -26,113 +29,118 @@ if TYPE_CHECKING:
     from saferank.service.server import Server
 
 
-class Ranking:
-    """Answers rank calls. A page is one record from here on: production's first, then the one that was drawn."""
+async def rank(server: "Server", tenant: str, call: RankCall) -> RankAnswer:
+    """The page to show."""
+    lists = call.base_ranking, call.candidates
+    context = server.contexts.loaded(tenant, call.context) or await _find(server, tenant, call, lists)
+    digest, (now, is_fresh) = digest_of(lists), server.heartbeat.reading()
+    who = visitor(server.session_key, tenant, call.session_id, call.request_id, call.source)
+    logged = context is not None and not server.writer.overloaded
+    fold = None if context is None else context.fold
+    record = PageRecord(  # of production's page
+        impression=server.ids.next(now),
+        tenant=tenant,
+        context=call.context,
+        policy=server.settings.policy if fold is None else fold.terms.policy,
+        arm=OFF,
+        knowledge=0 if fold is None else fold.version,
+        round=0,
+        window_ms=server.window_ms if fold is None else fold.terms.window_ms,
+        k=call.k,
+        visitor=who.key,
+        catalogue=digest,
+        coins=bytes(COINS_SIZE),
+        row=(),
+        instead=tuple(call.base_ranking[: call.k]),
+        request_id=call.request_id,
+        server=server.run if logged else bytes(SERVER_SIZE),
+        number=server.issued + 1 if logged else 0,
+        source=who.source,
+    )
+    if context is None or not logged:  # its token brings it back if clicks come
+        return answer_of(record, server.tokens.seal(record.impression, record.packed()), (), call)
+    context.newest = (digest, lists, call.k)
+    draws = draws_of(server.session_key, who, tenant, call.context, now // record.window_ms)
+    rules = server.switches.in_force(server.settings, tenant, context.number, context.fold.operation)
+    arm, share = _arm(server, context, call, rules, now, who) if is_fresh else OFF, 0.0
+    if arm == EXPLORE:
+        share = rules.holdout_share
+        arm = HOLDOUT if draws.arm < share else EXPLORE
+    if arm != OFF:  # in every arm: what is refused must not depend on it
+        _check_positions(record.policy, call.k)
+        record = record._replace(arm=arm, share=share)
+    if arm in (EXPLORE, SHADOW):
+        return _drawn(server, context, record, call, now, draws.coins)
+    return _log(server, context, record, call)
 
-    def __init__(self, server: "Server") -> None:
-        self._server = server
 
-    async def rank(self, tenant: str, call: RankCall) -> RankAnswer:
-        """The page to show."""
-        server, lists = self._server, (call.base_ranking, call.candidates)
-        context = server.contexts.loaded(tenant, call.context) or await self._find(tenant, call, lists)
-        digest, (now, is_fresh) = digest_of(lists), server.heartbeat.reading()
-        who = visitor(server.session_key, tenant, call.session_id, call.request_id, call.source)
-        logged = context is not None and not server.writer.overloaded
-        fold = None if context is None else context.fold
-        record = PageRecord(  # of production's page
-            impression=server.ids.next(now),
-            tenant=tenant,
-            context=call.context,
-            policy=server.settings.policy if fold is None else fold.terms.policy,
-            arm=OFF,
-            knowledge=0 if fold is None else fold.version,
-            round=0,
-            window_ms=server.window_ms if fold is None else fold.terms.window_ms,
-            k=call.k,
-            visitor=who.key,
-            catalogue=digest,
-            coins=bytes(COINS_SIZE),
-            row=(),
-            instead=tuple(call.base_ranking[: call.k]),
-            request_id=call.request_id,
-            server=server.run if logged else bytes(SERVER_SIZE),
-            number=server.issued + 1 if logged else 0,
-            source=who.source,
-        )
-        if context is None or not logged:  # its token brings it back if clicks come
-            return answer_of(record, server.tokens.seal(record.impression, record.packed()), (), call)
-        context.newest = (digest, lists, call.k)
-        draws = draws_of(server.session_key, who, tenant, call.context, now // record.window_ms)
-        rules = server.switches.in_force(server.settings, tenant, context.number, context.fold.operation)
-        arm, share = self._arm(context, call, rules, now, who) if is_fresh else OFF, 0.0
-        if arm == EXPLORE:
-            share = rules.holdout_share
-            arm = HOLDOUT if draws.arm < share else EXPLORE
-        if arm != OFF:  # in every arm: what is refused must not depend on it
-            _check_positions(record.policy, call.k)
-            record = record._replace(arm=arm, share=share)
-        if arm in (EXPLORE, SHADOW):
-            return self._drawn(context, record, call, now, draws.coins)
-        return self._log(context, record, call)
+# --- the page ---
 
-    # --- the page ---
 
-    def _drawn(self, context: Context, record: PageRecord, call: RankCall, now: int, coins: bytes) -> RankAnswer:
-        """The page of the policy, shown or (shadow) only noted. What refuses it leaves production's page its share."""
-        server, lists, terms = self._server, (call.base_ranking, call.candidates), context.fold.terms
-        if terms.lifetime_ms and terms.epoch_at(now - terms.window_ms) > context.fold.epoch:
-            context.stand_in(now)
-        pins = call.pins if call.pinned else 0
-        view = server.views.view(context.number, context.known, record.catalogue, lists, call.k, pins)
-        try:
-            page = view.page(coins, record)
-        except IllegalPageError as fault:
-            server.alarm("illegal_page", context, str(fault))
-            return self._log(context, record._replace(arm=OFF, used=OVER), call)
-        if not server.heartbeat.reading().is_fresh:  # the last step: somebody may have pulled a switch meanwhile
-            return self._log(context, record._replace(arm=OFF), call)
-        if record.arm == SHADOW:
-            return self._log(context, page._replace(instead=page.base, base=()), call)
-        return self._log(context, page, call, view.leader)
+def _drawn(
+    server: "Server", context: Context, record: PageRecord, call: RankCall, now: int, coins: bytes
+) -> RankAnswer:
+    """The page of the policy, shown or (shadow) only noted. What refuses it leaves production's page its share."""
+    lists, terms = (call.base_ranking, call.candidates), context.fold.terms
+    if terms.lifetime_ms and terms.epoch_at(now - terms.window_ms) > context.fold.epoch:
+        context.stand_in(now)
+    pins = call.pins if call.pinned else 0
+    view = server.views.view(context.number, context.known, record.catalogue, lists, call.k, pins)
+    try:
+        page = view.page(coins, record)
+    except IllegalPageError as fault:
+        server.alarm("illegal_page", context, str(fault))
+        return _log(server, context, record._replace(arm=OFF, used=OVER), call)
+    if not server.heartbeat.reading().is_fresh:  # the last step: somebody may have pulled a switch meanwhile
+        return _log(server, context, record._replace(arm=OFF), call)
+    if record.arm == SHADOW:
+        return _log(server, context, page._replace(instead=page.base, base=()), call)
+    return _log(server, context, page, call, view.leader)
 
-    def _arm(self, context: Context, call: RankCall, rules: InForce, now: int, who: Visitor) -> int:
-        """OFF, SHADOW, or else EXPLORE: then the coin decides about the holdout."""
-        mode, share = call.mode or rules.mode, rules.traffic_share
-        if mode == "off" or rules.stopped or context.number in self._server.contexts.set_aside:
-            return OFF
-        if mode == "shadow":
-            return SHADOW
-        # a visitor who is in a share is in every larger one
-        is_chosen = share >= 1.0 or traffic_draw(self._server.session_key, who, context.row.tenant) < share
-        return EXPLORE if is_chosen and not self._waits(context, now) else OFF
 
-    def _waits(self, context: Context, now: int) -> bool:
-        if self._server.settings.least_traffic and context.waited[0] != now // DAY_MS:
-            context.waited = now // DAY_MS, self._server.waits_for_traffic(context.fold.compared, context.terms)
-        return context.waited[1]
+def _arm(server: "Server", context: Context, call: RankCall, rules: InForce, now: int, who: Visitor) -> int:
+    """OFF, SHADOW, or else EXPLORE: then the coin decides about the holdout."""
+    mode, share = call.mode or rules.mode, rules.traffic_share
+    if mode == "off" or rules.stopped or context.number in server.contexts.set_aside:
+        return OFF
+    if mode == "shadow":
+        return SHADOW
+    # a visitor who is in a share is in every larger one
+    is_chosen = share >= 1.0 or traffic_draw(server.session_key, who, context.row.tenant) < share
+    return EXPLORE if is_chosen and not _waits(server, context, now) else OFF
 
-    def _log(self, context: Context, record: PageRecord, call: RankCall, leader: tuple[str, ...] = ()) -> RankAnswer:
-        server, body = self._server, record.packed()
-        server.writer.add_catalogue(record.catalogue, (call.base_ranking, call.candidates))
-        server.issued += 1
-        server.writer.add_page(page_row(record, context.number, body))
-        server.counts["pages_total"] += 1
-        server.counts["pages_explored_total"] += record.arm == EXPLORE
-        return answer_of(record, server.tokens.seal(record.impression, body), leader, call)
 
-    # --- contexts ---
+def _waits(server: "Server", context: Context, now: int) -> bool:
+    if server.settings.least_traffic and context.waited[0] != now // DAY_MS:
+        context.waited = now // DAY_MS, server.waits_for_traffic(context.fold.compared, context.terms)
+    return context.waited[1]
 
-    async def _find(self, tenant: str, call: RankCall, lists: Catalogue) -> Context | None:
-        """The context of a call, opened if it is new; None while the store does not answer."""
-        try:
-            context = await self._server.contexts.find(tenant, call.context)
-            return context or await open_context(self._server, tenant, call.context, call.k, lists)
-        except StoreUnavailableError:
-            return None
-        except StoreError as problem:  # damage: this context cannot be used, others can
-            log(logging.ERROR, "a context cannot be read", tenant=tenant, context=call.context, detail=str(problem))
-            return None
+
+def _log(
+    server: "Server", context: Context, record: PageRecord, call: RankCall, leader: tuple[str, ...] = ()
+) -> RankAnswer:
+    body = record.packed()
+    server.writer.add_catalogue(record.catalogue, (call.base_ranking, call.candidates))
+    server.issued += 1
+    server.writer.add_page(page_row(record, context.number, body))
+    server.counts["pages_total"] += 1
+    server.counts["pages_explored_total"] += record.arm == EXPLORE
+    return answer_of(record, server.tokens.seal(record.impression, body), leader, call)
+
+
+# --- contexts ---
+
+
+async def _find(server: "Server", tenant: str, call: RankCall, lists: Catalogue) -> Context | None:
+    """The context of a call, opened if it is new; None while the store does not answer."""
+    try:
+        context = await server.contexts.find(tenant, call.context)
+        return context or await open_context(server, tenant, call.context, call.k, lists)
+    except StoreUnavailableError:
+        return None
+    except StoreError as problem:  # damage: this context cannot be used, others can
+        log(logging.ERROR, "a context cannot be read", tenant=tenant, context=call.context, detail=str(problem))
+        return None
 
 
 @functools.lru_cache(maxsize=256)  # of sizes that are refused nothing is kept

@@ -6,13 +6,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, get_args, get_type_hints
 
 from saferank.service.calls.audit import leader_change
-from saferank.service.calls.effect import EffectQueries, arm_view
+from saferank.service.calls.effect import arm_view, effect_over
 from saferank.service.knowledge.arms import ARMS, DAY_HOURS, DAY_MS, FINE_HOURS, HOUR_MS, Bin
-from saferank.service.protocol.all_contexts import Compared, ContextFigures
+from saferank.service.protocol.all_contexts import Compared, ContextFigures, comparable
 from saferank.service.protocol.contexts import terms_of
-from saferank.service.protocol.guard import comparable
 from saferank.service.wire.calls import moment
-from saferank.service.wire.problems import while_available
 from saferank.service.wire.views import (
     AlarmView,
     ArmView,
@@ -182,16 +180,15 @@ _MARKED = frozenset(get_args(get_type_hints(MarkerView)["kind"]))
 class Summary:
     """Reads the figures of all contexts, and recent changes."""
 
-    def __init__(self, server: "Server", effect: EffectQueries) -> None:
-        self._server, self._effect = server, effect
+    def __init__(self, server: "Server") -> None:
+        self._server = server
         self._versions: dict[int, tuple[int, list[VersionRow]]] = {}  # by context: its version then, those by clicks
         self._operations: dict[int, tuple[OperationRow, str]] = {}  # by number, with what a marker says of it
         self._release: dict[str, str] = {}  # what the newest start was of
         self._told: dict[str, tuple[tuple[int, int], OverviewView]] = {}  # by tenant: of which look and switches
 
-    @while_available
     async def overview(self, tenant: str) -> OverviewView:
-        """How all contexts of a tenant stand; Problem 503 when the store does not answer."""
+        """How all contexts of a tenant stand."""
         await self._server.all_contexts.look()
         moment_of = (self._server.all_contexts.looks, self._server.switches.acknowledged)
         if tenant not in self._told or self._told[tenant][0] != moment_of:
@@ -205,7 +202,7 @@ class Summary:
         server, now = self._server, self._server.now()
         arms = _arms(contexts)
         pages = sum(arm.pages for arm in arms.values())
-        effect = self._effect.over(tenant, contexts)
+        effect = effect_over(self._server, tenant, contexts)
         view = OverviewView(
             sentence="",
             now=moment(now),

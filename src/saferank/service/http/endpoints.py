@@ -2,10 +2,13 @@
 
 Everything about an endpoint is said once, where it is defined: its path and method, who may call, what is sent and
 answered, and the function that answers. Routing, the checks before it and the OpenAPI document follow from that.
+Before the table: a request and its answer, as an endpoint and the application see them.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+import os
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
@@ -16,7 +19,7 @@ from msgspec import UNSET, Struct, structs
 
 from saferank._version import __version__
 from saferank.service import limits
-from saferank.service.http.limits import check_headers, too_large
+from saferank.service.http.limits import GuardedProtocol, check_headers, too_large
 from saferank.service.http.metrics import CONTENT_TYPE
 from saferank.service.keys import Headers, Principal
 from saferank.service.settings import is_loopback
@@ -43,7 +46,7 @@ from saferank.service.wire.calls import (
     values,
 )
 from saferank.service.wire.exports import ExportFormat, Facts, lines_of
-from saferank.service.wire.problems import Problem
+from saferank.service.wire.problems import MEDIA_TYPE, Problem
 from saferank.service.wire.views import (
     Arm,
     ContextList,
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 RawHeaders = list[tuple[bytes, bytes]]
 _Call = TypeVar("_Call")
 
@@ -83,15 +87,38 @@ class Reply(NamedTuple):
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
+SECURITY: RawHeaders = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (
+        b"content-security-policy",
+        b"default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'",
+    ),
+]
+_REQUEST_ID = re.compile(rb"[!-~]{1,128}")
+
+
 class Request:
-    """One request, as its endpoint sees it. Who calls is known; the body is read when it is asked for."""
+    """One request and its answer. Its endpoint knows who calls; the body is read when it is asked for."""
 
-    __slots__ = ("_receive", "caller", "headers", "name", "scope", "tenant")
+    caller: Principal
+    tenant: str
+    name: str  # in its path
+    is_switch = _is_whole = started = False
+    endpoint, status = "none", 0
 
-    def __init__(self, scope: Scope, receive: Receive, caller: Principal, name: str) -> None:
-        self.scope, self._receive, self.caller, self.name = scope, receive, caller, name
+    def __init__(self, app: "App", scope: Scope, receive: Receive, send: Send, kind: str) -> None:
+        self._app, self._receive, self._send, self.kind = app, receive, send, kind
+        self.scope, self.method, self.path = scope, scope["method"], scope["path"]
         self.headers: Headers = scope["headers"]
-        self.tenant = caller.tenant
+        self.connection: GuardedProtocol | None = app.connections.by_address.get(scope.get("client"))
+        self._own_headers = app.cross_origin(self)
+        given = [value for name, value in self.headers if name == b"x-request-id" and _REQUEST_ID.fullmatch(value)]
+        self.id = given[0].decode() if given else os.urandom(8).hex()
+
+    # --- coming ---
 
     async def body(self, most: int | None = None, any_type: bool = False) -> bytes:
         """The whole body, of at most ``most`` bytes.
@@ -99,17 +126,17 @@ class Request:
         Problem 415 unless it is JSON, by its headers, or of any type, 413 as soon as it is too large, 408 when it takes
         too long.
         """
-        receive, limit = self._receive, min(most or limits.MAX_BODY_BYTES, limits.MAX_BODY_BYTES)
+        limit = min(most or limits.MAX_BODY_BYTES, limits.MAX_BODY_BYTES)
         if not any_type:
             check_headers(self.headers, limit)
         try:
             async with asyncio.timeout(limits.BODY_SECONDS):
-                message = await receive()
+                message = await self._next_piece()
                 body: bytes | bytearray = message.get("body", b"")
                 if message.get("more_body"):
                     body = bytearray(body)  # grows without being copied, however small the pieces
                 while message.get("more_body") and len(body) <= limit:
-                    message = await receive()
+                    message = await self._next_piece()
                     body += message.get("body", b"")
         except TimeoutError as problem:
             late = f"the body took more than {limits.BODY_SECONDS:g} s to arrive"
@@ -132,9 +159,89 @@ class Request:
         """The parameters of the query, understood; others are ignored."""
         return converted(self.query(), kind, strict=False)
 
-    def header(self, name: bytes) -> bytes | None:
+    def header(self, wanted: bytes) -> bytes | None:
         """A header, or None."""
-        return next((value for given, value in self.headers if given == name), None)
+        for name, value in self.headers:
+            if name == wanted:
+                return value
+        return None
+
+    async def _next_piece(self) -> Message:
+        """The next piece of the body; Problem 503 when it is whole and there is no place for the request.
+
+        While it is waited for the request has no place among those that are worked on: otherwise a few bodies that
+        never end would keep all other callers out. How many may be waited for is bounded by ``OpenConnections``.
+        """
+        if self._is_whole:
+            return await self._receive()
+        app, connection, full = self._app, self.connection, False
+        app.worked_on[self.kind] -= 1
+        if connection is not None:
+            app.connections.wait(connection)
+        try:
+            message = await self._receive()
+            self._is_whole = not message.get("more_body")
+            full = self._is_whole and app.is_full(self.kind)
+        finally:
+            app.worked_on[self.kind] += 1
+        if connection is not None and self._is_whole:
+            app.connections.stop_waiting(connection)
+        elif connection is not None:
+            app.connections.hold(connection, len(message.get("body", b"")))
+        if full and not self.is_switch:
+            raise too_busy()
+        return message
+
+    # --- leaving ---
+
+    async def respond(
+        self, status: int, content_type: bytes, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()
+    ) -> None:
+        """Send a whole answer."""
+        length: RawHeaders = [(b"content-length", b"%d" % len(body))] if status != 204 else []
+        await self._begin(status, content_type, [*length, *headers])
+        await self._send({"type": "http.response.body", "body": body})
+
+    async def stream(self, content_type: bytes, pieces: Any, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        """Send an answer piece by piece."""
+        await self._begin(200, content_type, [*headers])
+        async for piece in pieces:
+            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def _begin(self, status: int, content_type: bytes, headers: RawHeaders) -> None:
+        """What every answer has."""
+        self.started, self.status = True, status
+        kind: RawHeaders = [(b"content-type", content_type)] if content_type else []
+        added = SECURITY
+        if len(headers) > 1:  # more than its length
+            names = {name for name, _ in headers}
+            added = [header for header in SECURITY if header[0] not in names]
+        given = [*kind, *headers, *added, *self._own_headers, (b"x-request-id", self.id.encode())]
+        await self._send({"type": "http.response.start", "status": status, "headers": given})
+
+    async def refuse(self, problem: Problem, headers: RawHeaders | None = None) -> None:
+        """Send a problem, unless an answer has begun: then all that is left is to end it."""
+        if not self.started:
+            given = [*_problem_headers(problem), *(headers or [])]
+            await self.respond(problem.status, MEDIA_TYPE.encode(), msgspec.json.encode(problem.as_dict()), given)
+
+
+def too_busy() -> Problem:
+    """What a caller is told who cannot be answered in time."""
+    return Problem(503, "Too busy", "more requests than can be answered in time; try again", retry_after=1)
+
+
+def _problem_headers(problem: Problem) -> RawHeaders:
+    """What belongs to a refusal besides its body."""
+    headers: RawHeaders = []
+    if problem.status == 401:
+        headers.append((b"www-authenticate", b'Bearer realm="saferank"'))
+    if problem.status in (429, 503):
+        headers.append((b"retry-after", b"%d" % (problem.retry_after or 1)))
+    if problem.status in (408, 413):
+        headers.append((b"connection", b"close"))  # the rest of the body is not wanted
+    return headers
 
 
 Handler = Callable[["App", Request], Awaitable[object]]
@@ -159,11 +266,6 @@ class Endpoint:
     def is_switch(self) -> bool:
         """True for a kill switch: who wants to stop something must not wait with the other callers."""
         return self.who in ("switch", "operator")
-
-    @property
-    def takes_lists(self) -> bool:
-        """True when a body may be a list of structures as well as one."""
-        return self.path in ("/ubi_events", "/ubi_queries")
 
     @cached_property
     def is_action(self) -> bool:
@@ -236,7 +338,12 @@ async def feedback(app: "App", request: Request) -> FeedbackAnswer | FeedbackRes
         return await _batch(app, request, body)
     call = decoded(body, FeedbackCall)
     check_token(request.caller.role, call.token is not None, "impression_id")
-    (result,) = await app.server.feedback(request.tenant, [call])
+    return await reported(app, request.tenant, call)
+
+
+async def reported(app: "App", tenant: str, call: FeedbackCall) -> FeedbackAnswer:
+    """What became of one report; a refusal is raised."""
+    (result,) = await app.server.feedback(tenant, [call])
     if isinstance(result, Problem):
         raise result
     return result

@@ -72,7 +72,7 @@ def _operation(endpoint: Endpoint, settings: Settings) -> dict[str, Any]:
         made["parameters"] = parameters
     if endpoint.bodies:
         schema = _one_of([kind.__name__ for kind in endpoint.bodies], "oneOf")
-        if endpoint.takes_lists:
+        if endpoint.path in ("/ubi_events", "/ubi_queries"):  # one, or a list of them
             schema = {"oneOf": [schema, {"type": "array", "items": schema}]}
         kind = "text/plain" if endpoint.path == "/v1/beacon" else "application/json"
         made["requestBody"] = {"required": True, "content": {kind: {"schema": schema}}}

@@ -101,7 +101,7 @@ class Fold:
         fold = cls(context, terms, room)
         fold.catalogue, fold.compared = digest, ComparedArms.of_page_size(k)
         fold.look = NewestPage(tuple(lists[0][:k]), tuple(items_of(lists)))
-        fold.knowledge = Knowledge(terms, k, fold._items())
+        fold.knowledge = Knowledge(terms, k, items_of(fold.look))
         fold._new_version("opened", Moment(terms.opened_at))
         return fold
 
@@ -138,21 +138,15 @@ class Fold:
 
         DamagedRecordError when a record is not as it was written.
         """
-        rows = list(pages)
-        if rows:
-            closed = ClosedPages(rows)
-            closed.check()
-            self.take(closed, through)
-        self._come_to(through)
+        closed = ClosedPages(list(pages))
+        closed.check()
+        self.take(closed, through)
 
     def take(self, pages: ClosedPages, through: int) -> None:
         """The same, for pages whose records were read already."""
         for part in self._by_epoch(pages):
             self.turn_to(int(part.issued_at[0]))
             self._take(part)
-        self._come_to(through)
-
-    def _come_to(self, through: int) -> None:
         self.turn_to(through)
         self.through = max(self.through, through)
 
@@ -304,7 +298,7 @@ class Fold:
         """
         self._undo(operation, at)
         self._take_terms(self.terms._replace(**(terms or {})), at)
-        lost = self.knowledge.begin_again(self.k, self._items(), self.terms)
+        lost = self.knowledge.begin_again(self.k, items_of(self.look), self.terms)
         self.knowledge.turn_to(self.epoch)
         self._new_version("reset", Moment(at), ((), lost), why, through=self.through)
 
@@ -316,9 +310,6 @@ class Fold:
             terms = terms._replace(opened_at=at, first_epoch=self.epoch)
         self.terms = terms
         self.sources.limit(terms.source_daily_pages)
-
-    def _items(self) -> list[str]:
-        return list(dict.fromkeys([*self.look.base, *self.look.items]))
 
     def _undo(self, operation: int, at: int) -> None:
         self.rolled_back_at, self.operation, self.rollback_version = at, operation, self.version + 1

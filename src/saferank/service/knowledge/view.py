@@ -4,7 +4,7 @@ import hashlib
 import json
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -45,8 +45,8 @@ def unpack_catalogue(body: bytes) -> Catalogue:
     return base, candidates
 
 
-def items_of(lists: Catalogue) -> list[str]:
-    """All items, each once, in the order of the call."""
+def items_of(lists: tuple[Sequence[str], Sequence[str]]) -> list[str]:
+    """All items of two lists, each once: of a catalogue in the order of the call."""
     return list(dict.fromkeys([*lists[0], *lists[1]]))
 
 
@@ -124,12 +124,12 @@ class View:
         self,
         knowledge: Knowledge,
         base: Sequence[str],
-        candidates: Iterable[str],
+        candidates: Sequence[str],
         k: int,
         pins: int = 0,
     ) -> None:
         self._knowledge, self._folds, self.certified = knowledge, knowledge.folds, knowledge.certified
-        learner, items = knowledge.learner, list(dict.fromkeys([*base, *candidates]))
+        learner, items = knowledge.learner, items_of((base, candidates))
         numbers: Any = list(map(learner.index.get, items))
         if None in numbers:
             learner = learner_with(learner, items)

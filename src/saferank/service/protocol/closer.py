@@ -19,8 +19,8 @@ from saferank.service.json_logs import log
 from saferank.service.knowledge.arms import ARMS
 from saferank.service.knowledge.fold import Fold, pack
 from saferank.service.knowledge.warm_up import prepare
+from saferank.service.protocol.all_contexts import Guard
 from saferank.service.protocol.contexts import Context, Contexts, DeletedVersionError, fold_at_version, recall_visitors
-from saferank.service.protocol.guard import Guard
 from saferank.service.protocol.heartbeat import Heartbeat
 from saferank.service.protocol.switches import UNDOING
 from saferank.service.protocol.writer import Writer

@@ -186,18 +186,15 @@ WAIT_SECONDS = 1.0
 class Follower:
     """Keeps the contexts that are in use up to date."""
 
-    def __init__(self, store: Store, clock: Clock, heartbeat: Heartbeat, contexts: Contexts) -> None:
-        self._store, self._clock, self._heartbeat, self._contexts = store, clock, heartbeat, contexts
+    def __init__(self, store: Store, heartbeat: Heartbeat, contexts: Contexts) -> None:
+        self._store, self._heartbeat, self._contexts = store, heartbeat, contexts
         self._since = 0
 
     async def run(self) -> None:
         """Follow until cancelled."""
         while True:
-            try:
-                await self._store.wait(WAIT_SECONDS)
-                await self.follow()
-            except StoreUnavailableError:
-                await self._clock.sleep(WAIT_SECONDS)
+            await self._store.wait(WAIT_SECONDS)
+            await self.follow()
 
     async def follow(self) -> None:
         """Obey new operations, and read what was published of contexts that are in use and not held here."""

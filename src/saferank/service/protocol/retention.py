@@ -8,7 +8,6 @@ lease, a few pages at a time.
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from saferank.service.clock import Clock
 from saferank.service.json_logs import log
@@ -25,7 +24,6 @@ from saferank.store.contract import (
     StaleLeaseError,
     Store,
     StoreError,
-    StoreUnavailableError,
 )
 
 FIRST_SECONDS = 60.0
@@ -53,8 +51,7 @@ class Retention:
         """Delete until cancelled."""
         await self._clock.sleep(FIRST_SECONDS)
         while True:
-            with suppress(StoreUnavailableError):  # the heartbeat says so
-                await self.delete_old()
+            await self.delete_old()
             await self._clock.sleep(PAUSE_SECONDS)
 
     async def delete_old(self) -> None:
@@ -80,12 +77,10 @@ class Retention:
 
     async def _delete_of(self, number: int, lease: Lease, limit: int) -> None:
         row = await self._store.context(number)
-        if row is not None:
-            await self._keep_snapshot(number, lease, limit)
-            await self._delete_pages(row, lease, limit)
-
-    async def _delete_pages(self, row: ContextRow, lease: Lease, limit: int) -> None:
-        snapshot = await self._old_enough(row.id, limit)
+        if row is None:
+            return
+        await self._keep_snapshot(number, lease, limit)
+        snapshot = await self._old_enough(number, limit)
         if snapshot is None:
             return
         before, switches = await self._needed_from(row, snapshot), self._heartbeat.switches

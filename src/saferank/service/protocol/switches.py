@@ -50,8 +50,7 @@ class Switches:
     def __init__(self) -> None:
         self.acknowledged = 0
         self.release: Release | None = None  # of the newest start that was another one than the start before
-        self._tenants: dict[str, Switch] = {}
-        self._contexts: dict[int, Switch] = {}
+        self._on: dict[tuple[str, int], Switch] = {}  # by tenant and context; 0: of the tenant
         self._settings: dict[int, ContextSettingsView] = {}  # by context: the newest
         self.forgets: list[OperationRow] = []  # requests to delete a visitor's pages, in order
         self._traffic: dict[str, TrafficView] = {}  # by tenant: the newest
@@ -94,33 +93,29 @@ class Switches:
 
     def turn(self, tenant: str, context: int, switch: Switch | None) -> None:
         """Turn a switch of a context, or (context 0) of a tenant, on or off."""
-        if context:
-            self._contexts.pop(context, None)
-            if switch is not None:
-                self._contexts[context] = switch
-        else:
-            self._tenants.pop(tenant, None)
-            if switch is not None:
-                self._tenants[tenant] = switch
+        self._on.pop((tenant, context), None)
+        if switch is not None:
+            self._on[tenant, context] = switch
 
     def switch(self, tenant: str, context: int) -> Switch | None:
         """The switch of a context, or (context 0) of a tenant, if it is on."""
-        return self._contexts.get(context) if context else self._tenants.get(tenant)
+        return self._on.get((tenant, context))
 
     @property
     def count(self) -> int:
         """Switches that are on."""
-        return len(self._contexts) + len(self._tenants)
+        return len(self._on)
 
     def is_killed(self, tenant: str, context: int) -> bool:
         """True when production's ranking is to be served."""
-        return context in self._contexts or tenant in self._tenants or EVERYBODY in self._tenants
+        on = self._on
+        return bool(on) and ((tenant, context) in on or (tenant, 0) in on or (EVERYBODY, 0) in on)
 
     def everywhere(self, tenant: str) -> SwitchView:
         """The switch that holds for all contexts of a tenant: that of all tenants goes before its own."""
-        everybody = self._tenants.get(EVERYBODY)
+        everybody = self.switch(EVERYBODY, 0)
         if everybody is None:
-            return switch_view(self._tenants.get(tenant))
+            return switch_view(self.switch(tenant, 0))
         return structs.replace(switch_view(everybody), by_operator=True)
 
     def in_force(self, settings: Settings, tenant: str, context: int, obeyed: int | None = None) -> InForce:
@@ -128,7 +123,7 @@ class Switches:
 
         ``obeyed`` is the newest operation that the knowledge of the context obeys; None: it does not matter.
         """
-        own = self._settings.get(context, _AS_SET)
+        own = self.settings(context)
         undone = obeyed is not None and context in self._undoing and bool(self.undoing(context, obeyed))
         return InForce(
             stopped=undone or self.is_killed(tenant, context),

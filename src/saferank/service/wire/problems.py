@@ -1,18 +1,13 @@
 """What went wrong with a request, in the form of RFC 9457: a status, a title, a sentence, and the field to look at."""
 
-import functools
 import logging
 import re
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Annotated, Any, ParamSpec, TypeVar
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from saferank.service.json_logs import log
 from saferank.store.contract import StoreError, StoreUnavailableError
-
-_Arguments = ParamSpec("_Arguments")
-_Answer = TypeVar("_Answer")
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -56,24 +51,6 @@ class ProblemBody(Struct, forbid_unknown_fields=True):
     status: Annotated[int, Meta(ge=400, le=599, description="The HTTP status.")]
     detail: Annotated[str, Meta(description="The mistake in this request, in a sentence.")]
     field: Annotated[str, Meta(description="Where in the request to look, like base_ranking[3].")] = ""
-
-
-# --- the store does not answer ---
-
-
-def while_available(
-    call: Callable[_Arguments, Awaitable[_Answer]],
-) -> Callable[_Arguments, Coroutine[Any, Any, _Answer]]:
-    """A call whose caller is told so (Problem 503) when the store does not answer."""
-
-    @functools.wraps(call)
-    async def answered(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Answer:
-        try:
-            return await call(*args, **kwargs)
-        except StoreUnavailableError as problem:
-            raise unavailable(problem) from problem
-
-    return answered
 
 
 def unavailable(problem: StoreUnavailableError | StoreError) -> Problem:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from saferank.store.contract import SCHEMA_VERSION, SHARDS, DamagedStoreError, StoreError, StoreUnavailableError
+from saferank.store.page_record import first_id
 from saferank.store.sql import check_version, new_facts, schema, statements
 
 FILE_NAME = "log.sqlite3"
@@ -102,9 +103,11 @@ def _make_private(path: Path) -> None:
 
 def for_reading(path: Path) -> sqlite3.Connection:
     """A connection that cannot write."""
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=10, check_same_thread=False
     )
+    connection.create_function("first_id", 1, first_id, deterministic=True)
+    return connection
 
 
 def check(path: Path) -> None:

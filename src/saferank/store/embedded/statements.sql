@@ -132,12 +132,12 @@ WHERE context = ? AND impression > ? ORDER BY impression LIMIT ?
 
 -- --- closing and publishing ---
 
--- name: waiting
-SELECT waiting.context, COALESCE(publication.through, 0) FROM waiting
-LEFT JOIN publication ON publication.context = waiting.context WHERE waiting.closes_at <= ? ORDER BY +waiting.context
-
--- name: ended_page
-SELECT 1 FROM page WHERE context = ? AND impression >= ? AND closes_at <= ? LIMIT 1
+-- name: due
+SELECT w.context FROM waiting AS w LEFT JOIN publication AS b ON b.context = w.context
+WHERE w.closes_at <= :now AND w.context % :all IN (SELECT value FROM json_each(:shards))
+AND EXISTS (SELECT 1 FROM page AS p WHERE p.context = w.context AND p.closes_at <= :now
+            AND p.impression >= first_id(MAX(:after, COALESCE(b.through, 0)) + 1))
+ORDER BY +w.context
 
 -- name: first_page
 SELECT closes_at FROM page WHERE context = ? AND impression >= ? ORDER BY impression LIMIT 1

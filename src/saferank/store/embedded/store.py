@@ -11,15 +11,16 @@ from typing import Any, TypeVar, cast
 from saferank.store.contract import (
     CHUNK,
     COPIED,
+    MOST_EVENT_IDS,
     SHARDS,
     AlarmRow,
     Chunk,
+    ClickReport,
     Deleted,
     Group,
     HeartbeatReply,
     Lease,
-    OperationKind,
-    OperationRow,
+    Outcome,
     PageRow,
     Publication,
     ServerRow,
@@ -32,13 +33,24 @@ from saferank.store.contract import (
 )
 from saferank.store.embedded import file
 from saferank.store.embedded.file import Clock, Readers, StoreLock, WriterThread, for_many, in_sentences
-from saferank.store.embedded.groups import clicks_of, packed_clicks, write_group
-from saferank.store.page_record import TIME_BYTES, first_id
+from saferank.store.page_record import first_id, issued_at
 from saferank.store.sql import Done, On, SqlStore, in_transaction, statements
 
 T = TypeVar("T")
 
 _FORGOTTEN_MS = 86_400_000
+_TOLD = ("set_publication", "add_operation")
+"""Statements that end a ``wait``, as those of PostgreSQL notify."""
+
+
+def _packed_clicks(clicks: int) -> bytes:
+    """The clicks of a page, which may be more than a number of SQLite holds."""
+    return clicks.to_bytes((clicks.bit_length() + 7) // 8, "little")
+
+
+def _clicks_of(data: bytes) -> int:
+    """The clicks that were packed."""
+    return int.from_bytes(data, "little")
 
 
 class SqliteStore(SqlStore):
@@ -46,6 +58,7 @@ class SqliteStore(SqlStore):
 
     is_remote = False
     _sql = statements("embedded")
+    _clicks, _list = staticmethod(_clicks_of), staticmethod(json.dumps)
 
     def __init__(self, address: str | Path, clock: Clock | None = None, *, readonly: bool = False) -> None:
         self.path = file.file_at(address)
@@ -60,7 +73,7 @@ class SqliteStore(SqlStore):
         """Lock the file and make or check it; StoreError says why it cannot be used."""
         await asyncio.to_thread(self._open)
         ((newest,),) = await self._rows("newest_time")
-        issued = [int.from_bytes(row[0][:TIME_BYTES], "big") for row in await self._rows("newest_page")]
+        issued = [issued_at(row[0]) for row in await self._rows("newest_page")]
         self._clock = file.not_before(self._clock, max(newest, *issued, 0))
 
     def _open(self) -> None:
@@ -93,21 +106,21 @@ class SqliteStore(SqlStore):
         if lock is not None:
             lock.release(clean=whole)
 
-    _clicks, _list = staticmethod(clicks_of), staticmethod(json.dumps)
-
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
         if self._readers is None:
             raise StoreUnavailableError(f"{self.name}: is not open")
         return self._readers.run(work)
 
-    def _rows(self, statement: str, *arguments: Any) -> asyncio.Future[list[tuple[Any, ...]]]:
-        return self._read(lambda on: on.execute(self._sql[statement], arguments).fetchall())
+    def _rows(self, statement: str, *arguments: Any, **facts: Any) -> asyncio.Future[list[tuple[Any, ...]]]:
+        return self._read(lambda on: on.execute(self._sql[statement], facts or arguments).fetchall())
 
     async def _transact(self, work: Callable[[On], Awaitable[T]]) -> T:
         """Statements are carried out in the thread that writes. None has to be waited for, so the work ends at once."""
+        done = set[str]()
 
         def within(connection: sqlite3.Connection) -> T:
             async def on(statement: str, *arguments: Any, **facts: Any) -> Done:
+                done.add(statement)
                 row = f"VALUES ({', '.join('?' * len(arguments))})"
                 sql = self._sql[statement].replace("VALUES (?)", row)
                 cursor = connection.execute(sql, arguments or {"now": self._clock(), **facts})
@@ -119,7 +132,10 @@ class SqliteStore(SqlStore):
                 return cast(T, end.value)
             raise RuntimeError("a transaction of SQLite has waited for something else than its statements")
 
-        return await self._write(within)
+        result = await self._write(within)
+        if not done.isdisjoint(_TOLD):
+            self._changed.set()
+        return result
 
     async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._writer is None:
@@ -148,20 +164,9 @@ class SqliteStore(SqlStore):
         return await self._all(ServerRow, "servers", self._clock() - ended_ms)
 
     async def write(self, group: Group) -> Written:
-        return await self._write(lambda connection: write_group(connection, group, self._clock()))
+        return await self._write(lambda connection: _write_group(connection, group, self._clock()))
 
     # --- closing and publishing, by the holder of a shard ---
-
-    async def due(self, shards: Sequence[int], after: int, now: int) -> Sequence[int]:
-        return await self._read(lambda on: self._due(on, set(shards), after, now))
-
-    def _due(self, on: sqlite3.Connection, shards: set[int], after: int, now: int) -> list[int]:
-        rows = [row for row in on.execute(self._sql["waiting"], (now,)) if row[0] % SHARDS in shards]
-        return [
-            context
-            for context, through in rows
-            if on.execute(self._sql["ended_page"], (context, first_id(max(after, through) + 1), now)).fetchone()
-        ]
 
     @in_transaction
     async def close_through(self, on: On, lease: Lease, context: int, through: int) -> int:
@@ -169,26 +174,15 @@ class SqliteStore(SqlStore):
         ((closed,),) = (await on("close_through", through=through, context=context)).rows
         return int(closed)
 
-    async def publish(
-        self,
-        lease: Lease,
-        publication: Publication,
-        versions: Sequence[VersionRow],
-        alarms: Sequence[AlarmRow] = (),
-        keep: bool = False,
-    ) -> None:
-        await self._publish(lease, publication, versions, alarms, keep)
-        self._changed.set()
-
     @in_transaction
-    async def _publish(
+    async def publish(
         self,
         on: On,
         lease: Lease,
         publication: Publication,
         versions: Sequence[VersionRow],
-        alarms: Sequence[AlarmRow],
-        keep: bool,
+        alarms: Sequence[AlarmRow] = (),
+        keep: bool = False,
     ) -> None:
         """Replace the publication of a context by the next one, and note when its next page will be due."""
         context = publication.context
@@ -229,12 +223,7 @@ class SqliteStore(SqlStore):
         gone = [one for one in impressions if (await on("delete_page", one, context, behind)).changed]
         return Deleted(len(gone), sum([(await on("delete_events", one)).changed for one in gone]))
 
-    # --- operations and damage ---
-
-    async def add_operation(self, tenant: str, context: int, kind: OperationKind, body: str) -> OperationRow:
-        row = await super().add_operation(tenant, context, kind, body)
-        self._changed.set()
-        return row
+    # --- damage ---
 
     async def damage(self) -> Sequence[str]:
         return await self._read(lambda on: file.damage(on, self.path))
@@ -255,7 +244,7 @@ class SqliteStore(SqlStore):
                 cursor, found = connection.execute(self._sql[f"copy_{table}"]), True
                 while found:
                     rows = cursor.fetchmany(CHUNK)
-                    yield Chunk(table, [(*row[:-1], clicks_of(row[-1])) for row in rows] if table == "page" else rows)
+                    yield self._chunk(table, rows)
                     found = len(rows) == CHUNK
 
     async def fill(self, chunks: AsyncIterable[Chunk]) -> None:
@@ -275,7 +264,7 @@ class SqliteStore(SqlStore):
     def _put(self, connection: sqlite3.Connection, chunk: Chunk) -> None:
         table, rows = chunk
         if table == "page":
-            rows = [(*page[:-1], packed_clicks(page.clicks)) for page in map(PageRow._make, rows)]
+            rows = [(*row[:-1], _packed_clicks(row[-1])) for row in rows]
         for_many(connection, self._sql[f"put_{table}"], rows)
 
     def _finish(self, connection: sqlite3.Connection) -> None:
@@ -287,3 +276,95 @@ class SqliteStore(SqlStore):
             if following is not None:
                 for_many(connection, sql["add_waiting"], [(context, following[0])])
         connection.execute("COMMIT")
+
+
+# --- a group of reports and pages, written in one transaction ---
+
+
+def _write_group(connection: sqlite3.Connection, group: Group, now: int) -> Written:
+    """Merge the reports, add the pages that are open; inside a transaction."""
+    rows = [(*row, now) for row in group.catalogues]
+    for_many(connection, statements("embedded")["add_catalogue"], rows)
+    merge = _Merge(connection, group, now)
+    outcomes = tuple(map(merge.report, group.reports))
+    added = sum(map(merge.add, group.pages))
+    merge.write(connection)
+    return Written(outcomes, now, len(group.pages) - added)
+
+
+class _Merge:
+    """What the store holds of the pages and events of a group, and what becomes of it."""
+
+    def __init__(self, connection: sqlite3.Connection, group: Group, now: int) -> None:
+        sql, self._now = statements("embedded"), now
+        contexts, impressions, events = set[tuple[int]](), set[tuple[bytes]](), set[tuple[bytes, str]]()
+        for page in group.pages:
+            contexts.add((page.context,))
+            impressions.add((page.impression,))
+        for page, _, event_id in group.reports:
+            contexts.add((page.context,))
+            impressions.add((page.impression,))
+            if event_id is not None:
+                events.add((page.impression, event_id))
+        self._closed: dict[int, int] = dict(for_many(connection, sql["closed_through_in"], list(contexts)))
+        for (number,) in contexts:
+            if number not in self._closed:
+                raise KeyError(f"there is no context {number}")
+        self._clicks: dict[bytes, int] = {}  # of pages that are there
+        self._ids: dict[bytes, int] = {}  # how many event ids of them are kept
+        for impression, clicks, ids in for_many(connection, sql["clicks_in"], list(impressions)):
+            self._clicks[impression], self._ids[impression] = _clicks_of(clicks), ids
+        self._events: dict[tuple[bytes, str], bytes] = {}
+        for impression, event_id, digest in for_many(connection, sql["deliveries_in"], list(events)):
+            self._events[impression, event_id] = digest
+        self._changed: dict[bytes, PageRow] = {}
+        self._new: dict[int, int] = {}  # context: the earliest end of a window of a new page
+        self._delivered: list[tuple[bytes, str, bytes, int]] = []
+
+    def report(self, report: ClickReport) -> Outcome:
+        """An event that is known is answered as such even when its page is closed by now: it was counted."""
+        page = report.page
+        known = None if report.event_id is None else self._events.get((page.impression, report.event_id))
+        if known is not None:
+            return Outcome.DUPLICATE if known == report.digest else Outcome.CONFLICT
+        if not self._is_open(page):
+            return Outcome.LATE
+        new = self._merge(page)
+        if report.event_id is not None and (new or self._ids.get(page.impression, 0) < MOST_EVENT_IDS):
+            self._events[page.impression, report.event_id] = report.digest
+            self._delivered.append((page.impression, report.event_id, report.digest, self._now))
+            self._ids[page.impression] = self._ids.get(page.impression, 0) + 1
+            self._changed[page.impression] = page._replace(clicks=self._clicks[page.impression])
+            new = True
+        return Outcome.ACCEPTED if new else Outcome.DUPLICATE
+
+    def add(self, page: PageRow) -> bool:
+        """Add an issued page unless it is there; False when it is closed."""
+        if not self._is_open(page):
+            return False
+        if page.impression not in self._clicks:
+            self._merge(page)
+        return True
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Bring it into the file."""
+        sql, ids, pages = statements("embedded"), self._ids, self._changed.values()
+        for_many(connection, sql["add_delivery"], self._delivered)
+        rows = [(*page[:-1], _packed_clicks(page.clicks), ids.get(page.impression, 0)) for page in pages]
+        for_many(connection, sql["add_page"], rows)
+        for_many(connection, sql["add_waiting"], list(self._new.items()))
+
+    def _is_open(self, page: PageRow) -> bool:
+        return issued_at(page.impression) > self._closed[page.context] and self._now < page.closes_at
+
+    def _merge(self, page: PageRow) -> bool:
+        """True when the page or one of its clicks is new."""
+        known = self._clicks.get(page.impression)
+        clicks = page.clicks | (known or 0)
+        if clicks == known:
+            return False
+        if known is None:
+            self._new[page.context] = min(page.closes_at, self._new.get(page.context, page.closes_at))
+        self._clicks[page.impression] = clicks
+        self._changed[page.impression] = page._replace(clicks=clicks)
+        return True

@@ -1,9 +1,14 @@
 """The contract on PostgreSQL. What must be one step is a function of the database (schema.sql)."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from psycopg import IsolationLevel
+
 from saferank.store.contract import (
+    CHUNK,
+    COPIED,
     SHARDS,
     AlarmRow,
     Chunk,
@@ -16,18 +21,28 @@ from saferank.store.contract import (
     ServerRow,
     Snapshot,
     StaleLeaseError,
+    StoreError,
     VersionRow,
     Written,
 )
 from saferank.store.page_record import first_id
-from saferank.store.postgres import whole_rows
-from saferank.store.postgres.connections import Connection, Connections, Listener, check, name_of
-from saferank.store.postgres.whole_rows import as_array, clicks_of, columns, group_columns
+from saferank.store.postgres.connections import Connection, Connections, Listener, check, connect, in_sentences, name_of
 from saferank.store.sql import Done, On, SqlStore, check_shard, in_transaction, stale, statements
 
 T = TypeVar("T")
 
 _OUTCOMES = {int(outcome): outcome for outcome in Outcome}
+_DIGITS = 32  # of the clicks of a page, bit(128)
+
+
+def _as_array(values: Sequence[int]) -> str:
+    """An array as PostgreSQL reads it. psycopg's lists take most of the time of a group."""
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def _clicks_of(bits: str) -> int:
+    """The clicks of a page, which PostgreSQL tells as binary digits."""
+    return int(bits, 2)
 
 
 class PostgresStore(SqlStore):
@@ -68,7 +83,7 @@ class PostgresStore(SqlStore):
 
         return await self._connections.run(within)
 
-    _clicks, _list = staticmethod(clicks_of), staticmethod(as_array)
+    _clicks, _list = staticmethod(_clicks_of), staticmethod(_as_array)
 
     # --- servers, time, leases ---
 
@@ -92,13 +107,10 @@ class PostgresStore(SqlStore):
 
     @in_transaction
     async def _write_with_catalogues(self, on: On, group: Group, arguments: Sequence[Any]) -> Written:
-        await on("add_catalogues", *columns(group.catalogues, 2))
+        await on("add_catalogues", *_columns(group.catalogues, 2))
         return _written((await on("write_group", *arguments)).rows)
 
     # --- closing and publishing, by the holder of a shard ---
-
-    async def due(self, shards: Sequence[int], after: int, now: int) -> Sequence[int]:
-        return [row[0] for row in await self._rows("due", shards=list(shards), all=SHARDS, after=after, now=now)]
 
     async def close_through(self, lease: Lease, context: int, through: int) -> int:
         check_shard(lease, context)
@@ -116,7 +128,7 @@ class PostgresStore(SqlStore):
         keep: bool = False,
     ) -> None:
         check_shard(lease, publication.context)
-        news = columns([row[1:] for row in versions], 7) + columns(alarms, 4)
+        news = _columns([row[1:] for row in versions], 7) + _columns(alarms, 4)
         ((newest,),) = await self._rows("publish", lease.shard, lease.epoch, *publication, keep, *news)
         if newest is None:
             raise stale(lease, publication.context)
@@ -146,11 +158,50 @@ class PostgresStore(SqlStore):
         what = f"PostgreSQL has met {failures} blocks with a wrong checksum in this database (pg_stat_database)"
         return [f"{self.name}: is damaged ({what}). Restore the store from a backup"]
 
-    def dump(self) -> AsyncIterator[Chunk]:
-        return whole_rows.dumped(self._address, self.name)
+    # --- the whole store: read in one repeatable-read transaction, filled in one ---
+    # These take as long as they take: their connection has none of the time limits of the service's own.
+
+    async def dump(self) -> AsyncIterator[Chunk]:
+        """All rows as of one moment; servers keep writing. PostgreSQL checks the blocks that it reads."""
+        async with self._unlimited() as connection:
+            await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+            await connection.set_read_only(True)
+            async with connection.transaction():
+                for table in COPIED:
+                    async with connection.cursor(name=f"copy_{table}") as cursor:
+                        await cursor.execute(self._sql[f"copy_{table}"])
+                        found = True
+                        while found:
+                            rows = await cursor.fetchmany(CHUNK)
+                            yield self._chunk(table, rows)
+                            found = len(rows) == CHUNK
 
     async def fill(self, chunks: AsyncIterable[Chunk]) -> None:
-        await whole_rows.fill(self._address, self.name, chunks)
+        """Write all rows, or none; StoreError unless the store is empty and no server uses it."""
+        sql = self._sql
+        async with self._unlimited() as connection, connection.transaction(), connection.cursor() as cursor:
+            await cursor.execute(sql["lock_schema"])
+            used, servers = await (await cursor.execute(sql["is_used"])).fetchone() or (True, 0)
+            if servers:
+                raise StoreError(f"{self.name}: {servers} servers are running on it; stop them first")
+            if used:
+                raise StoreError(f"{self.name}: is not empty; restore into a new database")
+            async for table, rows in chunks:
+                if table == "page":
+                    await cursor.execute(sql["put_pages"], _page_columns(rows))
+                else:
+                    await cursor.executemany(sql[f"put_{table}"], rows)
+            await cursor.execute(sql["wait_for_next"])
+
+    @asynccontextmanager
+    async def _unlimited(self) -> AsyncIterator[Connection]:
+        with in_sentences(self.name):
+            connection = await connect(self._address)
+            try:
+                await connection.execute(self._sql["no_limits"])
+                yield connection
+            finally:
+                await connection.close()
 
 
 def _written(rows: Sequence[tuple[Any, ...]]) -> Written:
@@ -159,3 +210,40 @@ def _written(rows: Sequence[tuple[Any, ...]]) -> Written:
     if missing is not None:
         raise KeyError(f"there is no context {missing}")
     return Written(tuple(_OUTCOMES[outcome] for outcome in outcomes), now, left_out)
+
+
+# --- rows as the columns that the functions of the database take ---
+
+
+def group_columns(group: Group) -> list[Any]:
+    """The columns of a group: its reports, then its pages."""
+    reports = group.reports
+    pages = [*(report.page for report in reports), *group.pages]
+    none = [None] * len(group.pages)
+    return [
+        len(reports),
+        *_page_columns(pages),
+        _texts([*(report.event_id for report in reports), *none]),
+        [*(report.digest for report in reports), *none],
+    ]
+
+
+def _page_columns(pages: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """The columns of pages."""
+    impressions, contexts, ends, records, clicks = _columns(pages, 5)
+    bits = _texts([f"x{value:0{_DIGITS}x}" for value in clicks])
+    return [impressions, _as_array(contexts), _as_array(ends), records, bits]
+
+
+def _texts(values: Sequence[str | None]) -> str:
+    """An array as PostgreSQL reads it."""
+    return "{" + ",".join("NULL" if value is None else _quoted(value) for value in values) + "}"
+
+
+def _quoted(value: str) -> str:
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _columns(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
+    """The columns of rows that have this number of them."""
+    return [[row[place] for row in rows] for place in range(width)]

@@ -23,7 +23,7 @@ def judged(
     row = ContextRow(1, "t", "c", json.dumps(terms), 0)
     epoch = int(days // lifetime_days) if lifetime_days else 0
     tallies = [[pages, 0, 0], *TALLIES[1:]]
-    figures = ContextFigures(1, 0, 3, 2, 0, (), (), tallies, epoch, race, {}, 0, 0, 0, ComparedArms(1))
+    figures = ContextFigures(1, 3, 2, 0, (), (), tallies, epoch, race, {}, 0, 0, 0, ComparedArms(1))
     return days_to_decide(row, figures, round(days * DAY_MS)) == math.inf
 
 
@@ -50,7 +50,7 @@ def test_new_contexts_and_those_with_few_pages_are_not_judged() -> None:
 
 def test_terms_of_a_reset_are_judged_from_the_reset_on() -> None:
     row = ContextRow(1, "t", "c", json.dumps(TERMS), 0)
-    figures = ContextFigures(1, 0, 3, 2, 0, (), (), TALLIES, 1, PairProgress(), {}, 0, 0, 0, ComparedArms(1))
+    figures = ContextFigures(1, 3, 2, 0, (), (), TALLIES, 1, PairProgress(), {}, 0, 0, 0, ComparedArms(1))
     reset = Terms("safe-draw", "anytime:1e-5", 1000, 14 * DAY_MS, opened_at=100 * DAY_MS, first_epoch=1)
     now = round(100.9 * DAY_MS)
     assert days_to_decide(row, figures, now) == math.inf
@@ -61,9 +61,7 @@ def test_terms_of_a_reset_are_judged_from_the_reset_on() -> None:
 def test_a_decision_is_expected_when_the_lead_meets_the_rule() -> None:
     """Ten comparisons a day, of which eight lead: a lead of 6 a day."""
     row = ContextRow(1, "t", "c", json.dumps(TERMS), 0)
-    figures = ContextFigures(
-        1, 0, 3, 2, 0, (), (), TALLIES, 0, PairProgress(9, 0, 60, 100), {}, 0, 0, 0, ComparedArms(1)
-    )
+    figures = ContextFigures(1, 3, 2, 0, (), (), TALLIES, 0, PairProgress(9, 0, 60, 100), {}, 0, 0, 0, ComparedArms(1))
     days = days_to_decide(row, figures, 10 * DAY_MS)
     assert days is not None
     comparisons = math.floor(10 * (10 + days))

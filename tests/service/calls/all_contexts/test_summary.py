@@ -8,7 +8,6 @@ from msgspec import structs
 
 from saferank._version import __version__
 from saferank.service.protocol.all_contexts import LOOK_SECONDS
-from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import OverviewView
 from saferank.store.contract import EVERYBODY, AlarmRow, OperationKind, StoreUnavailableError
 from tests.service.house import BASE, CANDIDATES, House, T, house, run
@@ -304,7 +303,7 @@ def test_while_the_store_is_down_it_says_so(tmp_path: Path, monkeypatch: pytest.
             monkeypatch.setattr(h.store, "contexts", down)
             h.now += 2000  # the last look is good for a second
             for question in (h.server.overview, h.server.list_contexts):
-                with pytest.raises(Problem, match="does not answer"):
+                with pytest.raises(StoreUnavailableError, match="gone"):  # HTTP tells it as "does not answer"
                     await question(T)
             monkeypatch.undo()
 

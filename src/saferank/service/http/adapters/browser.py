@@ -3,7 +3,7 @@
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from saferank.service.http.endpoints import Endpoints, Reply, Request
+from saferank.service.http.endpoints import Endpoints, Reply, Request, reported
 from saferank.service.wire.calls import (
     CallBody,
     FeedbackAnswer,
@@ -62,11 +62,9 @@ async def beacon(app: "App", request: Request) -> FeedbackAnswer:
     caller = app.keys.caller_as("feedback", request.headers if key is None else [(b"x-api-key", key.encode())])
     app.limits.admit(caller.tenant)
     call = decoded(await request.body(LARGEST_BEACON, any_type=True), BeaconCall)
-    report = FeedbackCall(token=call.token, clicks=call.clicks, event_id=call.event_id)
-    (result,) = await app.server.feedback(caller.tenant, [report])
-    if isinstance(result, Problem):
-        raise result
-    return result
+    return await reported(
+        app, caller.tenant, FeedbackCall(token=call.token, clicks=call.clicks, event_id=call.event_id)
+    )
 
 
 def _check_origin(app: "App", request: Request) -> None:
