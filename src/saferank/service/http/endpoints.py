@@ -129,7 +129,7 @@ class Request:
         return dict(parse_qsl(self.scope["query_string"].decode("latin-1"), keep_blank_values=True))
 
     def asked(self, kind: type[_Call]) -> _Call:
-        """The parameters of the query, understood; others are ignored."""
+        """The parameters of the query, understood; Problem 422 for one that is unknown: it would be missed in silence."""
         return converted(self.query(), kind, strict=False)
 
     def header(self, name: bytes) -> bytes | None:
@@ -359,7 +359,7 @@ async def effect(app: "App", request: Request) -> EffectView:
     return await app.server.effect(request.tenant, request.name or None)
 
 
-class LeaderQuery(Struct, frozen=True):
+class LeaderQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """Which leader."""
 
     at: Annotated[
@@ -393,7 +393,7 @@ async def impression(app: "App", request: Request) -> ImpressionView:
     return await app.server.impression(request.tenant, request.name)
 
 
-class ExportQuery(Struct, frozen=True):
+class ExportQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """What of the log, and in which form."""
 
     context: Annotated[Id, about("Only this context.")] = ""
@@ -415,6 +415,8 @@ class ExportQuery(Struct, frozen=True):
 async def export(app: "App", request: Request) -> Reply:
     """Every event of the tenant, for an archive or an audit elsewhere; or its pages, for other programs."""
     asked = request.asked(ExportQuery)
+    if asked.arm and asked.format == "events":
+        raise Problem(422, INVALID, "arm is for the formats sessions and ubi; events are of all arms", "arm")
     bounds = await app.server.export_bounds(request.tenant, request.query().get("cursor"))
     lines = _lines(app.server.export(request.tenant, asked.context or None, bounds), asked, moment(app.server.now()))
     first = await anext(lines, None)  # a refusal must come before the answer begins
