@@ -371,6 +371,13 @@ def test_export_is_lines_of_json() -> None:
     refused(get(Service(), "/v1/export?context=%00"), 422, "context")
 
 
+def test_a_slip_in_the_query_is_not_answered_with_everything() -> None:
+    refused(get(Service(), "/v1/export?format=sessions&arms=holdout"), 422, "arms", "not a field of this call")
+    refused(get(Service(), "/v1/export?since=2026-03-01"), 422, "since")
+    refused(get(Service(), "/v1/export?arm=holdout"), 422, "arm", "sessions and ubi can be of one")
+    refused(get(Service(), "/v1/contexts/home/leader?version=3"), 422, "version")
+
+
 def test_ready_tells_why_not() -> None:
     service = Service()
     assert get(service, "/readyz").json()["status"] == "ok"

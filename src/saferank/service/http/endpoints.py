@@ -42,7 +42,7 @@ from saferank.service.wire.calls import (
     moment,
     values,
 )
-from saferank.service.wire.exports import ExportFormat, Facts, lines_of
+from saferank.service.wire.exports import PAGE_FORMATS, ExportFormat, Facts, lines_of
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import (
     Arm,
@@ -415,8 +415,9 @@ class ExportQuery(Struct, frozen=True, forbid_unknown_fields=True):
 async def export(app: "App", request: Request) -> Reply:
     """Every event of the tenant, for an archive or an audit elsewhere; or its pages, for other programs."""
     asked = request.asked(ExportQuery)
-    if asked.arm and asked.format == "events":
-        raise Problem(422, INVALID, "arm is for the formats sessions and ubi; events are of all arms", "arm")
+    if asked.arm and asked.format not in PAGE_FORMATS:
+        detail = f"arm: {asked.format} are of all arms; {' and '.join(PAGE_FORMATS)} can be of one"
+        raise Problem(422, INVALID, detail, "arm")
     bounds = await app.server.export_bounds(request.tenant, request.query().get("cursor"))
     lines = _lines(app.server.export(request.tenant, asked.context or None, bounds), asked, moment(app.server.now()))
     first = await anext(lines, None)  # a refusal must come before the answer begins
