@@ -185,7 +185,7 @@ def test_a_pipe_is_refused(file: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("running", [True, False])
 def test_a_backup_does_not_take_the_place_of_a_store(file: Path, tmp_path: Path, running: bool) -> None:
-    """Its own or another's: a server would go on writing into a file that is gone, and a log beside the new one ruin it."""
+    """Its own or another's: a server would write into a file that is gone, and the log beside the new one ruin it."""
 
     async def story() -> None:
         link, path = tmp_path / "link", tmp_path / "store" / "log.sqlite3"

@@ -49,7 +49,8 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     filled(tmp_path / "store")
     unknown = call(capsys, "export", tmp_path / "store", "--format", "csv")
     assert unknown.code == 2 and "events, sessions, ubi" in unknown.err
-    for slip, said in (("--tenant", "tenant 'bnak' has no contexts; tenants that have some: bank, default"), ("--arm", "bnak")):
+    known = "tenant 'bnak' has no contexts; tenants that have some: bank, default"
+    for slip, said in (("--tenant", known), ("--arm", "unknown arm 'bnak'")):
         missed = call(capsys, "export", tmp_path / "store", slip, "bnak")
         assert (missed.code, missed.out) == (2, "") and said in missed.err
     mixed = call(capsys, "export", tmp_path / "store", "--arm", "holdout")

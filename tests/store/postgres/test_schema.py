@@ -88,7 +88,7 @@ def test_a_schema_of_something_else_is_refused_and_left_as_it_is(postgres_proces
         assert refused(address).endswith("has a schema saferank of something else; name another database")
 
 
-def test_a_database_without_a_store_is_refused_and_left_so_by_what_only_reads(postgres_process: PostgresProcess) -> None:
+def test_a_database_without_a_store_is_left_so_by_what_only_reads(postgres_process: PostgresProcess) -> None:
     address = without_store(postgres_process.address())
     for _ in range(2):  # the first has made nothing
         with pytest.raises(StoreError, match=r"postgres: has no store; name the database of one$"):

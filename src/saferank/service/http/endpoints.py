@@ -129,7 +129,7 @@ class Request:
         return dict(parse_qsl(self.scope["query_string"].decode("latin-1"), keep_blank_values=True))
 
     def asked(self, kind: type[_Call]) -> _Call:
-        """The parameters of the query, understood; Problem 422 for one that is unknown: it would be missed in silence."""
+        """The parameters of the query, understood; Problem 422 for one that is unknown, which may be a slip."""
         return converted(self.query(), kind, strict=False)
 
     def header(self, name: bytes) -> bytes | None:
