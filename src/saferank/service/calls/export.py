@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
@@ -47,11 +48,11 @@ class Bounds(NamedTuple):
     @property
     def cursor(self) -> str:
         """Where the next export goes on; callers need not know what it means."""
-        return f"{_CURSOR}{self.through:012x}"
+        return f"c1.{self.through:012x}"
 
 
 EVERYTHING = Bounds()
-_CURSOR = "c1."
+_CURSOR = re.compile("c1[.]([0-9a-f]{12})")
 START = "start"
 """The cursor of an export from the beginning."""
 
@@ -60,9 +61,10 @@ def time_of(cursor: str) -> int:
     """Through when the export went that gave a cursor; ValueError for any other text."""
     if cursor == START:
         return -1
-    if not cursor.startswith(_CURSOR) or len(cursor) != len(_CURSOR) + 12:
+    given = _CURSOR.fullmatch(cursor)
+    if given is None:
         raise ValueError(f"{cursor[:50]!r} is not a cursor of an export; begin with {START!r}")
-    return int(cursor.removeprefix(_CURSOR), 16)
+    return int(given[1], 16)
 
 
 async def log_of(
