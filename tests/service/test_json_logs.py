@@ -2,8 +2,11 @@
 
 import json
 import logging
+import subprocess
+import sys
 
 from saferank.service.json_logs import LOGGER, JsonLines
+from tests.cli.command_line import environment
 
 
 def line(**extra: object) -> dict[str, object]:
@@ -29,3 +32,23 @@ def test_an_error_brings_its_traceback_on_the_same_line() -> None:
     made = json.loads(text)
     assert "RuntimeError: broken" in made["traceback"]
     assert made["logger"] == "other"
+
+
+OTHERS = """
+import logging, warnings
+from saferank.service.json_logs import log_to_stderr
+log_to_stderr("error")
+logging.getLogger("psycopg").warning("query cancellation failed")
+logging.getLogger("psycopg").info("not told")
+logging.getLogger("asyncio").error("never retrieved")
+logging.getLogger("uvicorn.error").error("Exception in ASGI application\\n")
+warnings.warn("old")
+"""
+
+
+def test_what_libraries_say_is_lines_of_json_as_well() -> None:
+    command = [sys.executable, "-c", OTHERS]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=True)
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [made["logger"] for made in lines] == ["psycopg", "asyncio", "uvicorn.error", "py.warnings"]
+    assert lines[0]["event"] == "query cancellation failed"

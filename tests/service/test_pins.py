@@ -159,7 +159,7 @@ def test_production_is_shown_as_it_is_whatever_is_pinned(tmp_path: Path) -> None
         (["a", "a"], "pinned[1]", "'a' is in the list twice; keep one"),
         (["x"], "pinned[0]", "'x' is not among the first 3 items of base_ranking and has no place to keep"),
         (["a", "d"], "pinned[1]", "'d' is not among the first 3 items of base_ranking and has no place to keep"),
-        (["c", "a", "b"], "pinned", "all 3 positions are pinned: none is left to rank; leave one free"),
+        (["c", "a", "b"], "pinned", "leaves nothing to rank: all 3 positions are pinned; leave one free"),
     ],
 )
 def test_pins_that_cannot_be_are_refused_with_the_field(pinned: list[str], where: str, why: str) -> None:

@@ -183,6 +183,29 @@ def test_a_pipe_is_refused(file: Path, tmp_path: Path) -> None:
         asyncio.run(backup(SqliteStore(tmp_path / "store", readonly=True), Path("/dev/null")))
 
 
+@pytest.mark.parametrize("running", [True, False])
+def test_a_backup_does_not_take_the_place_of_a_store(file: Path, tmp_path: Path, running: bool) -> None:
+    """Its own or another's: a server would write into a file that is gone, and the log beside the new one ruin it."""
+
+    async def story() -> None:
+        link, path = tmp_path / "link", tmp_path / "store" / "log.sqlite3"
+        link.symlink_to(path)
+        store = SqliteStore(tmp_path / "store")
+        await store.open()
+        if not running:
+            await store.close()
+        inode = path.stat().st_ino
+        for source in (tmp_path / "store", file):
+            for place in (path, link):
+                with pytest.raises(StoreError, match=f"^{place}: is the file of a store"):
+                    await backup(SqliteStore(source, readonly=True), place)
+        assert path.stat().st_ino == inode
+        if running:
+            await store.close()
+
+    asyncio.run(story())
+
+
 def test_a_store_that_is_not_empty_is_refused(file: Path, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is not empty"):
         asyncio.run(restore(file, SqliteStore(tmp_path / "store")))

@@ -64,8 +64,7 @@ def _past_of_demo(settings: Settings) -> Companion:
 def _compile_ahead(policy: str) -> None:
     """A first start compiles on all cores, with a bar; a later one finds everything in the cache."""
     if jobs := worth_compiling(jobs_for(SERVICE, [policy]), cores()):
-        said = "compiling for this machine, once, for about half a minute; `saferank compile` does it ahead"
-        typer.echo(said, err=True)
+        log(logging.INFO, "compiling for this machine, once, for about half a minute; `saferank compile` does it ahead")
         compile_ahead(jobs, Shown(), cores())
 
 

@@ -43,10 +43,11 @@ def sign_lines(server: str) -> None:
 
 
 def log_to_stderr(level: str) -> None:
-    """Send the logs of the package, and uvicorn's warnings, to stderr."""
+    """Send the logs of the package, and the warnings of all others, to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    for name, own_level in (("saferank", level), ("uvicorn", "warning")):
+    logging.captureWarnings(True)
+    for name, own_level in (("", "warning"), ("saferank", level)):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.setLevel(own_level.upper())

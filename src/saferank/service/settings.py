@@ -38,7 +38,7 @@ HashedKey = Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$")]
 HashedKeys = tuple[HashedKey, ...]
 Text = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=1)]
-Amount = Annotated[float, Meta(ge=0)]
+Amount = Annotated[float, Meta(ge=0, le=10**9)]
 
 
 class SettingsError(ValueError):
@@ -123,7 +123,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         int, about("Longest base_ranking and longest list of candidates in a call.", ge=1, le=MOST_ITEMS)
     ] = MOST_ITEMS
     max_lag_seconds: Annotated[
-        float, about("When the event loop is behind by more than this, new requests are refused with 503.", gt=0)
+        float,
+        about("When the event loop is behind by more than this, new requests are refused with 503.", gt=0, le=3600),
     ] = 0.25
     tenant_rate: Annotated[
         Amount, about("Requests a second that a tenant may send on average, 429 beyond; 0 is no limit.")

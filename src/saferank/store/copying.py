@@ -22,7 +22,7 @@ from saferank.store.contract import (
     Publication,
     StoreError,
 )
-from saferank.store.embedded.file import PRIVATE_FILE
+from saferank.store.embedded.file import PRIVATE_FILE, lock_of
 from saferank.store.embedded.store import SqliteStore
 from saferank.store.page_record import is_whole
 
@@ -55,6 +55,8 @@ async def backup(store: CopiedStore, file: Path) -> Copied:
     if is_device(file):
         raise StoreError(f"{file}: is no file; a backup is a SQLite file")
     target = file.resolve() if file.is_symlink() else file
+    if lock_of(target).exists():
+        raise StoreError(f"{file}: is the file of a store; a backup would take its place, name another file")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     await store.open()
     try:

@@ -19,7 +19,7 @@ def open_store(address: str | Path, *, readonly: bool = False) -> CopiedStore:
     """
     text = str(address)
     if is_shared(text):
-        return _postgres(text)
+        return _postgres(text, readonly)
     if "://" in text:
         raise StoreError(f"{text}: is neither a folder nor an address that begins with postgresql://")
     from saferank.store.embedded.store import SqliteStore
@@ -27,10 +27,17 @@ def open_store(address: str | Path, *, readonly: bool = False) -> CopiedStore:
     return SqliteStore(Path(address), readonly=readonly)
 
 
-def _postgres(address: str) -> CopiedStore:
+def _postgres(address: str, readonly: bool) -> CopiedStore:
     try:
         from saferank.store.postgres.store import PostgresStore
     except ImportError as problem:
         needed = "a store on PostgreSQL needs psycopg: pip install 'saferank[postgres]'"
         raise StoreError(f"{needed} ({problem})") from problem
-    return PostgresStore(address)
+    return PostgresStore(address, readonly=readonly)
+
+
+async def check_exists(address: str | Path) -> None:
+    """StoreError unless there is a store: opening one for writing makes it."""
+    store = open_store(address, readonly=True)
+    await store.open()
+    await store.close()

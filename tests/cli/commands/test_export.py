@@ -49,5 +49,11 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     filled(tmp_path / "store")
     unknown = call(capsys, "export", tmp_path / "store", "--format", "csv")
     assert unknown.code == 2 and "events, sessions, ubi" in unknown.err
+    known = "tenant 'bnak' has no contexts; tenants that have some: bank, default"
+    for slip, said in (("--tenant", known), ("--arm", "unknown arm 'bnak'")):
+        missed = call(capsys, "export", tmp_path / "store", slip, "bnak")
+        assert (missed.code, missed.out) == (2, "") and said in missed.err
+    mixed = call(capsys, "export", tmp_path / "store", "--arm", "holdout")
+    assert (mixed.code, mixed.out) == (2, "") and "sessions and ubi have" in mixed.err
     nowhere = call(capsys, "export", tmp_path / "store", "--out", tmp_path / "no" / "file")
     assert nowhere.code in (1, 2) and nowhere.err.count("\n") == 1

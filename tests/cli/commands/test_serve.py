@@ -88,6 +88,12 @@ def test_keys_that_were_just_made_let_their_owner_in(tmp_path: Path, capsys: pyt
     assert call(capsys, "keys", "new", "a\nb").code == 2
 
 
+def test_keys_of_a_store_that_is_not_there_are_not_rotated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = call(capsys, "keys", "rotate", tmp_path / "slip")
+    assert (code, out) == (2, "") and "slip/log.sqlite3: there is no such file" in err
+    assert not (tmp_path / "slip").exists()
+
+
 def test_an_operator_key_switches_off_all_tenants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made, keys = call(capsys, "keys", "operator"), call(capsys, "keys", "new", "shop")
     operator, rank = made.out.splitlines()[0].split()[-1], keys.out.splitlines()[0].split()[-1]

@@ -161,8 +161,8 @@ def test_a_continued_export_equals_a_whole_one_and_knows_all_clicks(tmp_path: Pa
             assert pieces == [facts async for facts in h.server.export(T, None)]
             clicked = [facts["clicks"] for facts in pieces if facts["kind"] == "page"]
             assert len(clicked) == 150 and sum(map(len, clicked)) > 15
-            for wrong in ("", "c1.", "c1.xyz", "1700000000000", "c1." + "g" * 12):
-                with pytest.raises(Problem) as caught:
+            for wrong in ("", "c1.", "c1.xyz", "1700000000000", "c1." + "g" * 12, "c1.-00000000001"):
+                with pytest.raises(Problem, match="is not a cursor of an export; begin with 'start'") as caught:
                     await h.server.export_bounds(T, wrong)
                 assert (caught.value.status, caught.value.field) == (422, "cursor")
 

@@ -15,7 +15,8 @@ from saferank.service.http.app import SWITCHES_A_SECOND, SWITCHES_AT_ONCE
 from saferank.service.http.endpoints import LARGEST_BROWSER_BODY
 from saferank.service.http.limits import TenantLimits
 from saferank.service.keys import hashed
-from saferank.service.wire.calls import RankAnswer, RankCall
+from saferank.service.wire.calls import CallBody, FeedbackCall, ForgetCall, RankAnswer, RankCall, decoded
+from saferank.service.wire.problems import Problem
 from saferank.store.contract import StoreUnavailableError
 from tests.service.http.service_in_process import BANK, RANK, SHOP, Service
 from tests.service.http.test_connections import Guarded
@@ -106,7 +107,7 @@ def test_feedback_alone_and_in_a_batch() -> None:
         ({"context": "c" * 257}, "context", "256"),
         ({"context": 7}, "context", "text"),
         ({"context": None}, "context", "text"),
-        ({"base_ranking": []}, "base_ranking", "at least 1"),
+        ({"base_ranking": []}, "base_ranking", "must not be empty"),
         ({"base_ranking": ["a", "b", "a"]}, "base_ranking[2]", "twice"),
         ({"base_ranking": ["a", "b", 3]}, "base_ranking[2]", "text"),
         ({"base_ranking": "abc"}, "base_ranking", "list"),
@@ -160,7 +161,7 @@ def test_wrong_feedback_is_named(change: dict[str, Any], field: str) -> None:
 def test_a_wrong_entry_of_a_batch_refuses_the_batch() -> None:
     service = Service()
     refused(post(service, "/v1/feedback", {"batch": [FEEDBACK, {"token": "t"}]}), 422, "batch[1].clicks", "missing")
-    refused(post(service, "/v1/feedback", {"batch": []}), 422, "batch")
+    refused(post(service, "/v1/feedback", {"batch": []}), 422, "batch", "batch must not be empty")
     refused(post(service, "/v1/feedback", {"batch": [FEEDBACK], "x": 1}), 422, "x")
     refused(post(service, "/v1/feedback", {"batch": [FEEDBACK] * 1001}), 422, "batch", "1000")
     event = {"action_name": "click", "timestamp": 0}
@@ -386,6 +387,26 @@ def test_export_is_lines_of_json() -> None:
     assert answer.headers["x-saferank-cursor"] == Bounds(1, 7).cursor
     assert "x-saferank-cursor" not in get(Service(), "/v1/export").headers
     refused(get(Service(), "/v1/export?context=%00"), 422, "context")
+
+
+def test_a_refusal_is_a_sentence_that_begins_with_its_field() -> None:
+    one = "token or impression_id must be given, and only one of them;"
+    cases: list[tuple[dict[str, Any], type[CallBody], str]] = [
+        ({**RANK, "base_ranking": []}, RankCall, "base_ranking must not be empty"),
+        ({"clicks": []}, FeedbackCall, f"{one} neither is"),
+        ({"clicks": [], "token": "t", "impression_id": "i"}, FeedbackCall, f"{one} both are"),
+        ({"why": "x"}, ForgetCall, "session_id or source must be given"),
+    ]
+    for body, kind, sentence in cases:
+        with pytest.raises(Problem, match=f": {sentence}$"):
+            decoded(json.dumps(body).encode(), kind)
+
+
+def test_a_slip_in_the_query_is_not_answered_with_everything() -> None:
+    refused(get(Service(), "/v1/export?format=sessions&arms=holdout"), 422, "arms", "not a field of this call")
+    refused(get(Service(), "/v1/export?since=2026-03-01"), 422, "since")
+    refused(get(Service(), "/v1/export?arm=holdout"), 422, "arm", "sessions and ubi can be of one")
+    refused(get(Service(), "/v1/contexts/home/leader?version=3"), 422, "version")
 
 
 def test_ready_tells_why_not() -> None:

@@ -78,7 +78,14 @@ def test_garbage_that_is_not_http_does_no_harm() -> None:
             assert connection.recv(1000).startswith(b"HTTP/1.1 400")
         with server.connect() as connection:
             connection.sendall(post_bytes("/v1/rank", BODY)[:40])  # and away
+        for path in ("/v1/rank", "/v1/nowhere"):  # its body is read, and it is not
+            with server.connect() as connection:
+                connection.sendall(post_bytes(path, b"-2\r\n{}\r\n0\r\n\r\n", "Transfer-Encoding: chunked"))
+                assert read_answer(connection)[0] == 400
         assert server.exchange(post_bytes("/v1/rank", BODY))[0] == 200
+        server.process.send_signal(signal.SIGTERM)
+        assert server.end() == 0
+        assert "traceback" not in server.errors()  # anybody can send this, as often as they like
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -10,6 +10,8 @@ from saferank.service.knowledge.arms import EXPLORE, HOLDOUT
 from saferank.service.knowledge.fold import Fold, comparable, pack, restored
 from saferank.service.knowledge.knowledge import Terms
 from saferank.service.knowledge.view import View
+from saferank.statistics.bets import NEAR_EVEN, SURGE, entry_of, evidence
+from saferank.statistics.pairs import row_of
 from saferank.store.contract import PageRow, Publication
 from saferank.store.page_record import PageRecord
 from saferank.store.record_columns import unpacked
@@ -109,6 +111,26 @@ def test_pages_that_renew_a_certificate_are_learnt() -> None:
         renewing += any(bits & TARGET for bits in unpacked(row.record).law.exchanges)
         fold.fold([row], at)
         assert at < START + 2 * DAY
+
+
+def test_clicks_that_turn_round_before_anything_is_certain_are_no_alarm() -> None:
+    """Evidence is scaled down, as after an alarm. But there was no certificate, so there is nothing to tell anybody."""
+    terms = Terms("safe-draw", "anytime:1e-5", WINDOW, 1000 * DAY, START)
+    dice, fold, at = random.Random(3), Fold.opened(1, terms, 2, bytes(16), (["i1", "i2"], [])), START
+    fold.fold([page(fold, dice, at, 2, ["i1", "i2"])], at)
+    duels, i1, i2 = fold.knowledge.learner.evidence.duels, fold.knowledge.index["i1"], fold.knowledge.index["i2"]
+    row = row_of(duels, i1, i2)
+    duels.capital[entry_of(duels, row, SURGE, int(i2 > i1))] = duels.levels[0] + 1
+    information = 40 / NEAR_EVEN**2
+    duels.information[row], duels.lead[row] = information, information * NEAR_EVEN / (3 if i1 < i2 else -3)
+    assert evidence(duels, i1, i2) > 1.5
+    while not fold.knowledge.alarms:
+        at += WINDOW
+        one = page(fold, dice, at, 2, ["i1", "i2"])
+        fold.fold([one._replace(clicks=1 << unpacked(one.record).shown.index("i2"))], at)
+        assert at < START + DAY
+    versions, alarms = fold.take_news()
+    assert (len(versions), alarms, fold.alarms["contradiction"]) == (1, [], 0)
 
 
 def large(n_items: int) -> Fold:

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from saferank.store.contract import SCHEMA_VERSION, StoreError
-from saferank.store.opening import open_store
+from saferank.store.opening import check_exists, open_store
 from saferank.store.postgres import connections
 from tests.postgres_process import PostgresProcess
 from tests.store.postgres_database import without_store
@@ -86,6 +86,15 @@ def test_a_schema_of_something_else_is_refused_and_left_as_it_is(postgres_proces
     change = "CREATE SCHEMA saferank; CREATE TABLE saferank.other (a int)"
     with changed(address, change, "DROP SCHEMA saferank CASCADE"):
         assert refused(address).endswith("has a schema saferank of something else; name another database")
+
+
+def test_a_database_without_a_store_is_left_so_by_what_only_reads(postgres_process: PostgresProcess) -> None:
+    address = without_store(postgres_process.address())
+    for _ in range(2):  # the first has made nothing
+        with pytest.raises(StoreError, match=r"postgres: has no store; name the database of one$"):
+            asyncio.run(check_exists(address))
+    opened(address)
+    asyncio.run(check_exists(address))
 
 
 def test_servers_that_start_together_make_one_store(postgres_process: PostgresProcess) -> None:

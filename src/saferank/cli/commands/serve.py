@@ -156,9 +156,10 @@ def rotate(
 
     from saferank.service.identifiers import rotate
     from saferank.store.contract import StoreError, StoreUnavailableError
-    from saferank.store.opening import open_store
+    from saferank.store.opening import check_exists, open_store
 
     try:
+        asyncio.run(check_exists(store))
         name = asyncio.run(rotate(open_store(store)))
     except (StoreError, StoreUnavailableError) as problem:
         raise InputError(str(problem)) from problem

@@ -169,25 +169,16 @@ def forget(
     **What comes out**: how much was removed from how many contexts, and what stays.
     """
     from saferank.service.calls.forget import NotForgottenError, forget
-    from saferank.store.opening import open_store
+    from saferank.store.opening import check_exists, open_store
 
     if session is None and source is None:
         raise InputError("--session: name a session, or a source by --source, or both")
     with _store_errors():
         try:
-            asyncio.run(_check_exists(store))
+            asyncio.run(check_exists(store))
             opened = open_store(store)
             forgotten = asyncio.run(forget(opened, tenant, session, source))
         except NotForgottenError as problem:
             raise InputError(f"{opened.name}: {problem}") from problem
     for sentence in forgotten.sentences():
         typer.echo(sentence)
-
-
-async def _check_exists(store: str) -> None:
-    """StoreError unless there is a store: opening one for writing makes it."""
-    from saferank.store.opening import open_store
-
-    opened = open_store(store, readonly=True)
-    await opened.open()
-    await opened.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
@@ -14,7 +15,7 @@ from saferank.service import identifiers
 from saferank.service.knowledge.arms import ARMS
 from saferank.service.knowledge.view import unpack_catalogue
 from saferank.service.wire.calls import moment
-from saferank.service.wire.exports import ExportFormat, Facts, line_of, lines_of
+from saferank.service.wire.exports import PAGE_FORMATS, ExportFormat, Facts, line_of, lines_of
 from saferank.store.contract import (
     EVERYBODY,
     ContextRow,
@@ -47,11 +48,11 @@ class Bounds(NamedTuple):
     @property
     def cursor(self) -> str:
         """Where the next export goes on; callers need not know what it means."""
-        return f"{_CURSOR}{self.through:012x}"
+        return f"c1.{self.through:012x}"
 
 
 EVERYTHING = Bounds()
-_CURSOR = "c1."
+_CURSOR = re.compile("c1[.]([0-9a-f]{12})")
 START = "start"
 """The cursor of an export from the beginning."""
 
@@ -60,9 +61,10 @@ def time_of(cursor: str) -> int:
     """Through when the export went that gave a cursor; ValueError for any other text."""
     if cursor == START:
         return -1
-    if not cursor.startswith(_CURSOR) or len(cursor) != len(_CURSOR) + 12:
+    given = _CURSOR.fullmatch(cursor)
+    if given is None:
         raise ValueError(f"{cursor[:50]!r} is not a cursor of an export; begin with {START!r}")
-    return int(cursor.removeprefix(_CURSOR), 16)
+    return int(given[1], 16)
 
 
 async def log_of(
@@ -177,6 +179,8 @@ def export(store: str, form: str, tenant: str | None, out: Path | BinaryIO, arm:
         raise ArgumentError("format", unknown("format", form, FORMATS))
     if arm not in (None, *ARMS):
         raise ArgumentError("arm", f"unknown arm {arm!r}; known ones: {', '.join(ARMS)}")
+    if arm is not None and form not in PAGE_FORMATS:
+        raise ArgumentError("arm", f"{form} has no arms to choose from; {' and '.join(PAGE_FORMATS)} have")
     try:
         opened = open_store(store, readonly=True)
         if not isinstance(out, Path):
@@ -193,7 +197,11 @@ async def _copy(store: Store, form: str, tenant: str | None, file: BinaryIO, arm
     await store.open()
     try:
         now = round(1000 * time.time())
-        rows = {row.id: row for row in await store.contexts() if tenant in (None, row.tenant)}
+        known = await store.contexts()
+        rows = {row.id: row for row in known if tenant in (None, row.tenant)}
+        if tenant is not None and not rows:
+            tenants = ", ".join(sorted({row.tenant for row in known})) or "none"
+            raise UsageError(f"tenant {tenant!r} has no contexts; tenants that have some: {tenants}")
         if form == DECISIONS:
             async for facts in _decisions(store, rows, now):
                 file.write(f"{line_of(facts)}\n".encode())

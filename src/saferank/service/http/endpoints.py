@@ -45,7 +45,7 @@ from saferank.service.wire.calls import (
     moment,
     values,
 )
-from saferank.service.wire.exports import ExportFormat, Facts, lines_of
+from saferank.service.wire.exports import PAGE_FORMATS, ExportFormat, Facts, lines_of
 from saferank.service.wire.problems import MEDIA_TYPE, Problem
 from saferank.service.wire.views import (
     Arm,
@@ -156,7 +156,7 @@ class Request:
         return dict(parse_qsl(self.scope["query_string"].decode("latin-1"), keep_blank_values=True))
 
     def asked(self, kind: type[_Call]) -> _Call:
-        """The parameters of the query, understood; others are ignored."""
+        """The parameters of the query, understood; Problem 422 for one that is unknown, which may be a slip."""
         return converted(self.query(), kind, strict=False)
 
     def header(self, wanted: bytes) -> bytes | None:
@@ -466,7 +466,7 @@ async def effect(app: "App", request: Request) -> EffectView:
     return await app.server.effect(request.tenant, request.name or None)
 
 
-class LeaderQuery(Struct, frozen=True):
+class LeaderQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """Which leader."""
 
     at: Annotated[
@@ -500,7 +500,7 @@ async def impression(app: "App", request: Request) -> ImpressionView:
     return await app.server.impression(request.tenant, request.name)
 
 
-class ExportQuery(Struct, frozen=True):
+class ExportQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """What of the log, and in which form."""
 
     context: Annotated[Id, about("Only this context.")] = ""
@@ -522,6 +522,9 @@ class ExportQuery(Struct, frozen=True):
 async def export(app: "App", request: Request) -> Reply:
     """Every event of the tenant, for an archive or an audit elsewhere; or its pages, for other programs."""
     asked = request.asked(ExportQuery)
+    if asked.arm and asked.format not in PAGE_FORMATS:
+        detail = f"arm: {asked.format} are of all arms; {' and '.join(PAGE_FORMATS)} can be of one"
+        raise Problem(422, INVALID, detail, "arm")
     bounds = await app.server.export_bounds(request.tenant, request.query().get("cursor"))
     lines = _lines(app.server.export(request.tenant, asked.context or None, bounds), asked, moment(app.server.now()))
     first = await anext(lines, None)  # a refusal must come before the answer begins

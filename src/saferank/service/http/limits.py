@@ -252,6 +252,8 @@ class GuardedProtocol(asyncio.Protocol):
             if self._transport.is_closing():
                 return
             self._inner.data_received(data[start : start + LARGEST_HEAD])
+        if self._transport.is_closing():  # it was no HTTP, and the protocol has said so: nothing else may be answered
+            self._inner.connection_lost(None)
 
     def eof_received(self) -> bool | None:
         """The client sends no more."""

@@ -232,11 +232,11 @@ class Fold:
             page = run.row(number)
             moment = Moment(issued_at(page.impression), page.impression)
             self.look = look_of(lessons.record(number))
-            self._follow("page" if knowledge.alarms == alarms else "contradiction", moment)
-            self._sound(knowledge.alarms - alarms, moment)
+            lost = self._follow("page" if knowledge.alarms == alarms else "contradiction", moment)
+            if lost:  # clicks that turn against what was likely, and not certain, are no alarm
+                self._sound(knowledge.alarms - alarms, moment)
             if knowledge.contradicts_itself():
-                lost = knowledge.begin_again()
-                self._new_version("contradiction", moment, ((), lost))
+                self._new_version("contradiction", moment, ((), knowledge.begin_again()))
                 self._sound(1, moment)
             alarms = knowledge.alarms
 
@@ -257,11 +257,12 @@ class Fold:
             detail = "certificates contradicted each other; dropped"
             self.alarm_rows.append(AlarmRow(moment.at, self.context, "contradiction", detail))
 
-    def _follow(self, cause: str, moment: Moment) -> None:
-        """Make a new version if the certificates have changed."""
-        changed = self.knowledge.changed_certificates()
-        if changed[0] or changed[1]:
-            self._new_version(cause, moment, changed)
+    def _follow(self, cause: str, moment: Moment) -> bool:
+        """Make a new version if the certificates have changed; True when some were lost."""
+        gained, lost = self.knowledge.changed_certificates()
+        if gained or lost:
+            self._new_version(cause, moment, (gained, lost))
+        return bool(lost)
 
     def _new_version(
         self, cause: str, moment: Moment, changed: Changed = ((), ()), why: str | None = None, **facts: Any

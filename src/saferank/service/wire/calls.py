@@ -128,7 +128,7 @@ class RankCall(CallBody, kw_only=True):
                 what = f"{item!r} is not among the first {self.k} items of base_ranking and has no place to keep"
                 raise MisuseError(f"pinned[{place}]", what)
         if len(self.pinned) >= self.k:
-            raise MisuseError("pinned", f"all {self.k} positions are pinned: none is left to rank; leave one free")
+            raise MisuseError("pinned", f"leaves nothing to rank: all {self.k} positions are pinned; leave one free")
 
     @property
     def pins(self) -> int:
@@ -204,7 +204,7 @@ class FeedbackCall(CallBody, kw_only=True):
         check_distinct("shown", self.shown or ())
         if (self.token is None) == (self.impression_id is None):
             given = "neither is" if self.token is None else "both are"
-            raise MisuseError("token", f"give either token or impression_id; {given} given")
+            raise MisuseError("token", f"or impression_id must be given, and only one of them; {given}")
 
 
 class FeedbackBatch(CallBody):
@@ -286,7 +286,7 @@ class ForgetCall(CallBody):
     def __post_init__(self) -> None:
         """What the types cannot say."""
         if self.session_id is None and self.source is None:
-            raise MisuseError("session_id", "name a session, a source or both")
+            raise MisuseError("session_id", "or source must be given")
 
 
 class TrafficCall(CallBody):
@@ -415,9 +415,9 @@ def _joined(*steps: str) -> str:
 def _sentence(message: str) -> str:
     if found := _LENGTH.match(message):
         kind, bound, size = found.groups()
-        if kind == "str":
-            return "must not be empty" if bound == ">=" else f"must have at most {size} characters"
-        return f"must have {_BOUNDS[bound]} {size} entries"
+        if bound == ">=":
+            return "must not be empty"
+        return f"must have at most {size} {'characters' if kind == 'str' else 'entries'}"
     if found := _BOUND.match(message):
         return f"must be {_BOUNDS[found[1]]} {float(found[2]):g}"
     if found := _KIND.match(message):

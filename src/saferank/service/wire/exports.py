@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 ExportFormat = Literal["events", "sessions", "ubi"]
+PAGE_FORMATS = ("sessions", "ubi")
+"""Those that tell pages, of all arms or of one."""
 Facts = dict[str, Any]
 
 

@@ -40,7 +40,7 @@ class StoreLock:
     """Held from creation until ``release``. The lock file has a byte while the store is in use."""
 
     def __init__(self, store: Path) -> None:
-        path = Path(f"{store}.lock")
+        path = lock_of(store)
         try:
             self._file: BinaryIO = path.open("ab")
             path.chmod(PRIVATE_FILE)
@@ -61,6 +61,11 @@ class StoreLock:
         if clean:
             self._file.truncate(0)
         self._file.close()
+
+
+def lock_of(store: Path) -> Path:
+    """The lock file of a store; a backup has none."""
+    return Path(f"{store}.lock")
 
 
 def file_at(address: str | Path) -> Path:

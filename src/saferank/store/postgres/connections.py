@@ -135,8 +135,8 @@ def name_of(address: str) -> str:
     return f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
 
 
-async def check(address: str, name: str) -> None:
-    """Connect, check the server, and make or check its schema; StoreError says why it cannot be used."""
+async def check(address: str, name: str, *, makes: bool) -> None:
+    """Connect, check the server, and make (or not) or check its schema; StoreError says why it cannot be used."""
     try:
         connection = await connect(address)
     except psycopg.Error as problem:
@@ -145,7 +145,7 @@ async def check(address: str, name: str) -> None:
         found = server_version(connection) // 10_000
         if found < _OLDEST:
             raise StoreError(f"{name}: is PostgreSQL {found}; saferank needs {_OLDEST} or newer")
-        await _make_or_check(connection, name)
+        await _make_or_check(connection, name, makes)
     except psycopg.errors.InsufficientPrivilege as problem:
         raise StoreError(
             f"{name}: the role {connection.info.user} lacks a right ({first_line(problem)}); "
@@ -162,7 +162,7 @@ def server_version(connection: Connection) -> int:
     return connection.info.server_version
 
 
-async def _make_or_check(connection: Connection, name: str) -> None:
+async def _make_or_check(connection: Connection, name: str, makes: bool) -> None:
     """Make the tables, all at once or not at all; servers that start together come one after the other."""
     sql = statements("postgres")
     async with connection.transaction():
@@ -174,6 +174,8 @@ async def _make_or_check(connection: Connection, name: str) -> None:
             return
         if relations:
             raise StoreError(f"{name}: has a schema saferank of something else; name another database")
+        if not makes:
+            raise StoreError(f"{name}: has no store; name the database of one")
         if not exists:
             await connection.execute(sql["create_schema"])
         await connection.execute(schema("postgres"))

@@ -46,19 +46,19 @@ def _clicks_of(bits: str) -> int:
 
 
 class PostgresStore(SqlStore):
-    """The store in a database that other servers use as well."""
+    """The store in a database that other servers use as well. Read-only it is not made when it is not there."""
 
     is_remote = True
     _sql = statements("postgres")
 
-    def __init__(self, address: str) -> None:
-        self._address, self.name = address, name_of(address)
+    def __init__(self, address: str, *, readonly: bool = False) -> None:
+        self._address, self.name, self._makes = address, name_of(address), not readonly
         self._connections = Connections(address, self.name)
         self._listener = Listener(address)
 
     async def open(self) -> None:
         """Check the server and its schema; StoreError says why it cannot be used."""
-        await check(self._address, self.name)
+        await check(self._address, self.name, makes=self._makes)
         await self._listener.start()
 
     async def close(self) -> None:
