@@ -107,7 +107,7 @@ ZERO_COINS = """
 import numpy as np
 from saferank import Ranker
 from saferank.randomness import below
-from saferank.verbs import NOBODY
+from saferank.verbs import NO_ITEM
 assert below(np.zeros(4, np.uint64), 3) in (0, 1, 2)
 for policy, n_items, lifetime in (
     ("safe-draw", 8, None), ("safe-draw", 8, 30), ("safe-draw", 14, None), ("safe-draw", 14, 30),

@@ -20,7 +20,7 @@ from equal_draws import SURPRISE, table
 
 from saferank.live.learner import Learner
 from saferank.live.replay import Pages, new_pages, new_workspace
-from saferank.verbs import NOBODY, Flags
+from saferank.verbs import NO_ITEM, Flags
 
 INFORMATIVE = 10_000
 UPPER_WINS = 0.7
@@ -69,7 +69,7 @@ def in_windows(visits: Visits, delay: int, window: int) -> Visits:
 def as_pages(visits: Visits) -> Pages:
     """The pages as a log that a learner folds."""
     pages = new_pages(len(visits.swapped), 2, 3)
-    pages.places[:], pages.end[:, :2], pages.challenger[:] = 2, 2, NOBODY
+    pages.places[:], pages.end[:, :2], pages.challenger[:] = 2, 2, NO_ITEM
     pages.round[:] = 2 * np.arange(1, len(visits.swapped) + 1)  # the first two places are a pair in even rounds
     pages.ranking[:, 0], pages.ranking[:, 1] = visits.swapped, ~visits.swapped
     upper_won = visits.swapped == visits.second_won

@@ -45,12 +45,12 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 __all__ = [
-    "NOBODY", "Call", "Flags", "Floats", "Impression", "Ints", "Items", "Words", "advance", "choose", "click",
+    "NO_ITEM", "Call", "Flags", "Floats", "Impression", "Ints", "Items", "Words", "advance", "choose", "click",
     "expected_clicks", "follow", "freeze", "has_room", "implements", "is_outdated", "kernel", "learn", "new_impression",
     "plan_has_room", "renew", "shows_one_page",
 ]  # fmt: skip
 
-NOBODY = -1
+NO_ITEM = -1
 """Stands where there is no item: no challenger, no hidden item."""
 
 
@@ -69,7 +69,7 @@ class Impression(NamedTuple):
     start: Ints  # by place: the first place of its group
     end: Ints  # by place: one past the last place of its group
     places: Ints  # [1] how many places are in use
-    challenger: Ints  # [1] the item that contends for the last position, or NOBODY
+    challenger: Ints  # [1] the item that contends for the last position, or NO_ITEM
     shown: Items  # a view of the first n_positions places of ranking
     weight: Floats  # by place: of a page drawn item by item, the weight of its item in the draw
     exchanges: Ints  # by place: bits of the places with which the draw could have exchanged it, see ``freeze``
@@ -84,7 +84,7 @@ def new_impression(n_positions: int, n_places: int) -> Impression:
         start=np.zeros(len(ranking), np.int64),
         end=np.zeros(len(ranking), np.int64),
         places=np.zeros(1, np.int64),
-        challenger=np.full(1, NOBODY, np.int64),
+        challenger=np.full(1, NO_ITEM, np.int64),
         shown=ranking[:n_positions],
         weight=np.zeros(len(ranking)),
         exchanges=np.zeros(len(ranking), np.int64),

@@ -308,7 +308,7 @@ BROKEN = [
     (broken(let_a_group_reach_beyond), "no proper group at place 2"),
     (broken(count_by_itself), "numbers page 2 as 1; the caller gives pages their numbers"),
     (broken(write_behind), "out of bounds.* A page has room for 4 places"),
-    (broken(invent_a_challenger), "names -2 as the challenger, which is neither an item below 6 nor NOBODY"),
+    (broken(invent_a_challenger), "names -2 as the challenger, which is neither an item below 6 nor NO_ITEM"),
     (broken(keep_the_challenger), "on a new page.* write every entry of the page each time"),
     (broken(count_a_win_too_early), r"changes evidence.duels. Only learn\(\) may"),
     (broken(move_the_leader), r"changes evidence.ranking. Only learn\(\) may"),

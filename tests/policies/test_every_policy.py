@@ -27,7 +27,7 @@ from saferank.statistics.bets import Bets
 from saferank.statistics.decision import DecisionRule, decision_rule
 from saferank.statistics.duels import AnyDuels, new_duels
 from saferank.statistics.pairs import duel_of
-from saferank.verbs import NOBODY, Floats, Impression, Ints, new_impression
+from saferank.verbs import NO_ITEM, Floats, Impression, Ints, new_impression
 from tests.policies.at_work import AtWork
 from tests.reference import decision as literal
 from tests.reference.kl_index import index, sbb
@@ -367,7 +367,7 @@ def test_an_item_that_falls_to_the_bottom_meets_other_challengers_although_nothi
     state = AtWork(kind, setup)
     page = new_impression(2, 3)
 
-    def learn_of(winner: int, loser: int, challenger: int = NOBODY, clicks: tuple[int, int] = (1, 0)) -> None:
+    def learn_of(winner: int, loser: int, challenger: int = NO_ITEM, clicks: tuple[int, int] = (1, 0)) -> None:
         page.ranking[:2], page.start[:2], page.end[:2], page.challenger[0] = (winner, loser), 0, 2, challenger
         state.learn(page, np.array(clicks))
 

@@ -69,7 +69,7 @@ def test_the_upper_bounds_are_not_below_it(seed: int) -> None:
     possible, _, page, _ = random_case(seed)
     code = page_code(np.array(page))
     worst_order.note_relations(possible, code)
-    upper = worst_order.upper_bound(possible, worst_order.everybody(possible))
+    upper = worst_order.upper_bound(possible, worst_order.all_seats(possible))
     assert worst_case(possible, code) <= upper - worst_order.forced(possible) <= upper
 
 
@@ -99,7 +99,7 @@ def test_eight_items_against_the_plain_recursion(seed: int) -> None:
     possible, pages = larger_case(seed)
     for page in pages:
         expected = searched(possible, page)
-        upper = worst_order.upper_bound(possible, worst_order.everybody(possible))
+        upper = worst_order.upper_bound(possible, worst_order.all_seats(possible))
         assert expected <= upper - worst_order.forced(possible) <= upper
         assert worst_case(possible, page_code(np.array(page))) == expected
 
@@ -153,7 +153,7 @@ def test_without_the_closure_the_worst_case_is_another() -> None:
     code = page_code(np.array([2]))
     worst_order.note_relations(possible, code)
     assert enumerated(3, kept, [0], [2]) == -2
-    assert worst_order.upper_bound(possible, worst_order.everybody(possible)) > -2  # the pair of 2 and 0 looks open
+    assert worst_order.upper_bound(possible, worst_order.all_seats(possible)) > -2  # the pair of 2 and 0 looks open
 
 
 def test_the_original_ranking_has_nothing_to_lose_and_the_reverse_everything() -> None:

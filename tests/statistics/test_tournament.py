@@ -17,12 +17,12 @@ from saferank.statistics.tournament import (
     new_record,
     new_tournament,
 )
-from saferank.verbs import NOBODY, Ints
+from saferank.verbs import NO_ITEM, Ints
 
 
 def plain_argmax(duels: Any, standing: Ints, bottom: int, t: int) -> int:
     """The first candidate with the largest index."""
-    best, best_index = NOBODY, -2.0
+    best, best_index = NO_ITEM, -2.0
     for item in np.flatnonzero(standing == CANDIDATE).tolist():
         index = duel_index(*duel_of(duels, item, bottom), t)
         if index > best_index:
@@ -42,7 +42,7 @@ def test_the_champion_is_the_plain_argmax(seed: int) -> None:
     for _ in range(300):
         found = champion(tournament, duels, standing, bottom, t)
         assert found == plain_argmax(duels, standing, bottom, t)
-        if found != NOBODY and rng.random() < 0.5:
+        if found != NO_ITEM and rng.random() < 0.5:
             won = rng.random() < chances[found]
             count_win(duels, found if won else bottom, bottom if won else found)
             new_record(tournament, duels, bottom, found)
@@ -64,7 +64,7 @@ def test_the_champion_is_the_plain_argmax(seed: int) -> None:
 def test_without_candidates_there_is_no_champion(n_items: int) -> None:
     tournament, duels = new_tournament(n_items), new_duels(n_items)
     for t in (0, 3, 100):
-        assert champion(tournament, duels, np.full(n_items, RANKED), 0, t) == NOBODY
+        assert champion(tournament, duels, np.full(n_items, RANKED), 0, t) == NO_ITEM
 
 
 def test_equal_records_are_won_by_the_first_candidate() -> None:

@@ -10,7 +10,7 @@ from saferank._kernel import JIT
 from saferank.checks.contract import ContractError, blaming, failing, require
 from saferank.policies import PolicyKind, Setup
 from saferank.saved_state import SavedStateError, flatten, from_bytes, rebuild, to_bytes
-from saferank.verbs import NOBODY, Impression, Ints
+from saferank.verbs import NO_ITEM, Impression, Ints
 
 
 def started(kind: PolicyKind, setup: Setup) -> tuple[Any, Any, Any]:
@@ -203,8 +203,8 @@ def check_page(who: str, impression: Impression, setup: Setup, number: int) -> N
     _check_groups(who, impression.start[:places], impression.end[:places])
     challenger = int(impression.challenger[0])
     require(
-        challenger == NOBODY or 0 <= challenger < setup.n_items,
-        f"{who} names {challenger} as the challenger, which is neither an item below {setup.n_items} nor NOBODY.",
+        challenger == NO_ITEM or 0 <= challenger < setup.n_items,
+        f"{who} names {challenger} as the challenger, which is neither an item below {setup.n_items} nor NO_ITEM.",
     )
 
 

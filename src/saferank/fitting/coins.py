@@ -9,7 +9,7 @@ a model: the verb ``count``.
 
 The coins of a model stand in one row, field after field as its class declares them, so that EM, the bootstrap and their
 tests need no cases: attraction first, one coin per pair of query and item; then what else belongs to pairs, to
-positions, or to everybody. ``model_of`` and ``coins_of`` lead from the row to the model and back.
+positions, or to the model as a whole. ``model_of`` and ``coins_of`` lead from the row to the model and back.
 
 Below the last click: did the user leave, or look on and find nothing? Shared by DBN and CCM.
 

@@ -63,7 +63,7 @@ def _foresee_cm(model: CM, items: Ints, clicks: Clicks, chances: Floats) -> None
 # attraction = (1 + clicks) / (2 + times shown not below the last click),
 # continuation[k] = (1 + clicks at k with another below) / (2 + clicks at k).
 #
-# This is PyClick's estimator, one sweep. It takes everybody to have left at the last click. A user who went on and
+# This is PyClick's estimator, one sweep. It assumes that users leave at the last click. A user who went on and
 # found nothing looks the same, so it is not the maximum of the likelihood: attraction comes out too high and
 # continuation too low, the more so the likelier it is that nothing below a click attracts. The likelihood below it is
 # exact all the same: with belief = P(position k is examined | clicks above), P(click at k | clicks above) = belief *

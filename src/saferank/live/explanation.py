@@ -10,7 +10,7 @@ from saferank.live.learner import Learner
 from saferank.live.page import Item, Page, Risk
 from saferank.statistics.certificates import surely
 from saferank.statistics.duels import LifetimeDuels
-from saferank.verbs import NOBODY
+from saferank.verbs import NO_ITEM
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ def explain(
     leader = [int(number) for number in kind.leader(evidence, plan)[: len(plan.base)]]
     outlook = kind.outlook(policy, evidence, plan, issued) if kind.outlook else None
     risk = None if kind.worst is None else Risk(allowance)
-    challenger = outlook.challenger if outlook else NOBODY
-    against = outlook.against if outlook and outlook.against != NOBODY else leader[-1]
+    challenger = outlook.challenger if outlook else NO_ITEM
+    against = outlook.against if outlook and outlook.against != NO_ITEM else leader[-1]
     drawn = draws(policy)
 
     def known(i: int, j: int) -> Evidence | None:
@@ -126,7 +126,7 @@ def explain(
         pairs=tuple(_pair(learner, plan, i, j, known(i, j)) for i, j in itertools.pairwise(leader)),
         exploration=outlook.note if outlook else "this policy does not explain its exploration",
         challenger=None
-        if outlook is None or challenger == NOBODY
+        if outlook is None or challenger == NO_ITEM
         else Challenger(
             items[challenger],
             items[against],

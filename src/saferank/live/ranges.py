@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from saferank.saved_state import SavedStateError
 from saferank.statistics.certificates import BITS, ENDLESS
 from saferank.statistics.tournament import ABSENT, CANDIDATE, RANKED
-from saferank.verbs import NOBODY, Call, Flags
+from saferank.verbs import NO_ITEM, Call, Flags
 
 MOST = ENDLESS
 """Pages, clicks and certificates are counted at most so far; in the service, rounds are milliseconds."""
@@ -158,7 +158,7 @@ def _closure(r: Any, n: Extent) -> dict[str, Holds]:
     over = bits[:size, :size]
     order = not over.diagonal().any() and not bits[size:].any() and not bits[:, size:].any()
     return {
-        "number": (r.number >= NOBODY) & (np.count_nonzero(numbered) == size),
+        "number": (r.number >= NO_ITEM) & (np.count_nonzero(numbered) == size),
         "item": known,
         "worse": order and not ((over @ over > 0) & (over == 0)).any(),
         "size": ANY,
@@ -200,7 +200,7 @@ def _leader_counts(r: Any, n: Extent) -> dict[str, Holds]:
 
 def _tournament(r: Any, n: Extent) -> dict[str, Holds]:
     return {
-        "winner": _within(r.winner, NOBODY, n.n_items - 1),
+        "winner": _within(r.winner, NO_ITEM, n.n_items - 1),
         "played": _within(r.played, 0, int(r.generation[0])),
         "wins": _counts(r.wins, n),
         "losses": _counts(r.losses, n),
@@ -210,7 +210,7 @@ def _tournament(r: Any, n: Extent) -> dict[str, Holds]:
 
 
 def _partition(r: Any, n: Extent) -> dict[str, Holds]:
-    """Parts tile the row. ``blockers`` holds ends of recommended groups, or NOBODY."""
+    """Parts tile the row. ``blockers`` holds ends of recommended groups, or NO_ITEM."""
     size = int(r.size[0])
     if size != np.count_nonzero(n.present):
         return {"size": False}
@@ -221,14 +221,14 @@ def _partition(r: Any, n: Extent) -> dict[str, Holds]:
         "start": _within(r.start[:size], 0, size) & (r.start[:size] <= place),
         "end": _within(r.end[:size], 1, size) & (r.end[:size] > place) & _tiles(r.start[:size], r.end[:size]),
         "size": ANY,
-        "blockers": _within(r.blockers, NOBODY, size) & (bool(np.all(groups == NOBODY)) or grouped),
+        "blockers": _within(r.blockers, NO_ITEM, size) & (bool(np.all(groups == NO_ITEM)) or grouped),
     }
 
 
 def _extra(array: NDArray[Any], n: Extent) -> Holds:
     """UniRank's extra item stands in the row, and so does the part that it is for."""
     size = np.count_nonzero(n.present)
-    return (array >= (NOBODY, 0, 0, 0, 0)) & (array[0] < size) & (array[1] < size + int(array[0] == NOBODY))
+    return (array >= (NO_ITEM, 0, 0, 0, 0)) & (array[0] < size) & (array[1] < size + int(array[0] == NO_ITEM))
 
 
 def _starts(ends: NDArray[Any], size: int) -> NDArray[Any]:
@@ -273,7 +273,7 @@ def _bubble(r: Any, n: Extent) -> dict[str, Holds]:
     if hasattr(r, "tournament"):
         played = r.tournament.winner[r.tournament.played == r.tournament.generation[0]]
         return known | {
-            "row": _ranking(r.row, n) & np.isin(played, [NOBODY, *np.flatnonzero(standing == CANDIDATE)]).all()
+            "row": _ranking(r.row, n) & np.isin(played, [NO_ITEM, *np.flatnonzero(standing == CANDIDATE)]).all()
         }
     eligible = r.eligible[: max(0, int(r.n_eligible[0]))]
     return known | {"eligible": np.isin(eligible, np.flatnonzero(standing == CANDIDATE))}

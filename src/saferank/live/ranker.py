@@ -32,7 +32,7 @@ from saferank.policies import TooManyItemsError, make_room_in_plan, policy_kind
 from saferank.randomness import stream
 from saferank.safety import whole_allowance
 from saferank.saved_state import SavedStateError
-from saferank.verbs import NOBODY, Call, Impression, Ints, Items, new_impression, renew
+from saferank.verbs import NO_ITEM, Call, Impression, Ints, Items, new_impression, renew
 
 
 class RankerError(ValueError):
@@ -502,9 +502,9 @@ class Ranker:
         labels = impression.start[:places].tolist()
         return Page(
             items=self._woven(impression.shown.tolist()),
-            hidden=row[n_positions] if challenger != NOBODY else None,
+            hidden=row[n_positions] if challenger != NO_ITEM else None,
             round=int(impression.round[0]),
-            challenger=self._learner.items[challenger] if challenger != NOBODY else None,
+            challenger=self._learner.items[challenger] if challenger != NO_ITEM else None,
             leader=leader,
             groups=tuple(
                 tuple(item for item, at in zip(row, labels, strict=True) if at == label)

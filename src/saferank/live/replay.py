@@ -45,7 +45,7 @@ class Pages(NamedTuple):
     start: Ints  # [page, place] first place of the place's group
     end: Ints  # [page, place] one past its last
     places: Ints  # how many places are in use
-    challenger: Ints  # item or NOBODY
+    challenger: Ints  # item or NO_ITEM
     weight: Floats  # [page, place] of a page that was drawn
     exchanges: Ints  # [page, place]
     clicks: Ints  # [page, position]

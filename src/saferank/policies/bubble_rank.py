@@ -35,7 +35,7 @@ from saferank.statistics.duels import (
     with_more_items,
 )
 from saferank.statistics.tournament import CANDIDATE
-from saferank.verbs import NOBODY, Call, Impression, Ints, Items, advance, choose, follow, has_room, learn, renew
+from saferank.verbs import NO_ITEM, Call, Impression, Ints, Items, advance, choose, follow, has_room, learn, renew
 
 
 class BubbleRank(NamedTuple):
@@ -78,14 +78,14 @@ implements(record, BubbleRank)(record_and_certify)
 def _choose(
     policy: BubbleRank, evidence: BubbleRankEvidence, plan: BubbleRankPlan, rng: Words, impression: Impression
 ) -> None:
-    challenger = NOBODY
+    challenger = NO_ITEM
     if plan.n_eligible[0] > 0:
         challenger = int(np.int64(plan.eligible[below(rng, plan.n_eligible[0])]))
         plan.row[-1] = challenger  # open to comparison, or it would not be eligible
         if policy.all_candidates:
             plan.open[-1] = int(not compared_enough(evidence.duels, policy.lead_needed, plan.row[-2], challenger))
     show_row(plan, challenger, rng, impression)
-    if challenger != NOBODY and not policy.hidden_duels:
+    if challenger != NO_ITEM and not policy.hidden_duels:
         _part_from_hidden(impression, len(plan.row) - 1)
 
 

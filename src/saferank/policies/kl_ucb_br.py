@@ -56,7 +56,7 @@ from saferank.statistics.tournament import (
     new_tournament,
 )
 from saferank.verbs import (
-    NOBODY,
+    NO_ITEM,
     Call,
     Impression,
     Ints,
@@ -110,7 +110,7 @@ implements(record, KlUcbBr)(record_and_certify)
 def _choose(policy: KlUcbBr, evidence: KlUcbBrEvidence, plan: KlUcbBrPlan, rng: Words, impression: Impression) -> None:
     issued = pages_under(plan.leaders, impression.round[0] - 1)
     challenger = champion(plan.tournament, evidence.duels, plan.standing, plan.row[-2], issued)
-    if challenger != NOBODY:
+    if challenger != NO_ITEM:
         plan.row[-1] = challenger
         plan.open[-1] = int(not compared_enough(evidence.duels, policy.lead_needed, plan.row[-2], challenger))
     show_row(plan, challenger, rng, impression)
@@ -132,7 +132,7 @@ def _follow(
         enthrone(plan.leaders, plan.row[:-1], issued)
     if impression.round[0] <= plan.moved_in[0]:
         new_opponent(plan.tournament)  # a page from before the move may have compared any pair
-    elif impression.challenger[0] != NOBODY:
+    elif impression.challenger[0] != NO_ITEM:
         new_record(plan.tournament, evidence.duels, plan.row[-2], impression.challenger[0])
 
 
@@ -186,7 +186,7 @@ def _with_items(evidence: KlUcbBrEvidence, n_items: int) -> KlUcbBrEvidence:
 def _outlook(policy: KlUcbBr, evidence: KlUcbBrEvidence, plan: KlUcbBrPlan, issued: int) -> Outlook:
     bottom, issued = plan.row[-2], pages_under(plan.leaders, issued)
     x = champion(plan.tournament, evidence.duels, plan.standing, bottom, issued)
-    if x == NOBODY:
+    if x == NO_ITEM:
         return Outlook("no item is left to challenge")
     index = duel_index(*duel_of(evidence.duels, x, bottom), issued)
     return Outlook(f"the largest optimistic index after {issued} pages under this leader", int(x), float(index))

@@ -12,7 +12,7 @@ from saferank._kernel import JIT
 from saferank.errors import UsageError, unknown
 from saferank.policies.shared.settings import Value, in_name, parse_settings, starting_with
 from saferank.statistics.decision import DecisionRule, decision_rule
-from saferank.verbs import NOBODY, Call, Ints, Items, renew
+from saferank.verbs import NO_ITEM, Call, Ints, Items, renew
 
 LEAST_TRUST, MOST_TRUST = 0.5, 0.99
 """Between no opinion and near certainty: how likely production's ranking has two neighbours the right way round."""
@@ -41,9 +41,9 @@ class Outlook:
     """What a policy would explore next, in words and, where it has one, with the optimistic index."""
 
     note: str
-    challenger: int = NOBODY
+    challenger: int = NO_ITEM
     index: float | None = None
-    against: int = NOBODY  # whom it challenges; NOBODY: the bottom item of the leader
+    against: int = NO_ITEM  # whom it challenges; NO_ITEM: the bottom item of the leader
     working: tuple[int, ...] | None = None  # the order around which it draws pages, if it does
 
 

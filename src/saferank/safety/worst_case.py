@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saferank._kernel import kernel, seldom
-from saferank.safety.worst_order import everybody, forced, note_relations, tangled, upper_bound
+from saferank.safety.worst_order import all_seats, forced, note_relations, tangled, upper_bound
 from saferank.verbs import Ints
 
 MOST_SEATS = 12
@@ -176,7 +176,7 @@ def at_most(possible: Possible, code: int, most: int) -> bool:
 def is_within(possible: Possible, code: int, most: int) -> bool:
     """``at_most`` for certificates that are only supposed: nothing is remembered."""
     note_relations(possible, code)
-    upper = upper_bound(possible, everybody(possible))
+    upper = upper_bound(possible, all_seats(possible))
     return bool(upper <= most or upper - forced(possible) <= most or upper - tangled(possible) <= most)
 
 
@@ -187,7 +187,7 @@ def worst_case(possible: Possible, code: int) -> int:
     bounds = possible.memory[slot + 1]
     if _lowest(bounds) < _highest(bounds):
         note_relations(possible, code)
-        worst = upper_bound(possible, everybody(possible)) - tangled(possible)
+        worst = upper_bound(possible, all_seats(possible)) - tangled(possible)
         possible.memory[slot + 1] = _bounds(possible, worst, worst)
         return worst
     return _lowest(bounds)
@@ -240,7 +240,7 @@ def _highest(bounds: int) -> int:
 def _work_out(possible: Possible, code: int, most: int, slot: int) -> bool:
     """Whether W(page) <= most, where what is remembered does not tell: by an upper bound, or else exactly."""
     note_relations(possible, code)
-    upper, lowest = upper_bound(possible, everybody(possible)), -_FAR
+    upper, lowest = upper_bound(possible, all_seats(possible)), -_FAR
     highest = upper if upper <= most else upper - forced(possible)
     if highest > most:
         lowest = highest = upper - tangled(possible)

@@ -18,14 +18,14 @@ _HALF = 16
 def note_relations(possible: Any, code: int) -> None:
     """Fill in which items are below and above which on a page."""
     below, above = possible.below, possible.above
-    everybody, shown = (1 << len(below)) - 1, 0
+    every_seat, shown = (1 << len(below)) - 1, 0
     for seat in range(len(below)):
         below[seat], above[seat] = 0, -1
     for place in range(possible.limit[1]):
         seat = code >> (4 * place) & 15
         above[seat] = shown
         shown |= 1 << seat
-        below[seat] = everybody & ~shown
+        below[seat] = every_seat & ~shown
     for seat in range(len(below)):
         if above[seat] < 0:
             above[seat] = shown
@@ -48,7 +48,7 @@ def number_of_lowest(word: int) -> int:
 
 
 @kernel
-def everybody(possible: Any) -> int:
+def all_seats(possible: Any) -> int:
     """The set of all seats."""
     return int((1 << len(possible.better)) - 1)
 
@@ -199,18 +199,18 @@ def _compress(possible: Any, size: int) -> int:
 def _search(possible: Any, size: int) -> int:
     """The largest V(page) - V(original) among the first members, for the page whose relations are noted."""
     most, needs = possible.most, possible.needs
-    before, everybody = _compress(possible, size), (1 << size) - 1
-    for chosen in range(everybody + 1):
+    before, all_members = _compress(possible, size), (1 << size) - 1
+    for chosen in range(all_members + 1):
         most[chosen] = _IMPOSSIBLE
     most[0] = 0
-    for chosen in range(everybody):
+    for chosen in range(all_members):
         so_far = most[chosen]
         if so_far == _IMPOSSIBLE:
             continue
-        missing = everybody & ~chosen
+        missing = all_members & ~chosen
         halves = chosen | missing << _HALF
         for x in range(size):
             if missing & needs[x, 0] == 1 << x:  # x is missing, and no item that comes before it is
                 value = so_far + _bits(halves & needs[x, 1])
                 most[chosen | 1 << x] = max(most[chosen | 1 << x], value)
-    return int(most[everybody] - before)
+    return int(most[all_members] - before)

@@ -27,7 +27,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from saferank.service.wire.problems import Problem
-from saferank.store.contract import EVERYBODY, OperationKind, Store, StoreError
+from saferank.store.contract import ALL_TENANTS, OperationKind, Store, StoreError
 from saferank.store.page_record import (
     COINS_SIZE,
     ID_SIZE,
@@ -174,7 +174,7 @@ async def rotate(store: Store) -> str:
 async def _put(store: Store, keys: Mapping[str, str]) -> None:
     """Keep these keys, and return when every live server has read them."""
     await store.put_meta(TOKEN_KEYS, json.dumps(keys).encode())
-    operation = await store.add_operation(EVERYBODY, 0, OperationKind.KEYS, "{}")
+    operation = await store.add_operation(ALL_TENANTS, 0, OperationKind.KEYS, "{}")
     for _ in range(round(_PATIENCE / _PAUSE)):
         if all(row.acknowledged >= operation.number for row in await store.servers()):
             return

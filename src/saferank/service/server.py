@@ -42,7 +42,7 @@ from saferank.service.wire.calls import ForgetCall
 from saferank.service.wire.problems import Problem
 from saferank.service.wire.views import ForgetView, SwitchView
 from saferank.statistics.effect import Interval
-from saferank.store.contract import EVERYBODY, AlarmRow, OperationKind, Store, StoreError, StoreUnavailableError
+from saferank.store.contract import ALL_TENANTS, AlarmRow, OperationKind, Store, StoreError, StoreUnavailableError
 from saferank.store.opening import is_shared, open_store
 from saferank.store.page_record import SERVER_SIZE
 
@@ -158,7 +158,7 @@ class Server:
         """Write down what this server runs, if the last start was of something else: pictures over time mark it."""
         release = Release(__version__, self.settings.policy, self.settings.rule)
         if self.switches.release != release:
-            await self.store.add_operation(EVERYBODY, 0, OperationKind.RELEASE, json.dumps(release._asdict()))
+            await self.store.add_operation(ALL_TENANTS, 0, OperationKind.RELEASE, json.dumps(release._asdict()))
             await self.heartbeat.hear()
 
     async def _guarded(self, run: Callable[[], Awaitable[None]]) -> None:
@@ -223,7 +223,7 @@ class Server:
 
     async def kill_all_tenants(self, on: bool, why: str) -> SwitchView:
         """Turn the switch of all tenants."""
-        return await self.kill(EVERYBODY, None, on, why)
+        return await self.kill(ALL_TENANTS, None, on, why)
 
     async def forget(self, tenant: str, call: ForgetCall) -> ForgetView:
         """Have the pages of a session or a source deleted."""

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saferank._kernel import kernel, seldom
-from saferank.verbs import NOBODY, Flags, Ints
+from saferank.verbs import NO_ITEM, Flags, Ints
 
 ENDLESS = 1 << 60
 """The end of a certificate that never ends, and the pages of an epoch that never ends."""
@@ -112,7 +112,7 @@ def held_through(certificates: Certificates, better: int, worse: int, end: int) 
 class Closure(NamedTuple):
     """What follows from certificates."""
 
-    number: Ints  # by item: its number, or NOBODY
+    number: Ints  # by item: its number, or NO_ITEM
     item: Ints  # by number; its length is the capacity
     worse: NDArray[np.uint32]  # a row of bits for each number: the numbers of items that are certified worse
     size: Ints  # [1] numbers in use
@@ -123,7 +123,7 @@ class Closure(NamedTuple):
 def new_closure(n_items: int, capacity: int = BITS) -> Closure:
     """No certificate; ``capacity`` is a multiple of 32."""
     return Closure(
-        number=np.full(n_items, NOBODY, np.int64),
+        number=np.full(n_items, NO_ITEM, np.int64),
         item=np.zeros(capacity, np.int64),
         worse=np.zeros(capacity * (capacity // BITS), np.uint32),
         size=np.zeros(1, np.int64),
@@ -148,13 +148,13 @@ def _bit(closure: Closure, upper: int, lower: int) -> bool:
 def surely(closure: Closure, i: int, j: int) -> bool:
     """True when it follows that i is better than j."""
     upper, lower = closure.number[i], closure.number[j]
-    return min(upper, lower) != NOBODY and _bit(closure, upper, lower)
+    return min(upper, lower) != NO_ITEM and _bit(closure, upper, lower)
 
 
 @kernel
 def _number_of(closure: Closure, item: int) -> int:
     """The number of an item, which gets one if it has none."""
-    if closure.number[item] == NOBODY:
+    if closure.number[item] == NO_ITEM:
         closure.number[item] = closure.size[0]
         closure.item[closure.size[0]] = item
         closure.size[0] += 1
@@ -188,7 +188,7 @@ def certify_further(closure: Closure, pairs: Ints, taken: Flags) -> None:
 def forget_closure(closure: Closure) -> None:
     """Nothing is certified any more."""
     for number in range(closure.size[0]):
-        closure.number[closure.item[number]] = NOBODY
+        closure.number[closure.item[number]] = NO_ITEM
     for word in range(len(closure.worse)):
         closure.worse[word] = np.uint32(0)
     closure.size[0] = 0
@@ -245,19 +245,19 @@ def with_more_numbers(closure: Closure) -> Closure:
 
 def with_more_unnumbered(closure: Closure, n_items: int) -> Closure:
     """The same closure for a catalogue of ``n_items`` items."""
-    newcomers = np.full(n_items - len(closure.number), NOBODY, np.int64)
+    newcomers = np.full(n_items - len(closure.number), NO_ITEM, np.int64)
     return closure._replace(number=np.append(closure.number, newcomers)) if len(newcomers) else closure
 
 
 @kernel
 def _next_below(certificates: Certificates, closure: Closure, item: int, start: int) -> int:
-    """The certificate that holds of an item over the first other item to which no search came yet, or NOBODY."""
-    following = NOBODY
+    """The certificate that holds of an item over the first other item to which no search came yet, or NO_ITEM."""
+    following = NO_ITEM
     for entry in range(certificates.first[0], certificates.given[0]):
         other = certificates.worse[entry]
         if certificates.expires[entry] > 0 and certificates.better[entry] == item and other != start:
-            unseen = closure.way[closure.number[other]] == NOBODY
-            if unseen and (following == NOBODY or other < certificates.worse[following]):
+            unseen = closure.way[closure.number[other]] == NO_ITEM
+            if unseen and (following == NO_ITEM or other < certificates.worse[following]):
                 following = entry
     return following
 
@@ -267,17 +267,17 @@ def _find_way(certificates: Certificates, closure: Closure, start: int, goal: in
     """Search the certificates that hold from ``start`` down to ``goal``, breadth first; ``way`` tells the way back."""
     way, queue = closure.way, closure.queue
     for other in range(closure.size[0]):
-        way[other] = NOBODY
+        way[other] = NO_ITEM
     queue[0], searched, found = start, 0, 1
     while searched < found:
         entry = _next_below(certificates, closure, queue[searched], start)
-        if entry == NOBODY:
+        if entry == NO_ITEM:
             searched += 1
         else:
             queue[found] = certificates.worse[entry]
             way[closure.number[queue[found]]] = entry
             found += 1
-    return bool(way[closure.number[goal]] != NOBODY)
+    return bool(way[closure.number[goal]] != NO_ITEM)
 
 
 @kernel

@@ -22,7 +22,7 @@ import numpy as np
 from saferank._kernel import kernel
 from saferank.statistics.kl import FIRST_BUDGET, budget, entropy, optimistic, rounds_within
 from saferank.statistics.pairs import duel_of
-from saferank.verbs import NOBODY, Floats, Ints
+from saferank.verbs import NO_ITEM, Floats, Ints
 
 CANDIDATE, RANKED, ABSENT = 0, 1, 2
 """The standing of an item: may be explored, is in the leader, has been removed."""
@@ -52,7 +52,7 @@ def new_tournament(n_items: int) -> Tournament:
     """A tree in which nothing has been played."""
     n_leaves = 1 << max(0, n_items - 1).bit_length()
     return Tournament(
-        winner=np.full(2 * n_leaves, NOBODY, np.int64),
+        winner=np.full(2 * n_leaves, NO_ITEM, np.int64),
         since=np.zeros(2 * n_leaves),
         until=np.zeros(2 * n_leaves),
         played=np.zeros(2 * n_leaves, np.int64),
@@ -95,7 +95,7 @@ def _seat(tournament: Tournament, duels: Any, standing: Ints, bottom: int, item:
     tournament.played[node] = tournament.generation[0]
     tournament.since[node], tournament.until[node] = -_ALWAYS, _ALWAYS
     if item >= len(standing) or standing[item] != CANDIDATE:
-        tournament.winner[node] = NOBODY
+        tournament.winner[node] = NO_ITEM
         return
     wins, losses = duel_of(duels, item, bottom)
     tournament.wins[item], tournament.losses[item] = wins, losses
@@ -141,11 +141,11 @@ def _advance(tournament: Tournament, node: int, child: int) -> None:
 def _decide(tournament: Tournament, node: int, allowed: float) -> None:
     """Play the winner on the left, whose index is below 1 or who is absent, against the one on the right."""
     left, right = tournament.winner[2 * node], tournament.winner[2 * node + 1]
-    if right == NOBODY:
+    if right == NO_ITEM:
         _advance(tournament, node, 2 * node)
         return
     _advance(tournament, node, 2 * node + 1)
-    if left == NOBODY or tournament.losses[right] == 0:
+    if left == NO_ITEM or tournament.losses[right] == 0:
         return
     tournament.since[node] = max(tournament.since[2 * node], tournament.since[2 * node + 1])
     tournament.until[node] = min(tournament.until[2 * node], tournament.until[2 * node + 1])
@@ -189,7 +189,7 @@ def _play(tournament: Tournament, duels: Any, standing: Ints, bottom: int, allow
         if node == 1:
             return
         left = tournament.winner[node]
-        if left != NOBODY and tournament.losses[left] == 0:
+        if left != NO_ITEM and tournament.losses[left] == 0:
             _advance(tournament, node // 2, node)
             node //= 2
         else:
@@ -201,12 +201,12 @@ def _first_candidate(standing: Ints) -> int:
     for item in range(len(standing)):
         if standing[item] == CANDIDATE:
             return item
-    return NOBODY
+    return NO_ITEM
 
 
 @kernel
 def champion(tournament: Tournament, duels: Any, standing: Ints, bottom: int, t: int) -> int:
-    """The candidate with the largest index against ``bottom`` at time ``t``; NOBODY when no item takes part."""
+    """The candidate with the largest index against ``bottom`` at time ``t``; NO_ITEM when no item takes part."""
     if t < tournament.good_until[0]:
         return int(tournament.winner[1])
     if t < FIRST_BUDGET:

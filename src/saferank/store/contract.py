@@ -161,7 +161,7 @@ class Deleted(NamedTuple):
     events: int
 
 
-EVERYBODY = ""
+ALL_TENANTS = ""
 """Instead of a tenant's name: all tenants. No tenant can be called so."""
 
 
@@ -193,7 +193,7 @@ class OperationRow(NamedTuple):
 
     number: int  # grows over all operations of the store, one after the other (taken under a lock)
     at: int
-    tenant: str  # EVERYBODY: all tenants
+    tenant: str  # ALL_TENANTS: all tenants
     context: int  # 0: all contexts of the tenant
     kind: int
     body: str  # JSON: why, version, mode and holdout_share, evidence of the guardrail

@@ -15,7 +15,7 @@ from saferank.policies.shared.room import duels_have_room
 from saferank.randomness import Words
 from saferank.statistics.duels import duels_for, fight, record, record_and_certify, with_more_items
 from saferank.verbs import (
-    NOBODY,
+    NO_ITEM,
     Call,
     Impression,
     Ints,
@@ -43,7 +43,7 @@ def _choose(
     policy: Contrary, evidence: BubbleRankEvidence, plan: BubbleRankPlan, rng: Words, impression: Impression
 ) -> None:
     places = len(plan.row) - 1
-    impression.places[0], impression.challenger[0] = places, NOBODY
+    impression.places[0], impression.challenger[0] = places, NO_ITEM
     for place in range(places):
         upper = place - place % 2
         paired = upper + 1 < places

@@ -18,7 +18,7 @@ from saferank.policies.shared.derivation import derive_reference
 from saferank.randomness import stream
 from saferank.statistics.bets import with_room as bets_with_room
 from saferank.statistics.certificates import certify_over, surely
-from saferank.verbs import NOBODY, Impression, choose, freeze, has_room
+from saferank.verbs import NO_ITEM, Impression, choose, freeze, has_room
 from tests.policies.at_work import AtWork
 from tests.policies.safe_draw.slot_pages import (
     certificates_of,
@@ -70,13 +70,13 @@ def test_pages_are_drawn_however_long_they_are(n_items: int, n_positions: int) -
 
 def order_chances(state: AtWork, variant: int, slot: int) -> dict[tuple[int, ...], float]:
     """The law of the order of a variant: Plackett-Luce, given that the page is safe with every item in the slot."""
-    plan, size, board = state.draw, len(state.draw.page) - int(slot != NOBODY), _board(state.evidence, state.plan)
+    plan, size, board = state.draw, len(state.draw.page) - int(slot != NO_ITEM), _board(state.evidence, state.plan)
     chances = {}
     for numbers in permutations(range(size)):
         row = [int(plan.order[variant, number]) for number in numbers]
         weights = [float(plan.weight[variant, number]) for number in numbers]
-        occupants = [NOBODY, int(plan.defender[0])]
-        pages = [[*row[:slot], x, *row[slot:]] for x in occupants] if slot != NOBODY else [row]
+        occupants = [NO_ITEM, int(plan.defender[0])]
+        pages = [[*row[:slot], x, *row[slot:]] for x in occupants] if slot != NO_ITEM else [row]
         if all(price_of(board, np.array(page)) <= largest_price(board) for page in pages):
             chances[tuple(row)] = math.prod(weights[k] / sum(weights[k:]) for k in range(size))
     return {row: chance / sum(chances.values()) for row, chance in chances.items()}
@@ -84,7 +84,7 @@ def order_chances(state: AtWork, variant: int, slot: int) -> dict[tuple[int, ...
 
 def variant_of(state: AtWork, page: Impression, slot: int) -> int:
     """The variant of the plan from which a page was drawn."""
-    if slot != NOBODY:
+    if slot != NO_ITEM:
         return WITH_SLOT
     draw, size = state.draw, len(state.draw.page)
     flat = int(page.ranking[int(np.argmax(page.weight[:size]))]) == draw.order[NO_SLOT_FLAT, 0]
@@ -94,7 +94,7 @@ def variant_of(state: AtWork, page: Impression, slot: int) -> int:
 
 def without_slot(page: Impression, n_positions: int) -> tuple[tuple[int, ...], int]:
     """The items of the order, and the place of the slot."""
-    slot = int(page.start[n_positions]) if page.places[0] > n_positions else NOBODY
+    slot = int(page.start[n_positions]) if page.places[0] > n_positions else NO_ITEM
     return tuple(int(page.ranking[place]) for place in range(n_positions) if place != slot), slot
 
 
@@ -160,7 +160,7 @@ def test_a_page_that_no_draw_makes_safe_is_the_plans_order_and_compares_nothing_
     state.draw.weight[:] = np.arange(1, 21) ** 3.0  # the last ones first
     drawn(state, rng, page)
     row, slot = without_slot(page, 20)
-    assert (row, slot) == (tuple(range(20)), NOBODY)
+    assert (row, slot) == (tuple(range(20)), NO_ITEM)
     for a in range(20):
         note_exchanges_of(state, page, a)
         assert page.exchanges[a] == 0

@@ -7,7 +7,7 @@ from saferank.service.protocol.switches import InForce, Release, Switches
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import moment
 from saferank.service.wire.views import ContextSettingsView
-from saferank.store.contract import EVERYBODY, ContextRow, OperationKind, OperationRow
+from saferank.store.contract import ALL_TENANTS, ContextRow, OperationKind, OperationRow
 
 KILL, UNKILL, ROLLBACK, GUARDRAIL, SETTINGS, RESET, RELEASE, TRAFFIC, KEYS, FORGET = OperationKind
 ROW = ContextRow(5, "t", "c", "{}", opened_at=100)
@@ -34,7 +34,7 @@ def test_a_release_is_noted_and_turns_no_switch() -> None:
     release = Release("9.1", "safe-draw", "anytime:1e-5")
     found = Switches()
     assert Switches().release is None
-    found.obey([OperationRow(1, 5, EVERYBODY, 0, RELEASE, json.dumps(release._asdict()))])
+    found.obey([OperationRow(1, 5, ALL_TENANTS, 0, RELEASE, json.dumps(release._asdict()))])
     assert (found.release, found.acknowledged) == (release, 1)
     assert not found.is_killed("t", 5) and not found.everywhere("t").on and found.to_carry_out(ROW, 0) == []
 
@@ -101,7 +101,7 @@ def test_a_reset_is_carried_out_like_a_rollback_and_switches_nothing_off() -> No
 
 def test_the_switch_of_all_tenants_goes_before_their_own() -> None:
     found = Switches()
-    rows = [(EVERYBODY, KILL), ("t", KILL), ("t", UNKILL), ("t", KILL), (EVERYBODY, UNKILL)]
+    rows = [(ALL_TENANTS, KILL), ("t", KILL), ("t", UNKILL), ("t", KILL), (ALL_TENANTS, UNKILL)]
     seen = []
     for number, (tenant, kind) in enumerate(rows, 1):
         found.obey([OperationRow(number, number, tenant, 0, kind, json.dumps({"why": f"no. {number}"}))])

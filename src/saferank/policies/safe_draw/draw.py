@@ -17,7 +17,7 @@ the draw with probability eps (``renewals.py``), so that the page has the law
 from saferank._kernel import kernel, seldom
 from saferank.policies.safe_draw.constants import EXCHANGED
 from saferank.randomness import Words, as_uniform, following, load, output, store, uniform
-from saferank.verbs import NOBODY, Floats, Impression, Ints
+from saferank.verbs import NO_ITEM, Floats, Impression, Ints
 
 TARGET = 1 << 62
 """The bit of ``Impression.exchanges`` that marks the two places of the target."""
@@ -178,7 +178,7 @@ def _chance(impression: Impression, n_positions: int, places: tuple[int, int], t
 
 @seldom
 def _odds_with_target(impression: Impression, n_positions: int, pair: tuple[int, int]) -> float:
-    first, second = NOBODY, NOBODY
+    first, second = NO_ITEM, NO_ITEM
     for place in range(impression.places[0]):
         if impression.exchanges[place] & TARGET:
             first, second = second, place

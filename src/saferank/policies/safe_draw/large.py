@@ -39,7 +39,7 @@ from saferank.randomness import Words, uniform
 from saferank.safety import whole_allowance
 from saferank.statistics.bets import Bets
 from saferank.statistics.certificates import surely
-from saferank.verbs import NOBODY, Call, Flags, Impression, Ints, Items
+from saferank.verbs import NO_ITEM, Call, Flags, Impression, Ints, Items
 
 
 class LargePlan(NamedTuple):
@@ -156,7 +156,7 @@ def _draw_page(state: Any, variant: int, slot: int, size: int, rng: Words) -> bo
 @kernel
 def _fill_order(plan: SlotPlan, impression: Impression, variant: int, slot: int, drawn: bool) -> None:
     """The places of the order: one group, or each by itself when the page was not drawn."""
-    for seat in range(len(plan.page) - int(slot != NOBODY)):
+    for seat in range(len(plan.page) - int(slot != NO_ITEM)):
         place = place_of_seat(slot, seat)
         impression.ranking[place] = plan.page[place]
         impression.weight[place] = plan.weight[variant, plan.drawn[seat]] if drawn else 0.0
@@ -168,7 +168,7 @@ def _fill_order(plan: SlotPlan, impression: Impression, variant: int, slot: int,
 def _fill_slot(plan: SlotPlan, rng: Words, impression: Impression, slot: int) -> int:
     """The slot shows a drawn occupant; the others are hidden. Returns how many places are in use."""
     places = len(plan.page)
-    if slot == NOBODY:
+    if slot == NO_ITEM:
         return places
     plan.occupied[0] = 1.0
     for seat in range(plan.members[0]):
@@ -194,7 +194,7 @@ def _variant(plan: SlotPlan, rng: Words) -> int:
 @implements(draw_from_plan, LargePlan)
 def _page(plan: LargePlan, policy: Any, evidence: SafeDrawEvidence, rng: Words, impression: Impression) -> None:
     draw, last = plan.draw, len(plan.draw.page) - 1
-    variant, slot, size = _variant(draw, rng), NOBODY, last + 1
+    variant, slot, size = _variant(draw, rng), NO_ITEM, last + 1
     if variant == WITH_SLOT:
         slot, size = last, last
         if draw.slot[0] < last and (draw.share[2] == 1.0 or uniform(rng) < draw.share[2]):
@@ -202,13 +202,13 @@ def _page(plan: LargePlan, policy: Any, evidence: SafeDrawEvidence, rng: Words, 
     drawn = _draw_page(_board(evidence, plan), variant, slot, size, rng)
     _fill_order(draw, impression, variant, slot, drawn)
     impression.places[0] = _fill_slot(draw, rng, impression, slot)
-    impression.challenger[0] = NOBODY
+    impression.challenger[0] = NO_ITEM
 
 
 @kernel
 def _slot_of(impression: Impression, n_positions: int) -> int:
-    """The place of a page's slot, or NOBODY."""
-    return int(impression.start[n_positions]) if impression.places[0] > n_positions else NOBODY
+    """The place of a page's slot, or NO_ITEM."""
+    return int(impression.start[n_positions]) if impression.places[0] > n_positions else NO_ITEM
 
 
 @kernel
@@ -247,10 +247,10 @@ def _note_exchanges_of(state: Any, impression: Impression, a: int) -> None:
     in_slot = a == slot or a >= len(page)
     for place in range(len(page)):
         page[place] = impression.ranking[place]
-    if slot != NOBODY:
-        page[slot] = NOBODY
+    if slot != NO_ITEM:
+        page[slot] = NO_ITEM
     slack = slack_with = largest_price(state) - price_of(state, page)
-    if slot != NOBODY:
+    if slot != NO_ITEM:
         page[slot] = state.plan.defender[0]
         slack_with = largest_price(state) - price_of(state, page)
     for b in range(impression.places[0]):

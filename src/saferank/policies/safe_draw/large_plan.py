@@ -37,7 +37,7 @@ from saferank.randomness import Words, gamma
 from saferank.statistics.bets import LARGEST_GAP, evidence, gap
 from saferank.statistics.certificates import Closure, surely
 from saferank.statistics.epochs import is_settled
-from saferank.verbs import NOBODY, Flags, Floats, Ints
+from saferank.verbs import NO_ITEM, Flags, Floats, Ints
 
 # --- the price of a page ---
 # It is an upper bound of V(page) - V(R), in possibly wrong pairs. A shown item r stands above z when z is shown below
@@ -60,7 +60,7 @@ def _price_of_ranked(reference: Reference, closure: Closure, seat: Ints, item: i
 @kernel
 def _price_of_outsider(reference: Reference, closure: Closure, page: Ints, place: int, n_present: int) -> int:
     price, item = n_present - place - 1, page[place]
-    certified = 0 if closure.number[item] == NOBODY else reference.below[item]
+    certified = 0 if closure.number[item] == NO_ITEM else reference.below[item]
     if certified == 0:
         return price
     for above in range(place):
@@ -70,17 +70,17 @@ def _price_of_outsider(reference: Reference, closure: Closure, page: Ints, place
 
 @kernel
 def price_of(state: Any, page: Ints) -> int:
-    """The price of a row of K items, given R and the certificates. NOBODY is an item from outside without any."""
+    """The price of a row of K items, given R and the certificates. NO_ITEM is an item from outside without any."""
     reference, closure, seat = state.reference, state.duels.closure, state.plan.seat
     n_positions, price = len(page), 0
     for place in range(n_positions):
         seat[place] = n_positions
     for place in range(n_positions):
-        if page[place] != NOBODY and reference.place[page[place]] < n_positions:
+        if page[place] != NO_ITEM and reference.place[page[place]] < n_positions:
             seat[reference.place[page[place]]] = place
     for place in range(n_positions):
         item = page[place]
-        if item == NOBODY:
+        if item == NO_ITEM:
             price += state.limit[1] - place - 1
         elif reference.place[item] < n_positions:
             price += _price_of_ranked(reference, closure, seat, item, place)
@@ -110,7 +110,7 @@ def _can_be_hidden(state: Any, place: int) -> bool:
 @kernel
 def _weakest(state: Any) -> int:
     """The item of R with the lowest th of those that can be hidden; ties go to the lower place."""
-    row, weakest, lowest = state.reference.row, NOBODY, math.inf
+    row, weakest, lowest = state.reference.row, NO_ITEM, math.inf
     for step in range(len(row)):
         place = len(row) - 1 - step
         th = appeal_of(state.appeal, row[place])
@@ -225,7 +225,7 @@ class SlotPlan(NamedTuple):
     weight: Floats  # [3, K] their weights
     share: Floats  # [3] of pages with a race; of flat ones among those without a slot; of slots that rise
     slot: Ints  # [1] the highest place that the slot may have
-    defender: Ints  # [1] d, or NOBODY
+    defender: Ints  # [1] d, or NO_ITEM
     threshold: Floats  # [1] th(d)
     contenders: Ints  # [1] how many
     contender: Ints  # [CONTENDERS] those who may race, the most hopeful first
@@ -256,7 +256,7 @@ def new_slot_plan(n_positions: int) -> SlotPlan:
         weight=np.zeros((3, n_positions)),
         share=np.zeros(3),
         slot=slot,
-        defender=np.full(1, NOBODY, np.int64),
+        defender=np.full(1, NO_ITEM, np.int64),
         threshold=np.zeros(1),
         contenders=contenders,
         contender=np.zeros(CONTENDERS, np.int64),
@@ -284,9 +284,9 @@ def slack_of(state: Any, page: Ints, slot: int, defender: int) -> int:
     That is the defender or an item from outside. Of these one that is certified over nothing has the highest price.
     """
     most = largest_price(state)
-    if slot == NOBODY:
+    if slot == NO_ITEM:
         return most - price_of(state, page)
-    page[slot] = NOBODY
+    page[slot] = NO_ITEM
     slack = most - price_of(state, page)
     page[slot] = defender
     return min(slack, most - price_of(state, page)) if slack >= 0 else slack
@@ -295,7 +295,7 @@ def slack_of(state: Any, page: Ints, slot: int, defender: int) -> int:
 @kernel
 def place_of_seat(slot: int, seat: int) -> int:
     """The place of the order's item number ``seat``: the slot is left free."""
-    return seat + int(slot != NOBODY and seat >= slot)
+    return seat + int(slot != NO_ITEM and seat >= slot)
 
 
 @kernel
@@ -317,7 +317,7 @@ def _take_order(state: Any, order: Ints, slot: int) -> None:
     """The order is that of R, without the defender if there is a slot."""
     size = 0
     for place in range(len(state.reference.row)):
-        if slot == NOBODY or state.reference.row[place] != state.plan.defender[0]:
+        if slot == NO_ITEM or state.reference.row[place] != state.plan.defender[0]:
             order[size] = state.reference.row[place]
             size += 1
 
@@ -421,7 +421,7 @@ def _plan_order(state: Any, variant: int) -> bool:
     Then draws would nearly all be unsafe: half of R's slack sorts the order, the rest is drawn.
     """
     last, flat, floor = len(state.reference.row) - 1, variant == NO_SLOT_FLAT, FLAT_GAP
-    slot, size = (last, last) if variant == WITH_SLOT else (NOBODY, last + 1)
+    slot, size = (last, last) if variant == WITH_SLOT else (NO_ITEM, last + 1)
     order, weight = state.plan.order[variant, :size], state.plan.weight[variant, :size]
     _take_order(state, order, slot)
     _sort_order(state, order, slot, 0)

@@ -40,7 +40,7 @@ from saferank.safety.worst_case import (
 from saferank.safety.worst_order import number_of_lowest
 from saferank.statistics.certificates import surely
 from saferank.statistics.epochs import has_epochs
-from saferank.verbs import NOBODY, Call, Floats, Impression, Ints, Items
+from saferank.verbs import NO_ITEM, Call, Floats, Impression, Ints, Items
 
 ABSENT = -1
 """The seat of an item that is not in the call."""
@@ -131,7 +131,7 @@ def _page(plan: SmallPlan, policy: Any, evidence: SafeDrawEvidence, rng: Words, 
         weight, total, targeted = draw.drawn, sum_of(draw.drawn, len(draw.drawn)), False
     else:
         weight, total = draw.weight[variant], draw.total[variant]
-        targeted = variant < RESERVED and draw.target[0] != NOBODY
+        targeted = variant < RESERVED and draw.target[0] != NO_ITEM
     seats, items = draw.seats[variant // 2], draw.items[variant // 2]
     while True:
         draw_page(rng, weight, total, draw.left, draw.page)
@@ -184,7 +184,7 @@ def _code_drawn(page: Ints, seats: Ints) -> int:
 def _fill_in(plan: DrawPlan, impression: Impression, items: Ints, weight: Floats) -> None:
     """The page that was drawn, then the hidden items; all are compared with all."""
     size, hidden = len(weight), len(weight) - 1
-    impression.places[0], impression.challenger[0] = size, NOBODY
+    impression.places[0], impression.challenger[0] = size, NO_ITEM
     for step in range(size):  # from the last one up, without branches: what is shown is written over
         number = size - 1 - step
         impression.ranking[hidden], impression.weight[hidden] = items[number], weight[number]
@@ -242,7 +242,7 @@ def outlook_of(plan: SmallPlan) -> Outlook:
     if draw.chance[LEVEL] > 0.0:
         note += f"; one item from outside on a level with the last two on {100 * draw.chance[LEVEL]:.0f} % of the pages"
     note += f"; at most {plan.possible.limit[0]} wrong pairs more than production's ranking"
-    if draw.target[0] == NOBODY:
+    if draw.target[0] == NO_ITEM:
         return Outlook(note, working=working)
     better, worse = plan.item[draw.target].tolist()
     note += "; exchanges two items now and then, whose certificate is to be earned again"

@@ -40,7 +40,7 @@ from saferank.policies.safe_draw.trust import faded, prior_of
 from saferank.safety.worst_case import Possible, at_most, is_certain, page_code, worst_case
 from saferank.statistics.bets import evidence, gap
 from saferank.statistics.epochs import has_epochs, is_settled
-from saferank.verbs import NOBODY, Floats, Ints
+from saferank.verbs import NO_ITEM, Floats, Ints
 
 ORDINARY, HINDERED, RESERVED, LEVEL = 0, 1, 2, 3
 """The variants of a plan. The last two are around the working order with reserve, and the last one is flat."""
@@ -56,7 +56,7 @@ class DrawPlan(NamedTuple):
     weight: Floats  # [4, number] by variant
     total: Floats  # [4] the sum of the weights
     level: Floats  # [number + 1] the chances of items outside to be the level one of a flat page, then its weight
-    target: Ints  # [2] the seats of the pair that is exchanged now and then, NOBODY for none
+    target: Ints  # [2] the seats of the pair that is exchanged now and then, NO_ITEM for none
     inside: Ints  # scratch, by seat: 1 in the working order
     fall: Floats  # scratch, by seat: lambda
     drawn: Floats  # [number] scratch: the weights of a flat page
@@ -78,7 +78,7 @@ def new_plan(n_seats: int, n_positions: int) -> DrawPlan:
         weight=np.ones((4, n_seats)),
         total=np.full(4, float(n_seats)),
         level=np.zeros(n_seats + 1),
-        target=np.full(2, NOBODY, np.int64),
+        target=np.full(2, NO_ITEM, np.int64),
         inside=np.zeros(n_seats, np.int64),
         fall=np.zeros(n_seats),
         drawn=np.zeros(n_seats),
@@ -310,7 +310,7 @@ def make_plan(policy: Any, known: Any, plan: Any) -> None:
     draw, duels = plan.draw, known.duels
     _weigh_evidence(policy, known, plan)
     _lay_plan(board_of(plan))
-    draw.target[0] = draw.target[1] = NOBODY
+    draw.target[0] = draw.target[1] = NO_ITEM
     if has_epochs(duels):
         find_target(plan.renewal, plan.possible, plan.seat, duels, page_code(draw.order[0]), draw.target)
 

@@ -17,7 +17,7 @@ from saferank.policies.shared.derivation import CONTRADICTION, sort_pool
 from saferank.randomness import Words, word
 from saferank.statistics.duels import Decided, Duels, LifetimeDuels, begin_epoch, compared_enough, surely_better
 from saferank.statistics.tournament import ABSENT, CANDIDATE, RANKED
-from saferank.verbs import NOBODY, Call, Impression, Ints
+from saferank.verbs import NO_ITEM, Call, Impression, Ints
 
 STANDS, NEW_ORDER, NEW_BOTTOM = 0, 1, 2
 """What a pass did to the leader: nothing, moved items above the same bottom item, brought a new one."""
@@ -49,7 +49,7 @@ def show_row(plan: Any, challenger: int, rng: Words, impression: Impression) -> 
     first.
     """
     row = plan.row
-    places = len(row) - int(challenger == NOBODY)
+    places = len(row) - int(challenger == NO_ITEM)
     impression.places[0], impression.challenger[0] = places, challenger
     _place_alone(impression, 0, row[0])
     coins, upper = np.uint64(0), impression.round[0] & 1
@@ -106,7 +106,7 @@ def _bubble_up(policy: Any, evidence: Any, plan: Any) -> int:
 @kernel
 def _unseats(policy: Any, evidence: Any, plan: Any, challenger: int, bottom: int) -> bool:
     """True when the challenger of a page, if still unranked, surely beats the bottom item."""
-    if challenger == NOBODY or not surely_better(evidence.duels, policy.lead_needed, challenger, bottom):
+    if challenger == NO_ITEM or not surely_better(evidence.duels, policy.lead_needed, challenger, bottom):
         return False
     return bool(plan.standing[challenger] == CANDIDATE)
 

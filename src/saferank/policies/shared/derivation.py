@@ -26,7 +26,7 @@ import numpy as np
 from saferank._kernel import kernel, seldom
 from saferank.statistics.certificates import Closure, count_below, surely
 from saferank.statistics.duels import is_sure
-from saferank.verbs import NOBODY, Flags, Ints, Items
+from saferank.verbs import NO_ITEM, Flags, Ints, Items
 
 CONTRADICTION = -1
 """No leader follows, because the certified order contradicts itself."""
@@ -120,9 +120,9 @@ def take_base(reference: Reference, base: Items) -> None:
 def _best_over(reference: Reference, closure: Closure, present: Flags, place: int) -> int:
     """The item certified over that of ``place``, below it or outside R, with the most items certified below it.
 
-    Ties go to the item that was numbered first. NOBODY if there is none.
+    Ties go to the item that was numbered first. NO_ITEM if there is none.
     """
-    best, most, item = NOBODY, 0, reference.row[place]
+    best, most, item = NO_ITEM, 0, reference.row[place]
     for number in range(closure.size[0]):
         other = closure.item[number]
         candidate = present[other] and reference.place[other] > place and reference.below[other] > most
@@ -161,7 +161,7 @@ def _exchange(reference: Reference, closure: Closure, present: Flags) -> int:
     for step in range(n_positions):
         place = n_positions - 1 - step
         best = _best_over(reference, closure, present, place)
-        if best != NOBODY:
+        if best != NO_ITEM:
             gain = _gain(reference, closure, present, place, best)
             item, other_place = row[place], reference.place[best]
             row[place], reference.place[best], reference.place[item] = best, place, other_place

@@ -1,7 +1,7 @@
 """What UniRank recommends: neighbouring parts merged while optimism allows, one extra item beside the last part.
 
 The functions take UniRank's evidence and plan (``uni_rank.py``). A choice is kept, because most pages make it again:
-the ends of the recommended groups, by place, in ``parts.blockers`` (after ``rebuild`` NOBODY stands there: nothing is
+the ends of the recommended groups, by place, in ``parts.blockers`` (after ``rebuild`` NO_ITEM stands there: nothing is
 kept), and the extra item in ``extra``.
 
 The budget grows with the count, so a positive index stays positive. For the other pairs it is known up to which budget
@@ -27,7 +27,7 @@ from saferank.statistics.kl import (
     rounds_within,
 )
 from saferank.statistics.pairs import duel_of
-from saferank.verbs import NOBODY, Impression
+from saferank.verbs import NO_ITEM, Impression
 
 
 @kernel
@@ -65,7 +65,7 @@ def _best_of_part(evidence: Any, plan: Any, start: int, end: int, first: int, al
     Some index must be positive. Returns the place, and a budget up to which no other item of the part passes it.
     """
     order = plan.parts.order
-    found, against, x, q, log_q = NOBODY, NOBODY, 0.0, 0.5, 0.0
+    found, against, x, q, log_q = NO_ITEM, NO_ITEM, 0.0, 0.5, 0.0
     best_won, best_lost = -1, -1
     for place in range(first, plan.parts.end[first]):
         for beside in range(start, end):
@@ -74,7 +74,7 @@ def _best_of_part(evidence: Any, plan: Any, start: int, end: int, first: int, al
                 return place, np.inf
             if (won == best_won and lost == best_lost) or not may_be_better(won, lost, allowed):
                 continue
-            if found == NOBODY or _reached_at(won, lost, x, q, log_q, allowed) < 0.0:
+            if found == NO_ITEM or _reached_at(won, lost, x, q, log_q, allowed) < 0.0:
                 found, against, best_won, best_lost = place, beside, won, lost
                 x = optimistic(float(won), float(lost), entropy(float(won), float(lost)), allowed)
                 q, log_q = -math.expm1(-x), math.log1p(-math.exp(-x))
@@ -102,7 +102,7 @@ def _passed_at(
 
 @kernel
 def _extra(evidence: Any, plan: Any, start: int, end: int, allowed: float) -> tuple[int, float]:
-    """The place of the item to try beside the part start..end-1, or NOBODY, and a budget up to which it stays.
+    """The place of the item to try beside the part start..end-1, or NO_ITEM, and a budget up to which it stays.
 
     It is the best of the first part below that has an item with a positive index. Alone in its part it needs no index,
     and before FIRST_BUDGET, when the budget is infinite, all indices are 1.
@@ -117,7 +117,7 @@ def _extra(evidence: Any, plan: Any, start: int, end: int, allowed: float) -> tu
             return found, min(until, passed)
         until = min(until, hopeful)
         first = plan.parts.end[first]
-    return NOBODY, until
+    return NO_ITEM, until
 
 
 @kernel
@@ -133,7 +133,7 @@ def _group(plan: Any, start: int, stop: int) -> bool:
 @kernel
 def _choose_groups(evidence: Any, plan: Any, n_positions: int, t: int, allowed: float) -> bool:
     """Choose the groups and the extra item, and note until when the choice stands; True when it is another one."""
-    start, end, extra, until, new = 0, plan.parts.end[0], NOBODY, np.inf, False
+    start, end, extra, until, new = 0, plan.parts.end[0], NO_ITEM, np.inf, False
     while start < n_positions and end < n_positions:
         hopeful = _hopeful_at(evidence, plan, start, end, end, allowed)
         stop = plan.parts.end[end] if hopeful < 0.0 else end
@@ -144,7 +144,7 @@ def _choose_groups(evidence: Any, plan: Any, n_positions: int, t: int, allowed: 
     if start < n_positions:
         extra, last = _extra(evidence, plan, start, end, allowed)
         until = min(until, last)
-        new |= _group(plan, start, end + int(extra != NOBODY))
+        new |= _group(plan, start, end + int(extra != NO_ITEM))
     new |= extra != plan.extra[0]
     plan.extra[0], plan.extra[1] = extra, start
     plan.extra[2] = t + 1 + rounds_within(t, allowed, until) if t >= FIRST_BUDGET else 0
@@ -156,7 +156,7 @@ def _choose_groups(evidence: Any, plan: Any, n_positions: int, t: int, allowed: 
 def _losses_of_extra(evidence: Any, plan: Any) -> int:
     """How often the extra item lost against the part that it is for."""
     order, losses = plan.parts.order, 0
-    if plan.extra[0] != NOBODY:
+    if plan.extra[0] != NO_ITEM:
         for beside in range(plan.extra[1], plan.parts.end[plan.extra[1]]):
             losses += duel_of(evidence.duels, order[plan.extra[0]], order[beside])[1]
     return int(losses)
@@ -176,7 +176,7 @@ def _stands(evidence: Any, plan: Any, n_positions: int) -> bool:
         if stop > end and _hopeful_at(evidence, plan, start, end, end, plan.allowed[0]) >= 0.0:
             return False
         start = stop
-    if extra == NOBODY:
+    if extra == NO_ITEM:
         return True
     if parts.end[extra] == parts.start[extra] + 1:
         return bool(_hopeful_at(evidence, plan, last, parts.end[last], extra, plan.allowed[0]) < 0.0)
@@ -187,7 +187,7 @@ def _stands(evidence: Any, plan: Any, n_positions: int) -> bool:
 def recommend_parts(policy: Any, evidence: Any, plan: Any, t: int, impression: Impression) -> int:
     """Lay out the recommended groups; returns how many places they take."""
     ends, order, n_positions = plan.parts.blockers, plan.parts.order, len(impression.shown)
-    if t >= plan.extra[2] or ends[0] == NOBODY or not _stands(evidence, plan, n_positions):
+    if t >= plan.extra[2] or ends[0] == NO_ITEM or not _stands(evidence, plan, n_positions):
         new = _choose_groups(evidence, plan, n_positions, t, budget_at(policy.budgets, t))
         plan.extra[4] = impression.round[0] if new else plan.extra[4]
     start, end, places = 0, ends[0], ends[n_positions - 1]
@@ -196,6 +196,6 @@ def recommend_parts(policy: Any, evidence: Any, plan: Any, t: int, impression: I
             start, end = place, ends[place]
         impression.ranking[place] = order[place]
         impression.start[place], impression.end[place] = start, end
-    if plan.extra[0] != NOBODY:
+    if plan.extra[0] != NO_ITEM:
         impression.ranking[places - 1] = order[plan.extra[0]]
     return int(places)

@@ -17,7 +17,7 @@ from saferank.service.knowledge.view import unpack_catalogue
 from saferank.service.wire.calls import moment
 from saferank.service.wire.exports import PAGE_FORMATS, ExportFormat, Facts, line_of, lines_of
 from saferank.store.contract import (
-    EVERYBODY,
+    ALL_TENANTS,
     ContextRow,
     OperationKind,
     PageRow,
@@ -122,9 +122,9 @@ async def _rare(store: Store, rows: Mapping[int, ContextRow], tenant: str | None
                 changed = {"gained": evidence["gained"], "lost": evidence["lost"]}
                 found.append(_placed(version.at, "version", row.id, {"context": row.name, **told, **changed}))
     for operation in await store.operations(0):
-        of_all = operation.context == 0 and tenant is not None and operation.tenant in (tenant, EVERYBODY)
+        of_all = operation.context == 0 and tenant is not None and operation.tenant in (tenant, ALL_TENANTS)
         if (operation.context in rows or of_all) and operation.kind not in _UNTOLD:
-            whose = {"all_tenants": True} if operation.tenant == EVERYBODY else {}
+            whose = {"all_tenants": True} if operation.tenant == ALL_TENANTS else {}
             name = rows[operation.context].name if operation.context else None
             kind = OperationKind(operation.kind).name.lower()
             facts = {"context": name, **whose, **json.loads(operation.body)}

@@ -23,7 +23,7 @@ POLL_SECONDS = 0.05
 
 
 async def kill(server: "Server", tenant: str, name: str | None, on: bool, why: str) -> SwitchView:
-    """Turn a switch of a context, of a tenant or of EVERYBODY; one that is on already keeps its time and reason.
+    """Turn a switch of a context, of a tenant or of ALL_TENANTS; one that is on already keeps its time and reason.
 
     While the store does not answer or is damaged, a switch is turned on for this server alone, and the answer says
     so.

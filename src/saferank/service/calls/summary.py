@@ -27,7 +27,7 @@ from saferank.service.wire.views import (
 )
 from saferank.statistics.decision import NEVER, decision_rule
 from saferank.store.contract import (
-    EVERYBODY,
+    ALL_TENANTS,
     ContextRow,
     OperationKind,
     OperationRow,
@@ -313,7 +313,7 @@ class Summary:
         if row.kind == OperationKind.RELEASE:
             before, self._release = self._release or facts, facts
             return ", ".join(f"{name} {before[name]} to {now}" for name, now in facts.items() if now != before[name])
-        why = ("for all tenants: " if row.tenant == EVERYBODY else "") + str(facts.get("why", ""))
+        why = ("for all tenants: " if row.tenant == ALL_TENANTS else "") + str(facts.get("why", ""))
         if row.kind == OperationKind.TRAFFIC:
             return f"{facts['share']:.0%} of visitors: {why}"
         if row.kind == OperationKind.SETTINGS:
@@ -368,7 +368,7 @@ def _arms(contexts: Compared) -> dict[str, ArmView]:
 
 
 def _concerns(row: OperationRow, tenant: str, names: dict[int, str]) -> bool:
-    return row.tenant in (tenant, EVERYBODY) and (row.context in names or row.context == 0)
+    return row.tenant in (tenant, ALL_TENANTS) and (row.context in names or row.context == 0)
 
 
 def _kind(row: OperationRow) -> str:

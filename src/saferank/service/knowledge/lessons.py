@@ -25,7 +25,7 @@ from saferank.live.learner import Learner
 from saferank.live.replay import Pages, Workspace, lay_out, new_pages, new_workspace
 from saferank.service.knowledge.visits import MarkTable, OrderBets, OrderWatch, Votes, item_hash, mark_of, vote, watch
 from saferank.store.page_record import DRAWN, SOURCE, VISITOR, PageRecord
-from saferank.store.page_record import NOBODY as NO_CHALLENGER
+from saferank.store.page_record import NO_ITEM as NO_CHALLENGER
 from saferank.store.record_columns import (
     CHALLENGER,
     FLAGS,
@@ -43,7 +43,7 @@ from saferank.store.record_columns import (
     is_clicked,
     is_pinned,
 )
-from saferank.verbs import NOBODY, Flags, Floats, Ints, Items
+from saferank.verbs import NO_ITEM, Flags, Floats, Ints, Items
 
 Words = NDArray[np.uint64]
 
@@ -231,7 +231,7 @@ def _lay_out_record(
         pages.weight[row, place] = weight[record, place]
         pages.exchanges[row, place] = np.int64(columns.exchanges[record, place])
     alone = head[CHALLENGER] == NO_CHALLENGER
-    pages.challenger[row] = NOBODY if alone else np.int64(pages.ranking[row, head[CHALLENGER]])
+    pages.challenger[row] = NO_ITEM if alone else np.int64(pages.ranking[row, head[CHALLENGER]])
     free, clicked = 0, 0
     for position in range(head[K]):
         if not is_pinned(columns, record, position):

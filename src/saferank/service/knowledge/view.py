@@ -17,7 +17,7 @@ from saferank.service.knowledge.knowledge import Knowledge, learner_with
 from saferank.service.knowledge.page_check import CheckedCall, as_bits, checked, leader_of
 from saferank.store.contract import CATALOGUE_MS
 from saferank.store.page_record import COINS_SIZE, DIGEST_SIZE, ID_SIZE, Law, PageRecord, free_positions, woven
-from saferank.verbs import NOBODY, Call, Impression
+from saferank.verbs import NO_ITEM, Call, Impression
 
 # --- base rankings with their candidates, as the store keeps them: each once, by a digest of its content ---
 
@@ -167,7 +167,7 @@ class View:
             row=row,
             instead=(),
             law=_law(impression, places),
-            challenger=None if challenger == NOBODY else numbers.index(challenger),
+            challenger=None if challenger == NO_ITEM else numbers.index(challenger),
             base=self._production,
             used=used,
             is_leader=self._woven(row[: len(shown)]) == self.leader,

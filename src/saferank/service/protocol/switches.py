@@ -9,7 +9,7 @@ from msgspec import structs
 from saferank.service.settings import Settings
 from saferank.service.wire.calls import Mode, moment
 from saferank.service.wire.views import ContextSettingsView, SwitchView, TrafficView
-from saferank.store.contract import EVERYBODY, ContextRow, OperationKind, OperationRow
+from saferank.store.contract import ALL_TENANTS, ContextRow, OperationKind, OperationRow
 
 
 class Switch(NamedTuple):
@@ -45,7 +45,7 @@ _AS_SET = ContextSettingsView()
 
 
 class Switches:
-    """Switches of EVERYBODY, tenants and contexts; ``acknowledged`` is the newest operation that is obeyed here."""
+    """Switches of ALL_TENANTS, tenants and contexts; ``acknowledged`` is the newest operation that is obeyed here."""
 
     def __init__(self) -> None:
         self.acknowledged = 0
@@ -109,14 +109,14 @@ class Switches:
     def is_killed(self, tenant: str, context: int) -> bool:
         """True when production's ranking is to be served."""
         on = self._on
-        return bool(on) and ((tenant, context) in on or (tenant, 0) in on or (EVERYBODY, 0) in on)
+        return bool(on) and ((tenant, context) in on or (tenant, 0) in on or (ALL_TENANTS, 0) in on)
 
     def everywhere(self, tenant: str) -> SwitchView:
         """The switch that holds for all contexts of a tenant: that of all tenants goes before its own."""
-        everybody = self.switch(EVERYBODY, 0)
-        if everybody is None:
+        of_all = self.switch(ALL_TENANTS, 0)
+        if of_all is None:
             return switch_view(self.switch(tenant, 0))
-        return structs.replace(switch_view(everybody), by_operator=True)
+        return structs.replace(switch_view(of_all), by_operator=True)
 
     def in_force(self, settings: Settings, tenant: str, context: int, obeyed: int | None = None) -> InForce:
         """What holds for calls: as operators or else the settings say.

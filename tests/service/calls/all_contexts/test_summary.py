@@ -9,7 +9,7 @@ from msgspec import structs
 from saferank._version import __version__
 from saferank.service.protocol.all_contexts import LOOK_SECONDS
 from saferank.service.wire.views import OverviewView
-from saferank.store.contract import EVERYBODY, AlarmRow, OperationKind, StoreUnavailableError
+from saferank.store.contract import ALL_TENANTS, AlarmRow, OperationKind, StoreUnavailableError
 from tests.service.house import BASE, CANDIDATES, House, T, house, run
 
 DAY = 86400
@@ -154,7 +154,7 @@ def test_two_dashboards_that_ask_at_once_have_every_marker_once(tmp_path: Path) 
         async with house(tmp_path) as h:
             await visits(h, "c", 1)
             release = '{"saferank": "9.1", "policy": "kl-ucb-br", "rule": "paper:1e-5"}'
-            await h.store.add_operation(EVERYBODY, 0, OperationKind.RELEASE, release)
+            await h.store.add_operation(ALL_TENANTS, 0, OperationKind.RELEASE, release)
             await h.server.kill(T, None, True, "a fault")
             await asyncio.gather(h.server.overview(T), h.server.overview("other"))
             await h.server.kill(T, None, False, "over")
