@@ -9,6 +9,8 @@ import json
 import sys
 from collections.abc import Sequence
 
+import numpy as np
+
 from saferank._kernel import mark_compiled
 from saferank.errors import ArgumentError, RunError, argument
 from saferank.simulation.compiling import CompileJob
@@ -41,10 +43,11 @@ def jobs_for(purpose: str, policies: Sequence[str] | None = None) -> list[Compil
 
 
 def _sizes(policy: str) -> list[int]:
-    """Sizes of catalogues for which the states of a policy differ in their types."""
+    """Sizes of catalogues for which the evidence or the plans of a policy differ in their types."""
     from saferank.policies.registry import Setup, policy_kind
     from saferank.simulation.experiment import types_of
     from saferank.statistics.decision import decision_rule
+    from saferank.verbs import Call
 
     try:
         from saferank.service.knowledge.warm_up import SIZES
@@ -52,7 +55,10 @@ def _sizes(policy: str) -> list[int]:
         raise RunError(f"the service needs more packages ({problem}): pip install 'saferank[service]'") from problem
     kind = policy_kind(policy)
     rule, lifetime = decision_rule(kind.default_rule()), 1000 if kind.lifetimes else None
-    smallest = {types_of(kind.begin(Setup(size, 2, rule, lifetime=lifetime))): size for size in reversed(SIZES)}
+    smallest = {}
+    for size in reversed(SIZES):
+        parts, items = kind.begin(Setup(size, 2, rule, lifetime=lifetime)), np.arange(size, dtype=np.uint32)
+        smallest[types_of((*parts, kind.empty_plan(*parts, Call(items[:2], items[2:]))))] = size
     return sorted(smallest.values())
 
 
@@ -68,10 +74,15 @@ def run_job(job: CompileJob) -> None:
 
 
 def _serve(job: CompileJob) -> None:
+    """The job of the smallest catalogue compiles all that does not depend on the size."""
     from saferank.policies.registry import policy_kind
-    from saferank.service.knowledge.warm_up import warm_up
+    from saferank.service.knowledge.warm_up import SIZES, draw_first_page, warm_up
 
-    warm_up(job.policy, policy_kind(job.policy).default_rule(), (job.size,))
+    rule = policy_kind(job.policy).default_rule()
+    if job.size == SIZES[0]:
+        warm_up(job.policy, rule, (job.size,))
+    else:
+        draw_first_page(job.policy, rule, job.size)
 
 
 def _play(policy: str, model: str) -> None:

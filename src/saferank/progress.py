@@ -198,7 +198,7 @@ def progress_of(wanted: bool) -> Reporter:
 
 def _say_compiling() -> None:
     STDERR.print(
-        "compiling the kernels for this machine, once, for 5 to 20 seconds; the next start takes them from the cache",
+        "compiling the kernels for this machine, once, for up to 20 seconds; the next start takes them from the cache",
         soft_wrap=True,
     )
 

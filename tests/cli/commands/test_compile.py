@@ -35,6 +35,20 @@ def test_what_was_compiled_is_found_by_the_next_process(tmp_path: Path) -> None:
     assert "compiling" not in played.err
 
 
+def test_a_service_finds_all_that_was_compiled_for_it(tmp_path: Path) -> None:  # compiles all of it, on all cores
+    assert [job.size for job in jobs_for("service")] == [3, 13]  # safe-draw has two plans
+    around = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    assert start("compile", "--for", "service", NUMBA_CACHE_DIR=str(tmp_path)).code == 0
+    script = (
+        "from saferank import _kernel\n"
+        "from saferank.service.knowledge.warm_up import warm_up\n"
+        "_kernel.announce_compilation(lambda: print('compiles'))\n"
+        "warm_up('safe-draw', 'anytime:1e-5')\n"
+    )
+    warm = subprocess.run([sys.executable, "-c", script], env=around, capture_output=True, text=True, check=True)
+    assert warm.stdout == ""
+
+
 def test_a_first_experiment_compiles_its_policies_at_once_and_a_second_nothing(tmp_path: Path) -> None:
     script = tmp_path / "script.py"  # without a guard around its call: no process may run it again
     script.write_text(

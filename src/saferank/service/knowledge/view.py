@@ -200,10 +200,13 @@ class View:
 
     def explain(self) -> Explanation:
         """What the next page would try."""
-        learner, issued = self._learner, self._knowledge.issued
-        plan, sizes = learner.plan(self._call, issued), (len(self._call.base), len(self._call.candidates))
+        self._drawn(bytes(range(COINS_SIZE)))  # derives the plan by the kernel that is compiled for pages
+        learner, plan, sizes = self._learner, self._slot().plan, (len(self._call.base), len(self._call.candidates))
         allowance = whole_allowance(sum(sizes), sizes[0])
-        return explain(learner, plan, issued, lambda row: self._woven([str(learner.items[i]) for i in row]), allowance)
+        return explain(learner, plan, self._knowledge.issued, self._names, allowance)
+
+    def _names(self, row: Sequence[int]) -> tuple[str, ...]:
+        return self._woven([str(self._learner.items[number]) for number in row])
 
     def _round_before(self, coins: bytes) -> int:
         """The next page is number n + 1, or n + 2 when the coins want the other parity.

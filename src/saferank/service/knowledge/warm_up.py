@@ -43,13 +43,23 @@ def warm_up(policy: str, rule: str, sizes: Sequence[int] = SIZES) -> None:
     warm_up_check()
     takes_part(EXPLORE, 0)
     for size in sizes:
-        items = [str(number) for number in range(size)]
-        fold = Fold.opened(1, Terms(policy, rule, 1000, 1000, 0), 2, bytes(16), (items, []))
+        fold, items = _opened(policy, rule, size)
         _go_through(fold, items)
         View(fold.knowledge, items, ["newer"], 2).page(_COINS)
         fold.knowledge.learner.know(f"new {number}" for number in range(MANY))
         fold.knowledge.turn_to(1)
     _warm.add((policy, _kind_of(rule)))
+
+
+def draw_first_page(policy: str, rule: str, size: int) -> None:
+    """Go through what differs between sizes: the plan and the draw."""
+    fold, items = _opened(policy, rule, size)
+    View(fold.knowledge, items, (), 2).page(_COINS)
+
+
+def _opened(policy: str, rule: str, size: int) -> tuple[Fold, list[str]]:
+    items = [str(number) for number in range(size)]
+    return Fold.opened(1, Terms(policy, rule, 1000, 1000, 0), 2, bytes(16), (items, [])), items
 
 
 def _go_through(fold: Fold, items: list[str]) -> None:
