@@ -65,6 +65,16 @@ def test_without_pages_nothing_is_known() -> None:
     assert relative_difference(state_of(10, (0.0, 0.0), 0.5, seed=4))[1:] == (-1, math.inf)
 
 
+@pytest.mark.parametrize("served", [True, False])
+def test_one_arm_alone_is_no_estimate(served: bool) -> None:
+    alone = with_page(new_comparison(), served=served, outcome=1.0, share=0.1)
+    assert math.isnan(difference(alone).estimate)
+    assert math.isnan(relative_difference(alone).estimate)
+    both = with_page(alone, served=not served, outcome=1.0, share=0.1)
+    assert difference(both).estimate > -1
+    assert relative_difference(both).estimate > -1
+
+
 def test_ends_of_the_relative_difference_meet_at_one() -> None:
     """The two formulas on either side of ratio 1 give the same there, so the ends move continuously."""
     wide = relative_difference(state_of(400, (0.3, 0.3), 0.2, seed=5))

@@ -63,7 +63,7 @@ def difference(state: ArmComparison, error: float = 0.05, most: float = 1.0) -> 
         return Interval(math.nan, -most, most)
     lead = need.served - need.holdout
     low, high = (lead - need.ahead) / state.weight, (lead + need.behind) / state.weight
-    return Interval(lead / state.weight, max(low, -most), min(high, most))
+    return Interval(lead / state.weight if _has_both(state) else math.nan, max(low, -most), min(high, most))
 
 
 def relative_difference(state: ArmComparison, error: float = 0.05, most: float = 1.0) -> Interval:
@@ -75,7 +75,13 @@ def relative_difference(state: ArmComparison, error: float = 0.05, most: float =
     need = leads(state, error, most)
     if need.holdout <= 0 or need.served <= 0:
         return Interval(math.nan, -1.0, math.inf)
-    return Interval(need.served / need.holdout - 1, max(_lowest(need), 0.0) - 1, _highest(need) - 1)
+    estimate = need.served / need.holdout - 1 if _has_both(state) else math.nan
+    return Interval(estimate, max(_lowest(need), 0.0) - 1, _highest(need) - 1)
+
+
+def _has_both(state: ArmComparison) -> bool:
+    """True when both arms have pages: the sums of one alone are no estimate, though the interval holds."""
+    return bool(state.served.pages and state.holdout.pages)
 
 
 def _lowest(need: Leads) -> float:
