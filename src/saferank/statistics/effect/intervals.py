@@ -63,7 +63,8 @@ def difference(state: ArmComparison, error: float = 0.05, most: float = 1.0) -> 
         return Interval(math.nan, -most, most)
     lead = need.served - need.holdout
     low, high = (lead - need.ahead) / state.weight, (lead + need.behind) / state.weight
-    return Interval(lead / state.weight if _has_both(state) else math.nan, max(low, -most), min(high, most))
+    estimate = max(-most, min(lead / state.weight, most)) if _has_both(state) else math.nan
+    return Interval(estimate, max(low, -most), min(high, most))
 
 
 def relative_difference(state: ArmComparison, error: float = 0.05, most: float = 1.0) -> Interval:
