@@ -482,8 +482,8 @@ class Ranker:
         return self._learner.names(numbers)
 
     def _allowance(self) -> int:
-        n_pinned = len(self._pinned)
-        return whole_allowance(len(self._present()) - n_pinned, self._learner.n_positions - n_pinned)
+        n_pinned, n_present = len(self._pinned), len(self._order) - len(self._gone)
+        return whole_allowance(n_present - n_pinned, self._learner.n_positions - n_pinned)
 
     def _risk(self, shown: Items) -> Risk | None:
         """What a page risks; None for a policy that does not work out the worst case."""
