@@ -99,6 +99,8 @@ async def break_again_and_again(cluster: Cluster, seed: int) -> Crowd:
     for number in range(FAULTS):
         await kinds[number % len(kinds)](crowd.chance)
         await asyncio.sleep(crowd.chance.random() * 0.5)
+    while len(operator.off) < FAULTS // 4:  # during few faults few switches return; the test has a time limit
+        await asyncio.sleep(0.1)
     crowd.open = False
     await asyncio.gather(*visits)
     await asyncio.sleep(WINDOW + 3.0)
@@ -114,7 +116,6 @@ async def break_again_and_again(cluster: Cluster, seed: int) -> Crowd:
         f"{len(operator.off)} kill switches returned"
     )
     assert ledger.acknowledged > 10 * FAULTS, "too little load for a test"
-    assert len(operator.off) >= FAULTS // 4
     return crowd
 
 
