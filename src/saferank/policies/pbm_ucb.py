@@ -111,7 +111,7 @@ register(
     made_for="pbm",
     shown_as=Presentation(
         "PBM-UCB",
-        Look("#c2188a", "#f57dc8", (0, (7, 1, 2, 1)), "h"),
+        Look("#6f3fb8", "#b79bf0", (0, (7, 1, 2, 1)), "v"),
         PEER,
         order=21,
         about="made for the position-based model with known examination; not safe",
