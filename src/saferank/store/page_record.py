@@ -37,7 +37,7 @@ WHOLE = 0x2144DF1C
 VISITOR, DRAWN, BASE, SOURCE, LEADER, PINNED = 1, 2, 4, 8, 16, 32
 OVER = 0xFF
 """Instead of a percentage: the policy's page had more wrong pairs than are allowed, and production's was shown."""
-NO_ITEM = 0xFF
+NO_CHALLENGER = 0xFF
 TARGET_BIT = 62  # TARGET of policies/safe_draw/draw.py
 CATALOGUE_PLACE = _HEAD.size - COINS_SIZE - DIGEST_SIZE + 1
 """Where the digest of the catalogue begins in a packed record, as SQL counts."""
@@ -144,8 +144,8 @@ class PageRecord(NamedTuple):
         flags |= SOURCE * bool(self.source) | LEADER * self.is_leader | PINNED * bool(self.pins)
         head = _HEAD.pack(
             FORMAT, self.arm, flags, self.impression, self.knowledge, self.round, self.window_ms, self.k, places,
-            NO_ITEM if self.challenger is None else self.challenger, self.server, self.number, self.share, self.used,
-            self.visitor, self.catalogue, self.coins,
+            NO_CHALLENGER if self.challenger is None else self.challenger, self.server, self.number, self.share,
+            self.used, self.visitor, self.catalogue, self.coins,
         )  # fmt: skip
         place = dict(zip(self.row, range(places), strict=True))
         at = bytes([place.setdefault(item, len(place)) for item in self.base])  # those that are not in the row follow
@@ -208,7 +208,7 @@ def read_record(data: bytes) -> PageRecord:
         impression=impression, tenant=tenant, context=context, policy=policy, arm=arm, knowledge=knowledge,
         round=round_, window_ms=window_ms, k=k, visitor=visitor if flags & VISITOR else b"", catalogue=catalogue,
         coins=coins, row=tuple(names[:places]), instead=tuple(names[behind:]), law=Law(start, end, draw),
-        challenger=None if challenger == NO_ITEM else challenger, request_id=request_id or None,
+        challenger=None if challenger == NO_CHALLENGER else challenger, request_id=request_id or None,
         base=tuple([names[place] for place in based]), server=server, number=number, share=share,
         source=source, used=used, is_leader=bool(flags & LEADER), pins=int.from_bytes(pins, "little"),
     )  # fmt: skip

@@ -22,7 +22,7 @@ from saferank.store.page_record import (
     FORMAT,
     HEAD,
     ID_SIZE,
-    NO_ITEM,
+    NO_CHALLENGER,
     PINNED,
     PINS_SIZE,
     SOURCE,
@@ -253,9 +253,9 @@ def _read_records(data: Any, ends: Any, seed: Any, out: Any) -> int:
         out.sizes[number] = texts - out.begin[number]
         names, challenger = out.sizes[number] - TEXTS, row[CHALLENGER]
         fits &= names >= behind and (names - behind == k if names > behind else places >= positions)
-        fits &= places == 0 or (positions <= places < NO_ITEM)
+        fits &= places == 0 or (positions <= places < NO_CHALLENGER)
         fits &= positions == k or flags & BASE != 0 or names > behind  # or it would not say what is pinned
-        fits &= challenger == NO_ITEM or challenger < places
+        fits &= challenger == NO_CHALLENGER or challenger < places
         if not fits:
             out.fault[number] = _OTHER_PLACES
     return known

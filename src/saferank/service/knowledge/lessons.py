@@ -24,8 +24,7 @@ from saferank._kernel import kernel
 from saferank.live.learner import Learner
 from saferank.live.replay import Pages, Workspace, lay_out, new_pages, new_workspace
 from saferank.service.knowledge.visits import MarkTable, OrderBets, OrderWatch, Votes, item_hash, mark_of, vote, watch
-from saferank.store.page_record import DRAWN, SOURCE, VISITOR, PageRecord
-from saferank.store.page_record import NO_ITEM as NO_CHALLENGER
+from saferank.store.page_record import DRAWN, NO_CHALLENGER, SOURCE, VISITOR, PageRecord
 from saferank.store.record_columns import (
     CHALLENGER,
     FLAGS,
